@@ -1,0 +1,199 @@
+// Column<T>: one typed column of a table, owned or mapped.
+//
+// Expected workload: tens of columns, up to 10^8 rows each, filled by appending blocks, then only read. Growth goes
+// through realloc, which moves big blocks by remapping pages (mremap) instead of copying, so a growing column never
+// needs twice its size. A column can instead be a view of memory that somebody else owns (a mapped cache file); a view
+// is read-only and keeps its owner alive.
+//
+// NarrowColumn: int64 values of which nearly all fit 32 bits (durations, ids): 4 bytes a row, the rare others in a side
+// list sorted by row. `absent` is a value of its own.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace stepscope {
+
+template <class T>
+class Column {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  using value_type = T;
+
+  Column() = default;
+  Column(Column&& other) noexcept { swap(other); }
+  Column& operator=(Column&& other) noexcept {
+    Column(std::move(other)).swap(*this);
+    return *this;
+  }
+  Column(const Column&) = delete;
+  Column& operator=(const Column&) = delete;
+  ~Column() {
+    if (!owner_) std::free(data_);
+  }
+
+  // A read-only view of `values`; `owner` keeps the memory alive.
+  static Column view(std::span<const T> values, std::shared_ptr<const void> owner) {
+    Column column;
+    column.data_ = const_cast<T*>(values.data());
+    column.size_ = column.capacity_ = values.size();
+    column.owner_ = std::move(owner);
+    return column;
+  }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const T* data() const { return data_; }
+  T* data() { return data_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  std::span<const T> span() const { return {data_, size_}; }
+  std::size_t bytes() const { return size_ * sizeof(T); }
+
+  // Rows are addressed by plain numbers or by typed ids (enum class over an unsigned integer).
+  template <class Row>
+  const T& operator[](Row row) const {
+    return data_[static_cast<std::size_t>(row)];
+  }
+  template <class Row>
+  T& operator[](Row row) {
+    return data_[static_cast<std::size_t>(row)];
+  }
+
+  void push_back(T value) {
+    if (size_ == capacity_) grow(size_ + 1);
+    data_[size_++] = value;
+  }
+  void append(std::span<const T> values) {
+    if (values.empty()) return;
+    if (size_ + values.size() > capacity_) grow(size_ + values.size());
+    std::memcpy(static_cast<void*>(data_ + size_), values.data(), values.size_bytes());
+    size_ += values.size();
+  }
+  // Room for `count` more rows, returned uninitialised for the caller to fill.
+  T* extend(std::size_t count) {
+    if (size_ + count > capacity_) grow(size_ + count);
+    T* first = data_ + size_;
+    size_ += count;
+    return first;
+  }
+  void resize(std::size_t size, T fill = T{}) {
+    if (size > size_) std::fill_n(extend(size - size_), size - size_, fill);
+    size_ = size;
+  }
+  void clear() { size_ = 0; }
+
+ private:
+  void swap(Column& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(owner_, other.owner_);
+  }
+  void grow(std::size_t needed) {
+    const std::size_t capacity = std::max({needed, capacity_ + capacity_ / 2, std::size_t{64}});
+    if (owner_) {  // a view becomes an owned copy on first write
+      T* copy = static_cast<T*>(std::malloc(capacity * sizeof(T)));
+      if (copy == nullptr) throw std::bad_alloc();
+      std::memcpy(static_cast<void*>(copy), data_, size_ * sizeof(T));
+      data_ = copy;
+      owner_.reset();
+    } else {
+      void* grown = std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
+      if (grown == nullptr) throw std::bad_alloc();
+      data_ = static_cast<T*>(grown);
+    }
+    capacity_ = capacity;
+  }
+
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+  std::shared_ptr<const void> owner_;
+};
+
+class NarrowColumn {
+ public:
+  static constexpr std::int64_t absent = std::numeric_limits<std::int64_t>::min();
+
+  struct Wide {
+    std::uint64_t row;
+    std::int64_t value;
+  };
+
+  std::size_t size() const { return low_.size(); }
+  std::size_t bytes() const { return low_.bytes() + wide_.bytes(); }
+
+  template <class Row>
+  std::int64_t operator[](Row row) const {
+    const std::uint32_t low = low_[row];
+    if (low < kAbsent) [[likely]]
+      return low;
+    return low == kAbsent ? absent : wide_at(static_cast<std::uint64_t>(row));
+  }
+  template <class Row>
+  bool has(Row row) const {
+    return low_[row] != kAbsent;
+  }
+
+  void push_back(std::int64_t value) {
+    if (value >= 0 && value < kAbsent) {
+      low_.push_back(static_cast<std::uint32_t>(value));
+    } else {
+      push_other(value);
+    }
+  }
+  void append(std::span<const std::int64_t> values) {
+    std::uint32_t* out = low_.extend(values.size());
+    const std::uint64_t first = static_cast<std::uint64_t>(out - low_.data());
+    for (std::size_t i = 0; i < values.size(); i++) {
+      const std::int64_t value = values[i];
+      if (static_cast<std::uint64_t>(value) < kAbsent) [[likely]] {
+        out[i] = static_cast<std::uint32_t>(value);
+      } else if (value == absent) {
+        out[i] = kAbsent;
+      } else {
+        out[i] = kWide;
+        wide_.push_back({first + i, value});
+      }
+    }
+  }
+
+  // For the cache: the two parts as they lie in memory.
+  const Column<std::uint32_t>& low() const { return low_; }
+  const Column<Wide>& wide() const { return wide_; }
+  Column<std::uint32_t>& low() { return low_; }
+  Column<Wide>& wide() { return wide_; }
+
+ private:
+  static constexpr std::uint32_t kAbsent = 0xfffffffe;
+  static constexpr std::uint32_t kWide = 0xffffffff;
+
+  void push_other(std::int64_t value) {
+    if (value == absent) {
+      low_.push_back(kAbsent);
+    } else {
+      wide_.push_back({low_.size(), value});
+      low_.push_back(kWide);
+    }
+  }
+  std::int64_t wide_at(std::uint64_t row) const {
+    const Wide* found =
+        std::lower_bound(wide_.begin(), wide_.end(), row, [](const Wide& w, std::uint64_t r) { return w.row < r; });
+    return found != wide_.end() && found->row == row ? found->value : absent;
+  }
+
+  Column<std::uint32_t> low_;
+  Column<Wide> wide_;
+};
+
+}  // namespace stepscope

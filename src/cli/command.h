@@ -1,0 +1,26 @@
+// Contract of the subcommands: one file per command, one line in commands.list.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace stepscope::cli {
+
+// Exit codes of every command but `run`, which passes the job's own code through.
+enum ExitCode : int { kOk = 0, kRefused = 1, kUsage = 2, kGateFailed = 3, kPartial = 4 };
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;                 // one line of --help
+  // Adds options to `app` and arranges (app.callback) that running it stores the exit code in `code`.
+  void (*set_up)(CLI::App& app, int& code);
+};
+
+std::span<const Command> commands();  // from commands.list
+
+}  // namespace stepscope::cli

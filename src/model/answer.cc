@@ -1,0 +1,28 @@
+#include "model/answer.h"
+
+#include <algorithm>
+#include <array>
+
+namespace stepscope {
+
+std::string_view to_string(Unit unit) {
+  static constexpr std::array<std::string_view, 6> names{"", "ns", "bytes", "count", "ratio", "GB/s"};
+  return names[static_cast<std::size_t>(unit)];
+}
+
+std::string_view to_string(ValueType type) {
+  static constexpr std::array<std::string_view, 4> names{"integer", "real", "text", "boolean"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+const Scalar* Answer::scalar(std::string_view wanted) const {
+  const auto found = std::find_if(scalars.begin(), scalars.end(), [&](const Scalar& s) { return s.name == wanted; });
+  return found == scalars.end() ? nullptr : &*found;
+}
+
+const Table* Answer::table(std::string_view wanted) const {
+  const auto found = std::find_if(tables.begin(), tables.end(), [&](const Table& t) { return t.name == wanted; });
+  return found == tables.end() ? nullptr : &*found;
+}
+
+}  // namespace stepscope

@@ -1,0 +1,115 @@
+// Answer: what every analysis returns, whatever its question. Text, JSON, HTML, data frames and web panels are all made
+// from it, so an analysis never formats a number and a door never computes one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "model/issue.h"
+
+namespace stepscope {
+
+// monostate: unknown (JSON null). Unknown is an answer, 0 is not a substitute for it.
+using Value = std::variant<std::monostate, std::int64_t, double, std::string, bool>;
+
+// How a number is to be read and shown. `ratio` is 0..1 and is shown in percent.
+enum class Unit : std::uint8_t { none, ns, bytes, count, ratio, gb_per_s };
+std::string_view to_string(Unit unit);  // "", "ns", "bytes", "count", "ratio", "GB/s"
+
+enum class ValueType : std::uint8_t { integer, real, text, boolean };
+std::string_view to_string(ValueType type);
+
+struct Scalar {
+  std::string name;
+  Value value;
+  Unit unit = Unit::none;
+  std::string meaning;  // one sentence; for an unknown value: why it is unknown
+};
+
+struct TableColumn {
+  std::string name;
+  ValueType type = ValueType::text;
+  Unit unit = Unit::none;
+  std::string meaning;  // one sentence
+};
+
+struct Table {
+  std::string name;
+  std::vector<TableColumn> columns;
+  std::vector<std::vector<Value>> rows;  // each as long as columns
+};
+
+struct Series {
+  std::string name;
+  Unit unit = Unit::none;
+  std::vector<std::int64_t> t_ns;
+  std::vector<double> v;  // NaN: unknown
+};
+
+struct Place {  // every part optional
+  std::optional<std::int64_t> rank;
+  std::optional<std::string> phase, module, op, function, file;
+  std::optional<std::int64_t> line, t_ns;
+};
+
+struct Evidence {
+  std::string text;
+  Value value;
+  Unit unit = Unit::none;
+  std::optional<std::string> query;  // a command or SQL that shows it
+};
+
+struct Gain {
+  double speedup_low = 1, speedup_high = 1;
+  std::string binds;  // the lane that bounds the step afterwards
+};
+
+struct Finding {
+  std::string id;        // stable snake_case
+  std::string cause;
+  std::string sentence;
+  Place where;
+  std::vector<Evidence> evidence;
+  std::optional<Gain> gain;
+  std::string gain_reason;  // why there is no gain, when there is none
+  std::optional<std::string> confidence;  // "high", "medium", "low"
+  std::optional<std::string> next;        // the next thing to do
+};
+
+struct Answer {
+  std::string name;     // "overview", "steps" …
+  std::string summary;  // the question, one line
+  std::vector<Scalar> scalars;
+  std::vector<Table> tables;
+  std::vector<Series> series;
+  std::vector<Finding> findings;
+  std::vector<std::string> notes;  // sentences: what was assumed, what is missing and how to record it
+
+  const Scalar* scalar(std::string_view name) const;
+  const Table* table(std::string_view name) const;
+};
+
+struct Input {
+  std::string path, format, writer;
+  std::int64_t rank = 0, world_size = 0;
+  std::string rank_source;
+  bool compressed = false, cached = false;
+  std::uint64_t file_bytes = 0, text_bytes = 0, events = 0, slices = 0;
+};
+
+// Everything a door needs to show.
+struct Report {
+  std::string path;
+  std::vector<Input> inputs;
+  std::vector<Issue> issues;
+  std::vector<Answer> answers;
+  // Answers that could not be made, with the reason: (name, sentence).
+  std::vector<std::pair<std::string, std::string>> failed;
+};
+
+}  // namespace stepscope

@@ -1,0 +1,79 @@
+#include "model/trace.h"
+
+#include <algorithm>
+#include <array>
+
+namespace stepscope {
+namespace {
+
+struct KindOfCategory {
+  std::string_view category;
+  SliceKind kind;
+};
+
+// Category spellings of Kineto (old and new), torch's CPU profiler, ROCm, XPU and MTIA builds.
+constexpr std::array kKinds{
+    KindOfCategory{"cpu_op", SliceKind::cpu_op},
+    KindOfCategory{"Operator", SliceKind::cpu_op},
+    KindOfCategory{"operator", SliceKind::cpu_op},
+    KindOfCategory{"user_annotation", SliceKind::user_annotation},
+    KindOfCategory{"python_function", SliceKind::python_function},
+    KindOfCategory{"cuda_runtime", SliceKind::runtime},
+    KindOfCategory{"cuda_driver", SliceKind::runtime},
+    KindOfCategory{"hip_runtime", SliceKind::runtime},
+    KindOfCategory{"hip_driver", SliceKind::runtime},
+    KindOfCategory{"mtia_runtime", SliceKind::runtime},
+    KindOfCategory{"xpu_runtime", SliceKind::runtime},
+    KindOfCategory{"xpu_driver", SliceKind::runtime},
+    KindOfCategory{"privateuse1_runtime", SliceKind::runtime},
+    KindOfCategory{"privateuse1_driver", SliceKind::runtime},
+    KindOfCategory{"Runtime", SliceKind::runtime},
+    KindOfCategory{"kernel", SliceKind::kernel},
+    KindOfCategory{"Kernel", SliceKind::kernel},
+    KindOfCategory{"concurrent_kernel", SliceKind::kernel},
+    KindOfCategory{"mtia_ccp_events", SliceKind::kernel},
+    KindOfCategory{"gpu_memcpy", SliceKind::memcpy},
+    KindOfCategory{"Memcpy", SliceKind::memcpy},
+    KindOfCategory{"gpu_memset", SliceKind::memset},
+    KindOfCategory{"Memset", SliceKind::memset},
+    KindOfCategory{"cuda_sync", SliceKind::sync},
+    KindOfCategory{"cuda_event", SliceKind::sync},
+    KindOfCategory{"gpu_user_annotation", SliceKind::gpu_user_annotation},
+    KindOfCategory{"cuda_profiler_range", SliceKind::profiler_range},
+    KindOfCategory{"Trace", SliceKind::trace_window},
+    KindOfCategory{"overhead", SliceKind::overhead},
+};
+
+}  // namespace
+
+SliceKind slice_kind(std::string_view category) {
+  const auto found = std::find_if(kKinds.begin(), kKinds.end(), [&](const auto& k) { return k.category == category; });
+  return found == kKinds.end() ? SliceKind::other : found->kind;
+}
+
+std::string_view to_string(SliceKind kind) {
+  static constexpr std::array<std::string_view, 13> names{
+      "cpu_op", "user_annotation", "python_function",     "runtime",        "kernel",       "memcpy",   "memset",
+      "sync",   "gpu_user_annotation", "profiler_range", "trace_window", "overhead", "other"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(RankSource source) {
+  static constexpr std::array<std::string_view, 3> names{"distributedInfo", "file name", "order given"};
+  return names[static_cast<std::size_t>(source)];
+}
+
+std::string_view to_string(Phase phase) {
+  static constexpr std::array<std::string_view, kPhases> names{"other",     "dataloader", "forward",
+                                                               "backward",  "optimizer",  "zero_grad",
+                                                               "communication", "evaluation", "checkpoint"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+std::string_view to_string(DeviceClass device_class) {
+  static constexpr std::array<std::string_view, kDeviceClasses> names{"unclassified", "compute", "communication",
+                                                                      "memory copy", "memory set"};
+  return names[static_cast<std::size_t>(device_class)];
+}
+
+}  // namespace stepscope

@@ -1,0 +1,335 @@
+// Trace: everything that one input file (one rank) says, as typed columns. Run: the traces that were opened together.
+//
+// Rows are events in file order; tables are structs of arrays; strings are ids of the trace's pool. `read` fills the
+// tables ("exactly what the file says"), `derive` fills the parts marked derived, after that a Trace is const and may be
+// read from many threads. Times are int64 nanoseconds on the file's own clock; `absent` marks what the file left out.
+// The cost of every stored column is given in bytes per row: at 10^7 rows it is felt.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/column.h"
+#include "base/string_pool.h"
+#include "model/issue.h"
+
+namespace stepscope {
+
+enum class SliceId : std::uint32_t { none = 0xffffffff };
+enum class TrackId : std::uint32_t { none = 0xffffffff };
+enum class CategoryId : std::uint16_t { none = 0xffff };
+enum class StepId : std::uint32_t { none = 0xffffffff };
+
+inline constexpr std::int64_t kAbsent = NarrowColumn::absent;
+
+// What a slice is, from its category. Everything that only the category decides is decided once, here.
+enum class SliceKind : std::uint8_t {
+  cpu_op,               // an operator on a host thread
+  user_annotation,      // record_function and ProfilerStep ranges on a host thread
+  python_function,      // a Python frame
+  runtime,              // a call of the CUDA/HIP/MTIA runtime or driver
+  kernel,               // device work: a kernel
+  memcpy,               // device work: a copy
+  memset,               // device work: a fill
+  sync,                 // a wait on a device lane (Stream Wait Event, Context Sync …): never work
+  gpu_user_annotation,  // an annotation mirrored onto a device lane: never work
+  profiler_range,       // a CUPTI counter range
+  trace_window,         // the recording itself (category "Trace")
+  overhead,             // the profiler's own cost
+  other,
+};
+
+std::string_view to_string(SliceKind kind);
+SliceKind slice_kind(std::string_view category);
+
+constexpr bool is_device_work(SliceKind kind) {
+  return kind == SliceKind::kernel || kind == SliceKind::memcpy || kind == SliceKind::memset;
+}
+
+struct Category {
+  StringId name = StringId::none;
+  SliceKind kind = SliceKind::other;
+};
+
+// One lane of slices. `process` and `thread` are as the file spells them (numbers or text).
+struct Track {
+  StringId process = StringId::none;
+  StringId thread = StringId::none;
+  StringId process_name = StringId::none;  // metadata, where given
+  StringId thread_name = StringId::none;
+  std::int64_t sort_index = kAbsent;
+  bool device = false;                     // holds device work, device syncs or mirrored annotations
+};
+
+// Things that last. 26 bytes a row as read, +9 derived.
+struct Slices {
+  Column<std::int64_t> start_ns;
+  NarrowColumn dur_ns;         // never negative after reading
+  Column<StringId> name;
+  Column<TrackId> track;
+  Column<CategoryId> category;
+  Column<std::uint32_t> place;  // byte offset of the event's text, from the start of its block; see Source::blocks
+  // derived (call tree): the slice that encloses this one on its track, and how many do
+  Column<SliceId> parent;
+  Column<std::uint16_t> depth;
+  Column<std::uint8_t> phase;   // derived: a Phase
+
+  std::size_t size() const { return start_ns.size(); }
+  std::int64_t end_ns(SliceId id) const { return start_ns[id] + dur_ns[id]; }
+};
+
+// Operators and annotations that carry profiler ids. 32 bytes a row. Sorted by slice.
+struct Ops {
+  Column<SliceId> slice;
+  NarrowColumn external_id;
+  NarrowColumn record_function_id;
+  NarrowColumn sequence;       // autograd sequence number
+  NarrowColumn fwd_thread;     // thread id that ran the forward op; 0 in forward ops
+  Column<StringId> input_dims;   // the raw JSON text, such as [[8,64],[64]]
+  Column<StringId> input_types;
+  Column<StringId> call_stack;   // "file(line): function;…", where recorded
+
+  std::size_t size() const { return slice.size(); }
+};
+
+// Runtime and driver calls that carry a correlation id. 12 bytes a row. Sorted by slice.
+struct Launches {
+  Column<SliceId> slice;
+  NarrowColumn correlation;
+  NarrowColumn external_id;
+
+  std::size_t size() const { return slice.size(); }
+};
+
+// What ran on a device: kernels, copies, fills and device-side waits. Sorted by slice.
+struct DeviceRows {
+  Column<SliceId> slice;
+  NarrowColumn correlation;
+  NarrowColumn external_id;
+  Column<std::int32_t> device;       // -1: not given
+  Column<std::int64_t> stream;       // kAbsent: not given
+  Column<std::uint32_t> grid[3];     // 0: not given
+  Column<std::uint32_t> block[3];
+  Column<std::uint32_t> registers;   // per thread; kNoCount: not given
+  Column<std::uint32_t> shared_bytes;
+  Column<float> blocks_per_sm;       // NaN: not given
+  Column<float> warps_per_sm;
+  Column<float> occupancy_percent;   // estimated by the profiler
+  NarrowColumn bytes;                // copies and fills
+  NarrowColumn wait_stream;          // sync rows: the stream waited for
+  NarrowColumn wait_correlation;     // sync rows: correlation of the cudaEventRecord waited for
+  // derived
+  Column<SliceId> launch;            // the call that launched it; none: not in the trace
+  Column<SliceId> op;                // the innermost op or annotation around the launch; none: unknown
+  Column<std::uint8_t> device_class; // a DeviceClass
+  Column<std::uint16_t> rule;        // index into Trace::class_rules of the rule that decided the class and family
+
+  static constexpr std::uint32_t kNoCount = 0xffffffff;
+  std::size_t size() const { return slice.size(); }
+};
+
+// Metadata of communication calls (record_param_comms and NCCL kernels). Sorted by slice.
+struct Collectives {
+  Column<SliceId> slice;
+  Column<StringId> kind;          // "allreduce", "_allgather_base" … as recorded
+  Column<StringId> dtype;
+  NarrowColumn in_elements;
+  NarrowColumn out_elements;
+  NarrowColumn group_size;
+  Column<StringId> group_name;
+  Column<StringId> group_ranks;   // raw JSON text or as recorded
+  NarrowColumn sequence;          // of the collective in its group, where recorded
+
+  std::size_t size() const { return slice.size(); }
+};
+
+// Allocator events ([memory] instants). Bytes are signed: negative frees.
+struct MemoryEvents {
+  Column<std::int64_t> time_ns;
+  Column<TrackId> track;
+  NarrowColumn bytes;
+  Column<std::int64_t> address;
+  NarrowColumn total_allocated;
+  NarrowColumn total_reserved;
+  Column<std::int16_t> device_type;  // as torch's c10::DeviceType: 0 CPU, 1 CUDA …; -1: not given
+  Column<std::int16_t> device_index;
+
+  std::size_t size() const { return time_ns.size(); }
+};
+
+// Arrows between tracks. `phase` is 's', 't' or 'f'.
+struct Flows {
+  Column<std::int64_t> time_ns;
+  NarrowColumn id;                // numeric ids; text ids are the pool's id + 2^40
+  Column<TrackId> track;
+  Column<CategoryId> category;
+  Column<char> phase;
+
+  std::size_t size() const { return time_ns.size(); }
+};
+
+struct Instants {
+  Column<std::int64_t> time_ns;
+  Column<StringId> name;
+  Column<TrackId> track;
+  Column<CategoryId> category;
+  Column<std::uint32_t> place;
+
+  std::size_t size() const { return time_ns.size(); }
+};
+
+// One row per value of a counter event ("C"): the event's name, the value's key.
+struct Counters {
+  Column<std::int64_t> time_ns;
+  Column<StringId> name;
+  Column<StringId> key;
+  Column<TrackId> track;
+  Column<double> value;
+
+  std::size_t size() const { return time_ns.size(); }
+};
+
+// From deviceProperties. 0 or empty: not given.
+struct DeviceInfo {
+  std::int64_t id = -1;
+  std::string name;
+  std::int64_t sm_count = 0;
+  std::int64_t max_threads_per_sm = 0;
+  std::int64_t warp_size = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t compute_major = 0, compute_minor = 0;
+};
+
+struct Metadata {
+  std::string key;
+  std::string json;  // the value as the file writes it
+};
+
+// A run of slices whose `place` counts from the same byte; by first slice, ascending.
+struct PlaceBlock {
+  std::uint32_t first_slice;
+  std::uint32_t first_instant;
+  std::uint64_t offset;  // in the uncompressed text
+};
+
+struct Source {
+  std::string path;
+  std::string format;             // reader name, such as "chrome_trace"
+  std::string writer;             // who wrote it, as far as the file says: "kineto", "chrome" …
+  bool compressed = false;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t text_bytes = 0;   // uncompressed
+  std::uint64_t events = 0;       // events in the file, metadata included
+  std::vector<PlaceBlock> blocks;
+};
+
+enum class RankSource : std::uint8_t { distributed_info, file_name, order };
+std::string_view to_string(RankSource source);
+
+struct RankInfo {
+  std::int64_t rank = 0;
+  std::int64_t world_size = 0;    // 0: unknown
+  RankSource source = RankSource::order;
+  std::string backend;
+};
+
+enum class Phase : std::uint8_t {
+  other, dataloader, forward, backward, optimizer, zero_grad, communication, evaluation, checkpoint,
+};
+inline constexpr std::size_t kPhases = 9;
+std::string_view to_string(Phase phase);
+
+enum class DeviceClass : std::uint8_t { unclassified, compute, communication, memory_copy, memory_set };
+inline constexpr std::size_t kDeviceClasses = 5;
+std::string_view to_string(DeviceClass device_class);
+
+// One line of the rule table that classified device work; index 0 means "no rule matched".
+struct ClassRule {
+  std::string name;      // stable id of the rule
+  std::string pattern;   // what it looks for
+  std::string family;    // op family: "GEMM", "attention" …
+  DeviceClass device_class = DeviceClass::unclassified;
+  std::string why;       // one sentence
+};
+
+// A step of the program on this rank. `end_ns` of the host part; `device_end_ns` >= end_ns where its work ran longer.
+struct Step {
+  std::string name;
+  std::int64_t number = kAbsent;
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::int64_t device_end_ns = 0;
+  TrackId track = TrackId::none;
+  bool partial = false;  // cut by the edge of the recording
+};
+
+// A module call (nn.Module range) on a host thread.
+struct ModuleCall {
+  SliceId slice = SliceId::none;
+  StringId name = StringId::none;
+};
+
+// forward op → backward op, by autograd sequence number or fwdbwd flow.
+struct Backward {
+  SliceId forward = SliceId::none;
+  SliceId backward = SliceId::none;
+};
+
+// Filled by derive; how well things could be linked, for the quality answer.
+struct LinkCounts {
+  std::uint64_t device_linked = 0;      // device work with its launch, by correlation or flow
+  std::uint64_t device_linked_by_flow = 0;  // of these, only by a flow
+  std::uint64_t device_unlinked = 0;    // device work whose launch is not in the trace
+  std::uint64_t launches_with_work = 0;
+  std::uint64_t launches_dropped = 0;   // launch calls (kernel, graph, copy, fill) without any device work
+  std::uint64_t partial_overlaps = 0;   // slices that overlap their neighbour without nesting; kept
+};
+
+struct Trace {
+  Source source;
+  RankInfo rank;
+  StringPool strings;
+  std::vector<Metadata> metadata;
+  std::vector<DeviceInfo> devices;
+  std::vector<Category> categories;
+  std::vector<Track> tracks;
+  std::int64_t clock_base_ns = kAbsent;  // baseTimeNanoseconds: add to times for Unix time
+
+  Slices slices;
+  Ops ops;
+  Launches launches;
+  DeviceRows device;
+  Collectives collectives;
+  MemoryEvents memory;
+  Flows flows;
+  Instants instants;
+  Counters counters;
+  std::vector<Issue> issues;
+
+  // derived
+  Column<SliceId> by_track;                // all slices by (track, start, longer first, file order)
+  std::vector<std::uint32_t> track_begin;  // slices of track t: by_track[track_begin[t] .. track_begin[t + 1])
+  std::vector<ClassRule> class_rules;      // [0]: no rule matched
+  std::vector<Step> steps;                 // by start
+  std::string step_source;                 // sentence: where the steps come from
+  std::vector<ModuleCall> modules;
+  std::vector<Backward> backward;
+  LinkCounts links;
+
+  SliceKind kind(SliceId id) const {
+    const CategoryId category = slices.category[id];
+    return category == CategoryId::none ? SliceKind::other : categories[static_cast<std::size_t>(category)].kind;
+  }
+  std::string_view name(SliceId id) const { return strings[slices.name[id]]; }
+};
+
+// What was opened together: one trace per rank file, in rank order.
+struct Run {
+  std::string path;              // as the user gave it
+  std::vector<Trace> traces;
+  std::vector<Issue> issues;     // of the run as a whole (rank clashes, files left out …)
+};
+
+}  // namespace stepscope

@@ -1,0 +1,34 @@
+// Contract of the readers: one file (or folder) per input format, one line in readers.list.
+//
+// A reader turns bytes into a Trace: exactly what the file says, nothing inferred. Damage is repaired or counted as an
+// Issue of the trace; an Error means that no useful part could be read.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/trace.h"
+
+namespace stepscope::read {
+
+struct ReadOptions {
+  unsigned threads = 1;         // parse threads for this one file
+  bool tolerant_only = false;   // skip the fast strict path (tests compare the two)
+  std::uint64_t max_text_bytes = 0;  // 0: the reader's own limit for what a compressed file may grow to
+};
+
+struct Reader {
+  std::string_view name;
+  std::string_view summary;  // what it opens, for --version and errors
+  // Does the uncompressed start of a file (up to 64 KiB) look like this format? Content only, never the name.
+  bool (*recognizes)(std::string_view head);
+  Result<Trace> (*read)(const std::string& path, const ReadOptions& options);
+  // The arguments of events as JSON text, by their place in the uncompressed text (ascending offsets).
+  Result<std::vector<std::string>> (*event_text)(const Trace& trace, std::span<const std::uint64_t> offsets);
+};
+
+std::span<const Reader> readers();  // from readers.list
+
+}  // namespace stepscope::read

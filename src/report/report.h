@@ -1,0 +1,28 @@
+// Report: answers → something to look at. Every number is formatted in format.h and nowhere else.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/answer.h"
+
+namespace stepscope::report {
+
+struct TextStyle {
+  bool color = false;
+  bool ascii = false;      // no box or bar characters beyond ASCII
+  unsigned width = 100;    // columns of the terminal
+  std::size_t max_rows = 10;
+};
+
+// The report as a person reads it in a terminal.
+std::string to_text(const Report& report, const TextStyle& style);
+// One JSON object, as docs/report-json.md specifies it.
+std::string to_json(const Report& report);
+// One CSV per table, each preceded by a line "# answer.table".
+std::string to_csv(const Report& report);
+// One self-contained page; an error when this build was made without the page's scripts.
+Result<std::string> to_html(const Report& report);
+
+}  // namespace stepscope::report

@@ -1,0 +1,39 @@
+// Session: the single way in for the command line, the C ABI and (later) the server: paths → run → answers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/answer.h"
+#include "model/trace.h"
+
+namespace stepscope::session {
+
+struct OpenOptions {
+  bool use_cache = true;      // --no-cache, STEPSCOPE_CACHE=off
+  unsigned threads = 0;       // 0: all cores this process may use
+  bool tolerant_only = false;
+  std::string rules_path;     // the user's class rules
+  // Called now and then with a sentence and the share done (0..1); may be empty. Called from one thread at a time.
+  std::function<void(std::string_view what, double share)> progress;
+};
+
+// Opens a file, several files, globs or folders as one run: reads all ranks on all cores, derives, checks ranks.
+// Fails when nothing at all could be opened; a file that could not be opened beside others is an issue of the run.
+Result<Run> open(std::span<const std::string> paths, const OpenOptions& options);
+
+// Names of all analyses, in report order.
+std::vector<std::string_view> answer_names();
+
+// Runs the named analyses (all when empty). An unknown name is a usage error that lists all, with "did you mean".
+Result<Report> answer(const Run& run, std::span<const std::string> names);
+
+// JSON text of the arguments of a slice, read again from its file.
+Result<std::string> slice_text(const Trace& trace, SliceId slice);
+
+}  // namespace stepscope::session
