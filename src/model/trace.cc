@@ -76,4 +76,12 @@ std::string_view to_string(DeviceClass device_class) {
   return names[static_cast<std::size_t>(device_class)];
 }
 
+StepId Trace::step_at(std::int64_t time_ns) const {
+  const auto after = std::upper_bound(steps.begin(), steps.end(), time_ns,
+                                      [](std::int64_t time, const Step& step) { return time < step.start_ns; });
+  if (after == steps.begin()) return StepId::none;
+  const auto found = std::prev(after);
+  return time_ns < found->end_ns ? static_cast<StepId>(found - steps.begin()) : StepId::none;
+}
+
 }  // namespace stepscope

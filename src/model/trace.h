@@ -126,6 +126,8 @@ struct DeviceRows {
   Column<SliceId> op;                // the innermost op or annotation around the launch; none: unknown
   Column<std::uint8_t> device_class; // a DeviceClass
   Column<std::uint16_t> rule;        // index into Trace::class_rules of the rule that decided the class and family
+  Column<StepId> step;               // step of the launch call, of the start without one; none: outside all steps
+  Column<std::uint8_t> phase;        // a Phase: that of the launching op
 
   static constexpr std::uint32_t kNoCount = 0xffffffff;
   std::size_t size() const { return slice.size(); }
@@ -323,6 +325,8 @@ struct Trace {
     return category == CategoryId::none ? SliceKind::other : categories[static_cast<std::size_t>(category)].kind;
   }
   std::string_view name(SliceId id) const { return strings[slices.name[id]]; }
+  // The (derived) step whose host part contains `time_ns`; none: outside all steps. O(log steps).
+  StepId step_at(std::int64_t time_ns) const;
 };
 
 // What was opened together: one trace per rank file, in rank order.
