@@ -1,0 +1,127 @@
+// The report's JSON as docs/report-json.md specifies it. Every member that may be unknown is null; members that this
+// page does not know are ignored.
+
+/** Integers beyond 2^53 arrive as bigint, so that no digit is lost on the way to a copied CSV. */
+export type Value = number | bigint | string | boolean | null;
+export type Unit = "" | "ns" | "bytes" | "count" | "ratio" | "GB/s";
+
+export interface Scalar {
+  value: Value;
+  unit: Unit;
+  meaning: string;
+}
+
+export interface Column {
+  name: string;
+  type: "integer" | "real" | "text" | "boolean";
+  unit: Unit;
+  meaning: string;
+}
+
+export interface Table {
+  columns: Column[];
+  rows: Value[][];
+}
+
+export interface Series {
+  unit: Unit;
+  t_ns: (number | bigint)[];
+  v: (number | null)[];
+}
+
+export interface Place {
+  rank?: number | null;
+  phase?: string | null;
+  module?: string | null;
+  op?: string | null;
+  function?: string | null;
+  file?: string | null;
+  line?: number | null;
+  t_ns?: number | bigint | null;
+}
+
+export interface Evidence {
+  text: string;
+  value: Value;
+  unit: Unit;
+  query?: string | null;
+}
+
+export interface Gain {
+  speedup_low: number;
+  speedup_high: number;
+  binds?: string | null;
+}
+
+export interface Finding {
+  id: string;
+  cause: string;
+  sentence: string;
+  where?: Place | null;
+  evidence?: Evidence[] | null;
+  gain?: Gain | null;
+  gain_reason?: string | null;
+  confidence?: string | null;
+  next?: string | null;
+}
+
+export interface Answer {
+  summary: string;
+  scalars: Record<string, Scalar>;
+  tables: Record<string, Table>;
+  series: Record<string, Series>;
+  findings: Finding[];
+  notes: string[];
+}
+
+export interface InputFile {
+  path: string;
+  format?: string | null;
+  writer?: string | null;
+  rank?: number | null;
+  world_size?: number | null;
+  rank_source?: string | null;
+  compressed?: boolean | null;
+  cached?: boolean | null;
+  file_bytes?: number | null;
+  text_bytes?: number | null;
+  events?: number | null;
+  slices?: number | null;
+}
+
+export interface Issue {
+  code: string;
+  severity: "info" | "repaired" | "lost";
+  sentence: string;
+  advice?: string | null;
+  count: number;
+  file?: string | null;
+  offset?: number | bigint | null;
+  event?: number | null;
+}
+
+export interface Report {
+  schema_version: number;
+  stepscope: { version: string; commit?: string | null };
+  input: { path: string; files: InputFile[] };
+  issues: Issue[];
+  answers: Record<string, Answer>;
+  failed: Record<string, string>;
+}
+
+export function scalar(report: Report, answer: string, name: string): Scalar | undefined {
+  return report.answers[answer]?.scalars[name];
+}
+
+export function table(report: Report, answer: string, name: string): Table | undefined {
+  return report.answers[answer]?.tables[name];
+}
+
+export function asNumber(value: Value | undefined): number | null {
+  if (typeof value === "bigint") return Number(value);
+  return typeof value === "number" ? value : null;
+}
+
+export function columnIndex(of: Table, name: string): number {
+  return of.columns.findIndex((column) => column.name === name);
+}

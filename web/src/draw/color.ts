@@ -1,0 +1,34 @@
+// Which colour a part of time has, everywhere on the page. The palette is Okabe and Ito's, told apart with the common
+// kinds of colour blindness; a part is also always named in words beside its colour. The values are CSS variables, so
+// that light and dark differ in report.css only.
+
+const BY_WORD: [RegExp, string][] = [
+  [/exposed/, "--c-exposed"],
+  [/hidden|overlap/, "--c-hidden"],
+  [/communication|collective/, "--c-exposed"],
+  [/host.?bound|cpu_op|cpu op/, "--c-host"],
+  [/launch.?bound|runtime|driver/, "--c-runtime"],
+  [/depend/, "--c-depend"],
+  [/data/, "--c-data"],
+  [/sync/, "--c-sync"],
+  [/idle/, "--c-idle"],
+  [/memory.?set|memset/, "--c-set"],
+  [/copy|memcpy/, "--c-copy"],
+  [/forward/, "--c-compute"],
+  [/backward/, "--c-copy"],
+  [/optimizer/, "--c-sync"],
+  [/zero_grad/, "--c-set"],
+  [/compute|kernel|busy/, "--c-compute"],
+  [/unclassified/, "--c-unclassified"],
+  [/unknown|other/, "--c-other"],
+];
+const SERIES = ["--c-compute", "--c-exposed", "--c-copy", "--c-sync", "--c-data", "--c-set", "--c-host", "--c-other"];
+
+export function partColor(name: string): string {
+  for (const [pattern, color] of BY_WORD) if (pattern.test(name)) return `var(${color})`;
+  return "var(--c-other)";
+}
+
+export function seriesColor(index: number): string {
+  return `var(${SERIES[index % SERIES.length]})`;
+}

@@ -1,0 +1,138 @@
+// The one place where the page turns numbers into text. Units come from the report's JSON. The rules are those of
+// src/report/format.h, so that page and terminal show the same text. What is not 0 is never shown as 0, nor what is
+// below 100 % as 100 %.
+
+export const UNKNOWN = "unknown";
+
+interface Scale {
+  factor: number;
+  suffix: string;
+  decimals: number; // in a table column
+}
+
+const TIME: Scale[] = [
+  { factor: 1, suffix: "ns", decimals: 0 },
+  { factor: 1e3, suffix: "µs", decimals: 1 },
+  { factor: 1e6, suffix: "ms", decimals: 3 },
+  { factor: 1e9, suffix: "s", decimals: 3 },
+];
+const BYTES: Scale[] = [
+  { factor: 1, suffix: "B", decimals: 0 },
+  { factor: 2 ** 10, suffix: "KiB", decimals: 1 },
+  { factor: 2 ** 20, suffix: "MiB", decimals: 1 },
+  { factor: 2 ** 30, suffix: "GiB", decimals: 2 },
+  { factor: 2 ** 40, suffix: "TiB", decimals: 2 },
+  { factor: 2 ** 50, suffix: "PiB", decimals: 2 },
+];
+
+/** The largest scale in which the value is at least 1 after rounding to three digits. */
+function scaleFor(value: number, scales: Scale[]): Scale {
+  const size = Math.abs(value) * 1.0005;
+  let chosen = scales[0]!;
+  for (const scale of scales) if (size >= scale.factor) chosen = scale;
+  return chosen;
+}
+
+const groupings = new Map<number, Intl.NumberFormat>();
+
+/** Digits grouped by three, with exactly `digits` decimals. */
+export function grouped(value: number | bigint, digits = 0): string {
+  let format = groupings.get(digits);
+  if (format === undefined) {
+    format = new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    groupings.set(digits, format);
+  }
+  return format.format(value);
+}
+
+function scaled(value: number, scales: Scale[]): string {
+  const scale = scaleFor(value, scales);
+  const shown = value / scale.factor;
+  const decimals = scale.factor === 1 ? 0 : Math.abs(shown) < 9.995 ? 2 : 1;
+  return `${grouped(shown, decimals)} ${scale.suffix}`;
+}
+
+/** Fixed decimals; what would round to 0 is shown as less than the smallest that can be shown. */
+function fixed(value: number, decimals: number): string {
+  const smallest = 10 ** -decimals;
+  if (value !== 0 && Math.abs(value) < smallest / 2) return `${value < 0 ? ">-" : "<"}${grouped(smallest, decimals)}`;
+  return grouped(value, decimals);
+}
+
+export function percent(ratio: number): string {
+  if (ratio === 0) return "0 %";
+  if (ratio === 1) return "100 %";
+  if (ratio > 0.9995 && ratio < 1) return ">99.9 %";
+  return `${fixed(ratio * 100, 1)} %`;
+}
+
+function real(value: number): string {
+  const size = Math.abs(value);
+  if (Number.isInteger(value) || size >= 1000) return grouped(value);
+  if (size < 1e-3) return String(Number(value.toPrecision(3)));
+  return grouped(value, size >= 100 ? 1 : size >= 1 ? 2 : 4);
+}
+
+export function formatNumber(value: number | bigint, unit: Unit): string {
+  const number = Number(value);
+  if (!Number.isFinite(number)) return UNKNOWN;
+  switch (unit) {
+    case "ns":
+      return scaled(number, TIME);
+    case "bytes":
+      return scaled(number, BYTES);
+    case "count":
+      return Number.isInteger(number) ? grouped(value) : real(number);
+    case "ratio":
+      return percent(number);
+    case "GB/s":
+      return `${real(number)} GB/s`;
+    default:
+      // Without a unit a whole number may be a rank, a line or an id: no separators.
+      return typeof value === "bigint" || Number.isInteger(number) ? String(value) : real(number);
+  }
+}
+
+export function formatValue(value: Value | undefined, unit: Unit): string {
+  if (value === null || value === undefined) return UNKNOWN;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return typeof value === "string" ? value : formatNumber(value, unit);
+}
+
+/** How one table column is shown: one scale for all its cells, so that they compare at a glance. */
+export interface ColumnFormat {
+  suffix: string; // for the heading; empty: none
+  cell: (value: Value) => string;
+}
+
+export function columnFormat(column: Column, values: Value[]): ColumnFormat {
+  const scales = column.unit === "ns" ? TIME : column.unit === "bytes" ? BYTES : undefined;
+  if (scales === undefined) return { suffix: "", cell: (value) => formatValue(value, column.unit) };
+  let largest = 0;
+  for (const value of values) {
+    if (typeof value === "number" || typeof value === "bigint") largest = Math.max(largest, Math.abs(Number(value)));
+  }
+  const scale = scaleFor(largest, scales);
+  const cell = (value: Value): string =>
+    typeof value === "number" || typeof value === "bigint"
+      ? fixed(Number(value) / scale.factor, scale.decimals)
+      : formatValue(value, column.unit);
+  return { suffix: scale.suffix, cell };
+}
+
+/** snake_case names of the JSON as headings: "exposed_communication_ns" → "exposed communication". */
+export function words(name: string): string {
+  return name.replace(/_(ns|bytes)$/, "").replace(/_/g, " ");
+}
+
+export function csv(columns: Column[], rows: Value[][]): string {
+  const line = (cells: string[]) => cells.map(csvCell).join(",");
+  const heading = line(columns.map((column) => column.name));
+  return [heading, ...rows.map((row) => line(row.map((value) => (value === null ? "" : String(value)))))].join("\n") + "\n";
+}
+
+// A spreadsheet takes a text that begins with one of = + - @ as a formula; kernel names are not ours to trust.
+function csvCell(text: string): string {
+  const inert = /^[=+\-@\t\r]/.test(text) && !/^[+-]?[\d.]+(e[+-]?\d+)?$/i.test(text) ? `'${text}` : text;
+  return /[",\n\r]/.test(inert) ? `"${inert.replace(/"/g, '""')}"` : inert;
+}

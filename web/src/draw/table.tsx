@@ -1,0 +1,197 @@
+// A table of an answer: sort by heading, filter by any text, copy as CSV. Rows beyond the first are shown on demand, so
+// that a table of many thousand rows does not slow the page.
+import { useMemo, useState } from "preact/hooks";
+import type { Column, Table, Value } from "../data/report";
+import { asNumber } from "../data/report";
+import { CopyButton } from "./copy";
+import { UNKNOWN, columnFormat, csv, grouped, words } from "./format";
+
+const PAGE = 500;
+
+interface Sort {
+  column: number;
+  descending: boolean;
+}
+
+export function compareValues(a: Value, b: Value): number {
+  if (typeof a === "string" && typeof b === "string") return a < b ? -1 : a > b ? 1 : 0;
+  return Number(a) - Number(b);
+}
+
+/** Rows in the wanted order; unknown values always last. The order given is kept between equals. */
+export function sortedRows(rows: Value[][], sort: Sort | null): Value[][] {
+  if (sort === null) return rows;
+  const sign = sort.descending ? -1 : 1;
+  return [...rows].sort((left, right) => {
+    const a = left[sort.column] ?? null;
+    const b = right[sort.column] ?? null;
+    if (a === null || b === null) return a === b ? 0 : a === null ? 1 : -1;
+    return sign * compareValues(a, b);
+  });
+}
+
+export function filteredRows(rows: Value[][], filter: string): Value[][] {
+  const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  if (wanted.length === 0) return rows;
+  return rows.filter((row) => {
+    const text = row.filter((value) => typeof value === "string").join("\n").toLowerCase();
+    return wanted.every((word) => text.includes(word));
+  });
+}
+
+function ascending(current: Sort | null, column: Column, index: number): Sort {
+  if (current?.column === index) return { column: index, descending: !current.descending };
+  return { column: index, descending: column.type !== "text" };
+}
+
+export function DataTable(props: { name: string; table: Table; first?: number; hide?: string[] }) {
+  const { table } = props;
+  const first = props.first ?? 10;
+  const [sort, setSort] = useState<Sort | null>(null);
+  const [filter, setFilter] = useState("");
+  const [limit, setLimit] = useState(first);
+  const [whole, setWhole] = useState(false);
+  const formats = useMemo(
+    () => table.columns.map((column, i) => columnFormat(column, table.rows.map((row) => row[i] ?? null))),
+    [table],
+  );
+  const wide = useMemo(() => table.columns.map((column, i) => column.type === "text" && longest(table, i) > 24), [table]);
+  const rows = useMemo(() => sortedRows(filteredRows(table.rows, filter), sort), [table, filter, sort]);
+  const shown = table.columns.map((_, i) => i).filter((i) => !props.hide?.includes(table.columns[i]!.name));
+  const searchable = table.rows.length > 5 && table.columns.some((column) => column.type === "text");
+
+  return (
+    <div class="table-box" data-table={props.name}>
+      <div class="tools">
+        <span class="count" aria-live="polite">
+          {rows.length === table.rows.length
+            ? `${grouped(rows.length)} ${rows.length === 1 ? "row" : "rows"}`
+            : `${grouped(rows.length)} of ${grouped(table.rows.length)} rows`}
+        </span>
+        {searchable && (
+          <input
+            type="search"
+            placeholder="filter"
+            aria-label={`filter ${words(props.name)}`}
+            value={filter}
+            onInput={(event) => setFilter(event.currentTarget.value)}
+          />
+        )}
+        {wide.some(Boolean) && (
+          <label>
+            <input type="checkbox" checked={whole} onChange={(event) => setWhole(event.currentTarget.checked)} /> full
+            names
+          </label>
+        )}
+        <CopyButton label="Copy CSV" text={() => csv(table.columns, rows)} />
+      </div>
+      <div class="scroll" tabIndex={0} role="region" aria-label={words(props.name)}>
+        <table class={whole ? "whole" : ""}>
+          <thead>
+            <tr>
+              {shown.map((i) => (
+                <Heading
+                  key={i}
+                  column={table.columns[i]!}
+                  suffix={formats[i]!.suffix}
+                  sort={sort?.column === i ? sort : null}
+                  onSort={() => setSort(ascending(sort, table.columns[i]!, i))}
+                />
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, limit).map((row) => (
+              <tr>
+                {shown.map((i) => (
+                  <Cell column={table.columns[i]!} value={row[i] ?? null} format={formats[i]!.cell} wide={wide[i]!} />
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > limit && (
+        <button type="button" class="more" onClick={() => setLimit(limit + PAGE)}>
+          show {grouped(Math.min(PAGE, rows.length - limit))} more of {grouped(rows.length)}
+        </button>
+      )}
+      {limit > first && rows.length > first && (
+        <button type="button" class="more" onClick={() => setLimit(first)}>
+          show fewer
+        </button>
+      )}
+      <ColumnMeanings columns={shown.map((i) => table.columns[i]!)} />
+    </div>
+  );
+}
+
+function longest(table: Table, column: number): number {
+  let length = 0;
+  for (const row of table.rows) {
+    const value = row[column];
+    if (typeof value === "string") length = Math.max(length, value.length);
+  }
+  return length;
+}
+
+function Heading(props: { column: Column; suffix: string; sort: Sort | null; onSort: () => void }) {
+  const { column, sort } = props;
+  const numeric = column.type === "integer" || column.type === "real";
+  return (
+    <th
+      scope="col"
+      class={numeric ? "number" : ""}
+      aria-sort={sort === null ? "none" : sort.descending ? "descending" : "ascending"}
+      data-column={column.name}
+    >
+      <button type="button" title={column.meaning} onClick={props.onSort}>
+        {words(column.name)}
+        {props.suffix !== "" && <span class="suffix"> {props.suffix}</span>}
+        <span class="arrow" aria-hidden="true">
+          {sort === null ? "" : sort.descending ? " ▼" : " ▲"}
+        </span>
+      </button>
+    </th>
+  );
+}
+
+function Cell(props: { column: Column; value: Value; format: (value: Value) => string; wide: boolean }) {
+  const { column, value } = props;
+  if (value === null) {
+    return (
+      <td class="unknown" title={column.meaning}>
+        {UNKNOWN}
+      </td>
+    );
+  }
+  const text = props.format(value);
+  if (typeof value === "string") {
+    return (
+      <td class={props.wide ? "text wide" : "text"} title={props.wide ? value : undefined}>
+        {props.wide ? <span>{text}</span> : text}
+      </td>
+    );
+  }
+  if (typeof value === "boolean") return <td class="text">{text}</td>;
+  const ratio = column.unit === "ratio" ? asNumber(value) : null;
+  return (
+    <td class="number" title={column.unit === "ns" || column.unit === "bytes" ? `${grouped(value)} ${column.unit}` : undefined}>
+      {ratio !== null && <meter-bar style={{ width: `${Math.max(0, Math.min(1, ratio)) * 100}%` }} />}
+      {text}
+    </td>
+  );
+}
+
+function ColumnMeanings(props: { columns: Column[] }) {
+  const known = props.columns.filter((column) => column.meaning !== "");
+  if (known.length === 0) return null;
+  return (
+    <details class="meanings">
+      <summary>What the columns mean</summary>
+      <dl>
+        {known.map((column) => [<dt>{words(column.name)}</dt>, <dd>{column.meaning}</dd>])}
+      </dl>
+    </details>
+  );
+}

@@ -1,0 +1,79 @@
+// What to change first: each finding as a sentence, its evidence, the gain to expect and the next step.
+import type { Finding, Place, Report } from "../data/report";
+import { formatNumber, formatValue } from "../draw/format";
+import type { Panel } from "./panel";
+
+export function allFindings(report: Report): Finding[] {
+  return Object.values(report.answers).flatMap((answer) => answer.findings);
+}
+
+export function placeText(where: Place | null | undefined): string {
+  if (!where) return "";
+  const parts = [
+    where.rank != null ? `rank ${where.rank}` : "",
+    where.phase ?? "",
+    where.module ?? "",
+    where.op ?? "",
+    where.function ?? "",
+    where.file ? `${where.file}${where.line != null ? `:${where.line}` : ""}` : "",
+    where.t_ns != null ? `t = ${formatNumber(where.t_ns, "ns")}` : "",
+  ];
+  return parts.filter(Boolean).join(" · ");
+}
+
+function gainText(finding: Finding): string {
+  if (finding.gain) {
+    const { speedup_low: low, speedup_high: high, binds } = finding.gain;
+    return `${low.toFixed(2)}× to ${high.toFixed(2)}× faster${binds ? `, then bound by ${binds}` : ""}`;
+  }
+  return finding.gain_reason ? `gain unknown: ${finding.gain_reason}` : "gain unknown";
+}
+
+function One(props: { finding: Finding }) {
+  const { finding } = props;
+  const place = placeText(finding.where);
+  return (
+    <li class="finding" data-finding={finding.id}>
+      <p class="sentence">{finding.sentence}</p>
+      <p class="about">
+        <span>{gainText(finding)}</span>
+        {finding.confidence && <span>{finding.confidence} confidence</span>}
+        {place && <span>{place}</span>}
+      </p>
+      {(finding.evidence ?? []).length > 0 && (
+        <ul class="evidence">
+          {finding.evidence!.map((item) => (
+            <li>
+              {item.text}
+              {item.value !== null && (
+                <>
+                  : <b>{formatValue(item.value, item.unit)}</b>
+                </>
+              )}
+              {item.query && <code>{item.query}</code>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {finding.next && (
+        <p class="next">
+          <b>Next:</b> {finding.next}
+        </p>
+      )}
+    </li>
+  );
+}
+
+export const findings: Panel = {
+  id: "findings",
+  title: "What to change first",
+  shows: [],
+  applies: (report) => allFindings(report).length > 0,
+  view: ({ report }) => (
+    <ol class="findings">
+      {allFindings(report).map((finding) => (
+        <One finding={finding} />
+      ))}
+    </ol>
+  ),
+};

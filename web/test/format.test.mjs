@@ -1,0 +1,77 @@
+// Numbers become text in one place; these are the rules that a reader relies on.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { load } from "./load.mjs";
+
+const { formatNumber, formatValue, columnFormat, csv, words } = await load("draw/format.ts");
+const { sortedRows, filteredRows } = await load("draw/table.tsx");
+const { parseReport } = await load("data/load.ts");
+const { areaPath, valueAt } = await load("draw/strip.tsx");
+
+test("each unit has its text", () => {
+  assert.equal(formatNumber(840, "ns"), "840 ns");
+  assert.equal(formatNumber(12_300, "ns"), "12.3 µs");
+  assert.equal(formatNumber(113_412_000, "ns"), "113.4 ms");
+  assert.equal(formatNumber(4_203_000_000, "ns"), "4.20 s");
+  assert.equal(formatNumber(512, "bytes"), "512 B");
+  assert.equal(formatNumber(71.2 * 2 ** 30, "bytes"), "71.2 GiB");
+  assert.equal(formatNumber(14240, "count"), "14,240");
+  assert.equal(formatNumber(0.963, "ratio"), "96.3 %");
+  assert.equal(formatNumber(212, "GB/s"), "212 GB/s");
+  assert.equal(formatNumber(20_261_120, ""), "20261120");
+});
+
+test("unknown is never 0, and what is not 0 is never shown as 0", () => {
+  assert.equal(formatValue(null, "ns"), "unknown");
+  assert.equal(formatNumber(NaN, "ns"), "unknown");
+  assert.equal(formatNumber(0, "ratio"), "0 %");
+  assert.equal(formatNumber(0.0001, "ratio"), "<0.1 %");
+  assert.equal(formatNumber(0.99999, "ratio"), ">99.9 %");
+  assert.equal(formatNumber(1, "ratio"), "100 %");
+});
+
+test("a column has one scale", () => {
+  const column = { name: "time", type: "integer", unit: "ns", meaning: "" };
+  const format = columnFormat(column, [113_412_345, 20, 0, null]);
+  assert.equal(format.suffix, "ms");
+  assert.deepEqual([113_412_345, 20, 0, null].map(format.cell), ["113.412", "<0.001", "0.000", "unknown"]);
+});
+
+test("CSV keeps numbers exact and spreadsheets harmless", () => {
+  const columns = [
+    { name: "name", type: "text", unit: "", meaning: "" },
+    { name: "time_ns", type: "integer", unit: "ns", meaning: "" },
+  ];
+  const text = csv(columns, [['a,"b"', 9007199254740993n], ["=cmd()", -5], [null, null]]);
+  assert.equal(text, `name,time_ns\n"a,""b""",9007199254740993\n'=cmd(),-5\n,\n`);
+});
+
+test("integers beyond 2^53 keep their digits where the browser tells them", () => {
+  const report = parseReport('{"answers":{"a":{"scalars":{"t":{"value":1765432109876543211,"unit":"ns"}}}}}');
+  const value = report.answers.a.scalars.t.value;
+  assert.ok(value === 1765432109876543211n || value === Number("1765432109876543211"));
+  assert.equal(formatNumber(1765432109876543211n, ""), "1765432109876543211");
+});
+
+test("a report without members is an empty report; something else is refused", () => {
+  assert.deepEqual(Object.keys(parseReport("{}").answers), []);
+  assert.throws(() => parseReport("[]"), /not a JSON object/);
+});
+
+test("rows sort with unknown last both ways and keep their order between equals", () => {
+  const rows = [["b", 2], ["a", null], ["c", 10], ["d", 2]];
+  assert.deepEqual(sortedRows(rows, { column: 1, descending: true }).map((row) => row[0]), ["c", "b", "d", "a"]);
+  assert.deepEqual(sortedRows(rows, { column: 1, descending: false }).map((row) => row[0]), ["b", "d", "c", "a"]);
+  assert.deepEqual(filteredRows(rows, "C").map((row) => row[0]), ["c"]);
+  assert.equal(filteredRows(rows, "  ").length, 4);
+});
+
+test("a strip has holes where a value is unknown", () => {
+  const lane = { name: "x", color: "", unit: "ratio", t: [0, 10, 20], v: [1, null, 0.5] };
+  assert.equal(areaPath(lane, 30).split("M").length - 1, 2);
+  assert.equal(valueAt(lane, 15), null);
+  assert.equal(valueAt(lane, 25), 0.5);
+  assert.equal(valueAt(lane, -1), null);
+});
+
+test("names read as words", () => assert.equal(words("exposed_communication_ns"), "exposed communication"));
