@@ -1,0 +1,48 @@
+#!/bin/bash
+# check.sh JOBS: all that `make check` looks at, each part even when one before it failed; one line per part.
+set -uo pipefail
+jobs=${1:-1} failed=0
+bin=.venv/bin
+tracked() { git ls-files -co --exclude-standard -- "$@" | while read -r file; do [ -f "$file" ] && echo "$file"; done; }
+
+part() {
+  local name=$1 started=$SECONDS log
+  shift
+  log=$(mktemp)
+  if "$@" >"$log" 2>&1; then
+    echo "check $name: ok ($((SECONDS - started)) s)"
+  else
+    cat "$log"
+    echo "check $name: FAILED ($((SECONDS - started)) s)"
+    failed=1
+  fi
+  rm -f "$log"
+}
+
+layout() {
+  local wrong
+  wrong=$(tracked '*.cc' '*.h' | xargs -r clang-format-14 --dry-run 2>&1 | sed -nE 's/^([^ :]+):[0-9]+:.*/\1/p' | sort -u)
+  [ -z "$wrong" ] || { echo "make fmt would change:"; echo "$wrong"; return 1; }
+}
+
+# xargs ends with 123 when one of its commands failed.
+tidy() {
+  local status=0 told
+  told=$(tracked 'src/*.cc' | grep -v '_test\.cc$' |
+    xargs -r -P "$jobs" -n 1 clang-tidy-14 -p build --quiet --extra-arg=-Wno-unknown-warning-option 2>&1) || status=1
+  grep -v -E '^[0-9]+ warnings? generated|^Suppressed|^Use -header-filter' <<<"$told"
+  return $status
+}
+
+types() { "$bin/mypy" --no-error-summary --cache-dir build/mypy; }
+
+part layers "$bin/python" tools/check_layers.py
+part layout layout
+part ruff "$bin/ruff" check --quiet .
+part "python layout" "$bin/ruff" format --quiet --check .
+part mypy types
+part tsc tools/web.sh types
+part notices "$bin/python" tools/notices.py --check build
+part documents "$bin/python" tools/check_docs.py
+part clang-tidy tidy
+[ $failed -eq 0 ]

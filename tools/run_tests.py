@@ -1,0 +1,127 @@
+"""Runs all suites of `make test`, one after the other, and adds up what they counted.
+
+Every suite runs even when one before it failed. The last line is "N passed, N failed, N skipped" over all of them; the
+exit status is 0 only when nothing failed and every suite that belongs to this checkout found at least one test.
+Nothing here is timed: a suite's seconds are printed for people, never judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SUMMARY = ROOT / "build" / "test-summary.txt"
+
+
+@dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+@dataclass
+class Suite:
+    name: str
+    commands: list[list[str]]
+    count: Callable[[str], Counts]
+    may_be_empty: bool = False
+    counts: Counts = field(default_factory=Counts)
+
+
+def number(pattern: str, text: str) -> int:
+    """Sum of all numbers that `pattern` captures."""
+    return sum(int(found) for found in re.findall(pattern, text, re.MULTILINE))
+
+
+def count_doctest(text: str) -> Counts:
+    line = next((row for row in text.splitlines() if "test cases:" in row), "")
+    return Counts(number(r"(\d+) passed", line), number(r"(\d+) failed", line), number(r"(\d+) skipped", line))
+
+
+def count_fuzz(text: str) -> Counts:
+    said = re.findall(r"(?m)^fuzz[ \w]*: (passed|FAILED)", text)
+    return Counts(said.count("passed"), said.count("FAILED"))
+
+
+def count_node(text: str) -> Counts:
+    """The summary of node's own test runner, whichever reporter wrote it ("# pass 3" or "ℹ pass 3")."""
+    return Counts(*(number(rf"^\S\s{word} (\d+)$", text) for word in ("pass", "fail", "skipped")))
+
+
+def count_pytest(text: str) -> Counts:
+    last = next((row for row in reversed(text.splitlines()) if re.search(r"\d+ \w+.* in [\d.]+s", row)), "")
+    bad = number(r"(\d+) failed", last) + number(r"(\d+) errors?", last)
+    return Counts(number(r"(\d+) (?:passed|xfailed)", last), bad, number(r"(\d+) skipped", last))
+
+
+def suites(jobs: str) -> list[Suite]:
+    build = "tools/cmake_build.sh"
+    return [
+        Suite(
+            "C++ (ASan, UBSan)", [[build, "dev", "build-dev", jobs], ["tools/doctest.sh", "build-dev"]], count_doctest
+        ),
+        Suite("fuzz", [[build, "fuzz", "build-fuzz", jobs], ["tools/fuzz.sh", "build-fuzz", "30", jobs]], count_fuzz),
+        Suite("web", [["tools/web.sh", "test"]], count_node, may_be_empty=True),
+        Suite("Python", [[sys.executable, "-m", "pytest", "-q", "-rs", "-m", "not soak", "tests"]], count_pytest),
+    ]
+
+
+def run(command: list[str]) -> tuple[int, str]:
+    """Runs a command in the repository, its output shown as it comes; returns the exit status and that output."""
+    lines = []
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            lines.append(line)
+    return process.returncode, "".join(lines)
+
+
+def run_suite(suite: Suite) -> None:
+    started = time.monotonic()
+    print(f"== {suite.name}", flush=True)
+    status, text = 0, ""
+    for command in suite.commands:
+        status, text = run(command)
+        if status != 0:
+            break
+    suite.counts = suite.count(text)
+    seen = suite.counts.passed + suite.counts.failed
+    if suite.counts.failed == 0 and (status != 0 or (seen == 0 and not suite.may_be_empty)):
+        print(f"{suite.name}: ended with {status} after {seen} tests; counted as one failure")
+        suite.counts.failed = 1
+    print(f"-- {suite.name}: {time.monotonic() - started:.0f} s\n", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", default="1", help="how many compilers at once")
+    everything = suites(parser.parse_args().jobs)
+    for suite in everything:
+        run_suite(suite)
+    for suite in everything:
+        counts = suite.counts
+        print(f"{suite.name:20} {counts.passed:6} passed {counts.failed:4} failed {counts.skipped:4} skipped")
+    passed, failed, skipped = (
+        sum(getattr(s.counts, what) for s in everything) for what in ("passed", "failed", "skipped")
+    )
+    closing = f"{passed} passed, {failed} failed, {skipped} skipped"
+    SUMMARY.parent.mkdir(exist_ok=True)
+    SUMMARY.write_text(closing + "\n")
+    print(closing, flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+#!/bin/bash
+# venv.sh base|torch|link: the project's Python environment in .venv.
+#
+# base:  the environment and the tools of tools/requirements-dev.txt. Where the chosen Python imports torch, the
+#        environment sees that Python's packages, so that nothing is installed over its torch.
+# torch: torch==2.13.0 where no torch is seen. Exactly this requirement: pip takes a CPU build where one is provided.
+# link:  .venv/bin/stepscope is build/stepscope, and `import stepscope` is python/stepscope.
+set -eu
+python=${PYTHON:-python3}
+venv=.venv
+
+say() { echo "setup: $*" >&2; }
+
+base() {
+  local site=()
+  local chosen made_from
+  chosen=$(readlink -f "$(command -v "$python")")
+  made_from=$(cat "$venv/.python" 2>/dev/null) || made_from=
+  # A .venv made from another Python than the one asked for is made anew.
+  if [ -n "$made_from" ] && [ "$made_from" != "$chosen" ]; then rm -rf "$venv"; fi
+  if [ "$venv/.base" -nt tools/requirements-dev.txt ] && [ "$venv/.base" -nt tools/venv.sh ]; then return; fi
+  if ! [ -x "$venv/bin/python" ]; then
+    if "$python" -c 'import torch' 2>/dev/null; then site=(--system-site-packages); fi
+    "$python" -m venv "${site[@]}" "$venv"
+  fi
+  "$venv/bin/python" -m pip install -qq --disable-pip-version-check -r tools/requirements-dev.txt ||
+    { say "pip could not install tools/requirements-dev.txt: is there a network or a package mirror?"; exit 1; }
+  echo "$chosen" >"$venv/.python"
+  touch "$venv/.base"
+}
+
+torch() {
+  [ "$venv/.torch" -nt "$venv/.python" ] && return
+  if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
+    say "installing torch==2.13.0 (a GPU build is several GB; README.md says how to choose a CPU build)"
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check torch==2.13.0 ||
+      { say "pip could not install torch==2.13.0; name a Python that has torch: make PYTHON=/path/to/python3 …"; exit 1; }
+  fi
+  "$venv/bin/python" -W ignore -c 'import torch; print("torch", torch.__version__)' >"$venv/.torch"
+}
+
+link() {
+  ln -sfn ../../build/stepscope "$venv/bin/stepscope"
+  local packages
+  packages=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+  echo "$PWD/python" >"$packages/stepscope_source.pth"
+}
+
+"$1"
