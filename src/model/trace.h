@@ -222,6 +222,7 @@ struct Source {
   std::string format;             // reader name, such as "chrome_trace"
   std::string writer;             // who wrote it, as far as the file says: "kineto", "chrome" …
   bool compressed = false;
+  bool cached = false;            // came from the cache, not from the file itself
   std::uint64_t file_bytes = 0;
   std::uint64_t text_bytes = 0;   // uncompressed
   std::uint64_t events = 0;       // events in the file, metadata included

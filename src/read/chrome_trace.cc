@@ -1,9 +1,192 @@
+// Reader of the Chrome trace event format as Kineto, torch.profiler, Chrome and many others write it: {"traceEvents":
+// […]} or a bare array, plain or gzip. The work is done in chrome_trace/: see pipeline.cc for the scheme.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/json_text.h"
+#include "read/chrome_trace/pipeline.h"
+#include "read/chrome_trace/top_level.h"
 #include "read/reader.h"
 
 namespace stepscope::read {
+namespace {
+
+using namespace chrome_trace;
+
+constexpr std::size_t kHeadLimit = 64 << 20;
+
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    struct stat info{};
+    if (fd_ >= 0 && fstat(fd_, &info) == 0) bytes_ = static_cast<std::uint64_t>(info.st_size);
+  }
+  ~OpenFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int fd() const { return fd_; }
+  std::uint64_t bytes() const { return bytes_; }
+  bool is_gzip() const {
+    unsigned char magic[2] = {};
+    return pread(fd_, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  }
+
+ private:
+  int fd_;
+  std::uint64_t bytes_ = 0;
+};
+
+Error cannot_open(const std::string& path) {
+  return {ErrorKind::unreadable, std::string("cannot be opened: ") + std::strerror(errno), path, std::nullopt,
+          "Check the path and its permissions"};
+}
+
+// An object whose first keys are among these is a trace, wherever its events stand.
+constexpr std::string_view kTraceKeys[] = {"\"traceEvents\"",     "\"schemaVersion\"", "\"deviceProperties\"",
+                                           "\"displayTimeUnit\"", "\"otherData\"",     "\"distributedInfo\"",
+                                           "\"systemTraceEvents\"", "\"stackFrames\"", "\"traceName\""};
+
+bool recognizes(std::string_view head) {
+  std::size_t at = head.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+  at = formats::skip_space(head, at);
+  if (at >= head.size()) return false;
+  if (head[at] == '[') {
+    std::size_t next = formats::skip_space(head, at + 1);
+    if (next < head.size() && head[next] == ',') next = formats::skip_space(head, next + 1);
+    if (next >= head.size() || head[next] == ']') return true;
+    if (head[next] != '{') return false;
+    const std::string_view first = head.substr(next, 4096);
+    return first.find("\"ph\"") != std::string_view::npos || first.find("\"name\"") != std::string_view::npos ||
+           first.find("\"ts\"") != std::string_view::npos;
+  }
+  if (head[at] != '{') return false;
+  return std::any_of(std::begin(kTraceKeys), std::end(kTraceKeys),
+                     [&](std::string_view key) { return head.find(key, at) != std::string_view::npos; });
+}
+
+Result<Head> find_head(Trace& trace, TextSource& source) {
+  for (std::size_t size = 64 << 10; size <= kHeadLimit; size *= 4) {
+    const Result<std::string_view> text = source.peek(size);
+    if (!text) return fail(text.error());
+    if (const auto head = find_events(trace, *text)) return *head;
+    if (text->size() < size) break;
+  }
+  return fail({ErrorKind::malformed, "no event list (traceEvents) was found before the text ends or breaks", trace.source.path,
+               std::nullopt, "Check that the export was complete"});
+}
+
+void read_tail(Trace& trace, const PipelineEnd& end, bool bare_array) {
+  const std::string& file = trace.source.path;
+  std::size_t used = 0;
+  if (!bare_array && end.closed) {
+    const std::string object = "{" + end.tail;
+    std::size_t behind = 0;
+    for (const auto& [key, value] : formats::members(object, &behind)) apply_top_level(trace, key, value);
+    used = behind - 1;
+  }
+  const std::size_t rest = std::min(end.tail.find_first_not_of(std::string_view(" \n\r\t\0", 5), used), end.tail.size());
+  const bool object_open = !bare_array && (!end.closed || used == 0 || end.tail[used - 1] != '}');
+  if (object_open) {
+    add_issue(trace.issues, {"not_closed", Severity::repaired, "the JSON is not closed at its end",
+                             "Record again if the end matters: the writer may have been stopped", 1, file,
+                             end.closed ? std::optional(end.tail_offset + used) : std::nullopt, std::nullopt});
+  }
+  const std::uint64_t trailing = end.tail.size() - rest + end.tail_dropped;
+  if (trailing > 0) {
+    add_issue(trace.issues, {"trailing_text", Severity::repaired, "bytes behind the end of the trace were not read",
+                             "Split the file if it holds a second trace", trailing, file, end.tail_offset + rest,
+                             std::nullopt});
+  }
+}
+
+void note_gzip_damage(Trace& trace, const formats::GzipStream::Damage& damage) {
+  const auto add = [&](const char* code, Severity severity, const char* sentence, std::uint64_t count) {
+    add_issue(trace.issues, {code, severity, sentence, "Copy or record the file again", count, trace.source.path,
+                             trace.source.text_bytes, std::nullopt});
+  };
+  if (damage.cut) add("gzip_cut", Severity::lost, "the compressed file ends too early; everything before was read", 1);
+  if (damage.bad_data) add("gzip_broken", Severity::lost, "the compressed data is broken; everything before was read", 1);
+  if (damage.bad_checksum) add("gzip_checksum", Severity::repaired, "the gzip checksum does not fit the content", 1);
+  if (damage.trailing > 0) {
+    add("gzip_trailing", Severity::repaired, "bytes behind the compressed data were not read", damage.trailing);
+  }
+}
+
+Result<Trace> read_file(const std::string& path, const ReadOptions& options) {
+  const OpenFile file(path);
+  if (file.fd() < 0) return fail(cannot_open(path));
+  Trace trace;
+  trace.source.path = path;
+  trace.source.format = "chrome_trace";
+  trace.source.writer = "chrome";
+  trace.source.compressed = file.is_gzip();
+  trace.source.file_bytes = file.bytes();
+  const std::size_t chunk = options.chunk_bytes > 0 ? options.chunk_bytes : kChunkBytes;
+  const std::unique_ptr<TextSource> source =
+      trace.source.compressed ? gzip_source(file.fd(), file.bytes(), path, chunk, options.max_text_bytes)
+                              : plain_source(file.fd(), file.bytes(), path, chunk);
+  const Result<Head> head = find_head(trace, *source);
+  if (!head) return fail(head.error());
+  source->start(head->events_begin);
+  const unsigned threads = std::max(1u, options.threads);
+  Assembler assembler(trace, threads + 1);
+  const Result<PipelineEnd> end = run_pipeline(*source, assembler, threads, options.tolerant_only, path);
+  if (!end) return fail(end.error());
+  trace.source.text_bytes = source->text_bytes();
+  read_tail(trace, *end, head->bare_array);
+  note_gzip_damage(trace, source->damage());
+  struct stat now{};
+  if (fstat(file.fd(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) != file.bytes()) {
+    add_issue(trace.issues, {"grew", Severity::info, "the file changed its size while it was read; the size at the start counts",
+                             "Open it again when its job has ended", 1, path, std::nullopt, std::nullopt});
+  }
+  return trace;
+}
+
+// The text of one event: grown until the object closes.
+Result<std::string> text_at(TextSource& source, std::uint64_t offset, const std::string& path) {
+  ChunkText chunk;
+  std::string text;
+  while (text.size() < kEventLimit) {
+    const Result<bool> more = source.next(chunk);
+    if (!more) return fail(more.error());
+    if (!*more) break;
+    if (chunk.offset + chunk.size <= offset) continue;
+    const std::uint64_t skip = offset > chunk.offset ? offset - chunk.offset : 0;
+    text.append(chunk.text() + skip, chunk.size - skip);
+    const std::size_t end = formats::skip_value(text, 0);
+    if (end != std::string::npos) return text.substr(0, end);
+  }
+  return fail({ErrorKind::changed, "the event is no longer where it was read", path, offset, "Open the file again"});
+}
+
+Result<std::vector<std::string>> event_text(const Trace& trace, std::span<const std::uint64_t> offsets) {
+  const OpenFile file(trace.source.path);
+  if (file.fd() < 0) return fail(cannot_open(trace.source.path));
+  std::vector<std::string> texts;
+  for (const std::uint64_t offset : offsets) {
+    const auto source = trace.source.compressed
+                            ? gzip_source(file.fd(), file.bytes(), trace.source.path, kChunkBytes, UINT64_MAX)
+                            : plain_source(file.fd(), file.bytes(), trace.source.path, kChunkBytes);
+    if (!trace.source.compressed) source->start(offset);
+    Result<std::string> text = text_at(*source, offset, trace.source.path);
+    if (!text) return fail(text.error());
+    texts.push_back(*std::move(text));
+  }
+  return texts;
+}
+
+}  // namespace
 
 Reader chrome_trace_reader() {
-  return {"chrome_trace", "", nullptr, nullptr, nullptr};
+  return {"chrome_trace", "Kineto, torch.profiler and Chrome trace event JSON, plain or gzip", recognizes, read_file,
+          event_text};
 }
 
 }  // namespace stepscope::read

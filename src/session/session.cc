@@ -1,1 +1,182 @@
 #include "session/session.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "analyze/analysis.h"
+#include "base/did_you_mean.h"
+#include "derive/derive.h"
+#include "session/inputs.h"
+#include "session/ranks.h"
+
+namespace stepscope::session {
+namespace {
+
+unsigned usable_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+// A file's outcome: the trace or why there is none.
+struct Outcome {
+  std::optional<Trace> trace;
+  std::optional<Error> error;
+};
+
+read::ReadOptions read_options(const OpenOptions& options, unsigned threads) {
+  read::ReadOptions read;
+  read.threads = threads;
+  read.tolerant_only = options.tolerant_only;
+  if (const char* limit = std::getenv("STEPSCOPE_MAX_TEXT_MB")) {
+    read.max_text_bytes = std::strtoull(limit, nullptr, 10) << 20;
+  }
+  return read;
+}
+
+Outcome open_one(const InputFile& file, const OpenOptions& options, unsigned threads) {
+  Result<Trace> trace = file.reader->read(file.path, read_options(options, threads));
+  if (!trace) return {std::nullopt, trace.error()};
+  if (const auto done = derive::derive(*trace, {options.rules_path}); !done) return {std::nullopt, done.error()};
+  return {*std::move(trace), std::nullopt};
+}
+
+// Files are shared out among the cores; cores that are left over help within a file.
+std::vector<Outcome> open_all(const std::vector<InputFile>& files, const OpenOptions& options) {
+  std::vector<Outcome> outcomes(files.size());
+  const unsigned cores = options.threads > 0 ? options.threads : usable_cores();
+  const unsigned at_once = std::min<std::size_t>(cores, files.size());
+  const unsigned threads_each = std::max(1u, cores / at_once);
+  std::atomic<std::size_t> next{0}, done{0};
+  std::mutex progress_mutex;
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < files.size();) {
+      outcomes[i] = open_one(files[i], options, threads_each);
+      done++;
+      if (!options.progress) continue;
+      const std::lock_guard lock(progress_mutex);
+      options.progress("reading " + files[i].path, static_cast<double>(done) / static_cast<double>(files.size()));
+    }
+  };
+  if (options.progress) options.progress("reading " + files.front().path, 0);
+  std::vector<std::thread> helpers;
+  for (unsigned i = 1; i < at_once; i++) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  return outcomes;
+}
+
+}  // namespace
+
+Result<Run> open(std::span<const std::string> paths, const OpenOptions& options) {
+  Run run;
+  if (!paths.empty()) run.path = paths.front();
+  const auto files = find_inputs(paths, run.issues);
+  if (!files) return fail(files.error());
+  std::optional<Error> first_error;
+  for (Outcome& outcome : open_all(*files, options)) {
+    if (outcome.trace) {
+      run.traces.push_back(*std::move(outcome.trace));
+      continue;
+    }
+    const Error& error = *outcome.error;
+    if (error.kind == ErrorKind::usage) return fail(error);
+    if (!first_error) first_error = error;
+    run.issues.push_back({"file_left_out", Severity::lost, to_text(error), error.hint, 1, error.file, error.offset, std::nullopt});
+  }
+  if (run.traces.empty()) return fail(*first_error);
+  settle_ranks(run);
+  return run;
+}
+
+std::vector<std::string_view> answer_names() {
+  std::vector<std::string_view> names;
+  for (const auto& analysis : analyze::analyses()) names.push_back(analysis.name);
+  return names;
+}
+
+namespace {
+
+Input describe(const Trace& trace) {
+  return {.path = trace.source.path,
+          .format = trace.source.format,
+          .writer = trace.source.writer,
+          .rank = trace.rank.rank,
+          .world_size = trace.rank.world_size,
+          .rank_source = std::string(to_string(trace.rank.source)),
+          .compressed = trace.source.compressed,
+          .cached = trace.source.cached,
+          .file_bytes = trace.source.file_bytes,
+          .text_bytes = trace.source.text_bytes,
+          .events = trace.source.events,
+          .slices = trace.slices.size()};
+}
+
+Result<std::vector<const analyze::Analysis*>> find_analyses(std::span<const std::string> names) {
+  std::vector<const analyze::Analysis*> found;
+  for (const auto& analysis : analyze::analyses()) {
+    if (names.empty()) found.push_back(&analysis);
+  }
+  for (const std::string& name : names) {
+    const auto all = analyze::analyses();
+    const auto match = std::find_if(all.begin(), all.end(), [&](const auto& analysis) { return analysis.name == name; });
+    if (match == all.end()) return fail(unknown_name("answer", name, answer_names()));
+    found.push_back(&*match);
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<Report> answer(const Run& run, std::span<const std::string> names) {
+  const auto analyses = find_analyses(names);
+  if (!analyses) return fail(analyses.error());
+  Report report{.path = run.path, .issues = run.issues};
+  for (const Trace& trace : run.traces) {
+    report.inputs.push_back(describe(trace));
+    report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
+  }
+  // Analyses only read the run: one thread each, answers in the order asked.
+  std::vector<std::optional<Result<Answer>>> answers(analyses->size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < analyses->size();) answers[i] = (*analyses)[i]->run(run, {});
+  };
+  std::vector<std::thread> helpers;
+  for (unsigned i = 1; i < std::min<std::size_t>(usable_cores(), analyses->size()); i++) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  for (std::size_t i = 0; i < answers.size(); i++) {
+    if (*answers[i]) {
+      report.answers.push_back(**std::move(answers[i]));
+    } else {
+      report.failed.emplace_back((*analyses)[i]->name, to_text(answers[i]->error()));
+    }
+  }
+  return report;
+}
+
+Result<std::string> slice_text(const Trace& trace, SliceId slice) {
+  const auto row = static_cast<std::uint32_t>(slice);
+  const auto& blocks = trace.source.blocks;
+  auto block = std::upper_bound(blocks.begin(), blocks.end(), row,
+                                [](std::uint32_t r, const PlaceBlock& b) { return r < b.first_slice; });
+  if (block == blocks.begin() || row >= trace.slices.size()) {
+    return fail({ErrorKind::not_found, "no such slice", trace.source.path, std::nullopt, ""});
+  }
+  const std::uint64_t offset = std::prev(block)->offset + trace.slices.place[slice];
+  for (const auto& reader : read::readers()) {
+    if (reader.name != trace.source.format) continue;
+    Result<std::vector<std::string>> texts = reader.event_text(trace, std::span(&offset, 1));
+    if (!texts) return fail(texts.error());
+    return std::move(texts->front());
+  }
+  return fail({ErrorKind::internal, "no reader for format " + trace.source.format, trace.source.path, std::nullopt, ""});
+}
+
+}  // namespace stepscope::session

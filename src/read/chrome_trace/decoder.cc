@@ -1,0 +1,412 @@
+#include "read/chrome_trace/decoder.h"
+
+#include <limits>
+
+#include "formats/json_text.h"
+#include "formats/number_text.h"
+
+namespace stepscope::read::chrome_trace {
+namespace {
+
+using formats::load8;
+
+constexpr std::uint64_t word(std::string_view text) {  // up to 8 characters as load8 sees them
+  std::uint64_t v = 0;
+  for (std::size_t i = text.size(); i-- > 0;) v = v << 8 | static_cast<unsigned char>(text[i]);
+  return v;
+}
+
+// A key of up to 8 characters as one number.
+inline std::uint64_t key_word(const char* key, std::size_t size) {
+  const std::uint64_t v = load8(key);
+  return size < 8 ? v & ((std::uint64_t{1} << (8 * size)) - 1) : v;
+}
+
+bool starts_number(char c) { return formats::is_digit(c) || c == '-'; }
+
+}  // namespace
+
+void Decoder::note(Defect defect) {
+  Tally& tally = batch_->defects[static_cast<std::size_t>(defect)];
+  if (tally.count++ == 0) tally.first_offset = batch_->text_offset + static_cast<std::uint64_t>(event_.begin - text_);
+}
+
+LocalId Decoder::intern(std::string_view raw) {
+  const std::size_t known = strings_.size();
+  const auto id = static_cast<LocalId>(strings_.intern(raw));
+  if (id == known) batch_->new_strings.emplace_back(id, strings_[static_cast<StringId>(id)]);
+  return id;
+}
+
+// A string without its quotes; null is nothing; everything else as its raw text.
+LocalId Decoder::intern_value(const char* begin, const char* end) {
+  if (*begin == '"') return intern({begin + 1, static_cast<std::size_t>(end - begin - 2)});
+  if (*begin == 'n' && end - begin == 4) return kNoId;
+  return intern({begin, static_cast<std::size_t>(end - begin)});
+}
+
+std::uint16_t Decoder::intern_category(std::string_view raw) {
+  const std::size_t known = categories_.size();
+  const auto id = static_cast<std::uint32_t>(categories_.intern(raw));
+  if (id >= 0xfffe) return 0xffff;  // a file with 65,534 categories uses them as names
+  if (id == known) {
+    kinds_.push_back(slice_kind(raw));
+    batch_->new_categories.emplace_back(static_cast<std::uint16_t>(id), intern(raw));
+  }
+  return static_cast<std::uint16_t>(id);
+}
+
+std::uint32_t Decoder::track(const RawTrack& ids) {
+  if (last_track_ != kNoId && tracks_[last_track_] == ids) return last_track_;
+  const auto mask = static_cast<std::uint32_t>(track_slots_.size() - 1);
+  const std::uint64_t mixed = (static_cast<std::uint64_t>(ids.process.number) * 0x9E3779B97F4A7C15ull) ^
+                              (static_cast<std::uint64_t>(ids.thread.number) * 0xC2B2AE3D27D4EB4Full) ^
+                              (std::uint64_t{ids.process.text} << 40) ^ (std::uint64_t{ids.thread.text} << 20) ^ ids.lane;
+  auto slot = static_cast<std::uint32_t>((mixed * 0x9E3779B97F4A7C15ull) >> 32) & mask;
+  for (; track_slots_[slot] != kNoId; slot = (slot + 1) & mask) {
+    if (tracks_[track_slots_[slot]] == ids) return last_track_ = track_slots_[slot];
+  }
+  const auto id = static_cast<std::uint32_t>(tracks_.size());
+  tracks_.push_back(ids);
+  track_slots_[slot] = id;
+  batch_->new_tracks.emplace_back(id, ids);
+  if (tracks_.size() * 2 > track_slots_.size()) {
+    std::vector<RawTrack> all = std::move(tracks_);
+    std::vector<std::pair<std::uint32_t, RawTrack>> known = batch_->new_tracks;
+    track_slots_.assign(track_slots_.size() * 4, kNoId);
+    tracks_.clear();
+    last_track_ = kNoId;
+    for (const RawTrack& each : all) track(each);  // ids are given in the same order
+    batch_->new_tracks = std::move(known);
+  }
+  return last_track_ = id;
+}
+
+RawId Decoder::raw_id(const char* begin, const char* end) {
+  std::int64_t value = 0;
+  if (formats::parse_int(begin, end, value)) return {value, kNoId};
+  return {kAbsent, intern_value(begin, end)};
+}
+
+// True with kAbsent for a value of another type; false only for text that is no JSON number.
+bool Decoder::integer(const char* begin, const char* end, std::int64_t& out) {
+  if (formats::parse_int(begin, end, out)) return true;
+  out = kAbsent;
+  const bool quoted = *begin == '"';
+  if (quoted && formats::parse_int(begin + 1, end - 1, out)) return true;
+  double real = 0;
+  if (formats::parse_real(begin + quoted, end - quoted, real) && real >= -9.2e18 && real <= 9.2e18) {
+    out = static_cast<std::int64_t>(real);
+    return true;
+  }
+  out = kAbsent;
+  if (*begin != 'n') note(Defect::bad_number);
+  return !starts_number(*begin);
+}
+
+bool Decoder::microseconds(const char* begin, const char* end, std::int64_t& ns, bool& given) {
+  const bool quoted = *begin == '"';
+  given = formats::parse_us_as_ns(begin + quoted, end - quoted, ns);
+  return given || !starts_number(*begin);
+}
+
+void Decoder::begin_event(const char* at) {
+  Event& e = event_;
+  e.begin = at;
+  e.args_begin = e.args_end = nullptr;
+  e.id = kAbsent;
+  e.name = e.id_text = kNoId;
+  e.category = 0xffff;
+  e.phase = 0;
+  e.has_time = e.has_dur = e.has_name = false;
+  e.process = e.thread = RawId{};
+  e.numbers = e.reals = e.texts = e.triples = e.members = 0;
+  batch_->events++;
+}
+
+bool Decoder::member(const char* key, std::size_t size, const char* begin, const char* end) {
+  if (size > 4 || size < 2) return true;
+  Event& e = event_;
+  const auto once = [&](std::uint32_t bit) {
+    if (e.members >> bit & 1) note(Defect::duplicate_key);
+    e.members |= 1u << bit;
+  };
+  switch (key_word(key, size)) {
+    case word("ph"):
+      once(0);
+      e.phase = *begin == '"' && end - begin == 3 ? begin[1] : '?';
+      return true;
+    case word("ts"):
+      once(1);
+      return microseconds(begin, end, e.time_ns, e.has_time);
+    case word("dur"):
+      once(2);
+      return microseconds(begin, end, e.dur_ns, e.has_dur);
+    case word("name"):
+      once(3);
+      e.name = intern_value(begin, end);
+      e.has_name = e.name != kNoId;
+      return true;
+    case word("cat"):
+      once(4);
+      if (*begin == '"') e.category = intern_category({begin + 1, static_cast<std::size_t>(end - begin - 2)});
+      return true;
+    case word("pid"):
+      once(5);
+      e.process = raw_id(begin, end);
+      return true;
+    case word("tid"):
+      once(6);
+      e.thread = raw_id(begin, end);
+      return true;
+    case word("id"):
+    case word("id2"):
+      once(7);
+      if (!formats::parse_int(begin, end, e.id)) {
+        e.id = kAbsent;
+        e.id_text = intern_value(begin, end);
+      }
+      return true;
+    default: return true;
+  }
+}
+
+bool Decoder::argument(const char* key, std::size_t size, const char* begin, const char* end) {
+  const Field field = argument_field(key, size);
+  Event& e = event_;
+  switch (field.type) {
+    case FieldType::none: return true;
+    case FieldType::number: {
+      if (e.numbers >> field.index & 1) note(Defect::duplicate_key);
+      e.numbers |= 1u << field.index;
+      return integer(begin, end, e.number[field.index]);
+    }
+    case FieldType::real: {
+      double value = 0;
+      if (!formats::parse_real(begin, end, value)) return !starts_number(*begin);
+      e.reals |= 1u << field.index;
+      e.real[field.index] = static_cast<float>(value);
+      return true;
+    }
+    case FieldType::text: {
+      e.text[field.index] = intern_value(begin, end);
+      e.texts |= 1u << field.index;
+      return true;
+    }
+    case FieldType::triple: {
+      std::uint32_t* out = e.triple[field.index];
+      out[0] = out[1] = out[2] = 0;
+      const char* p = begin + 1;  // behind '[' or, as ROCm writes it, '"'
+      for (int k = 0; k < 3 && p < end; k++) {
+        while (p < end && !formats::is_digit(*p)) p++;
+        std::uint64_t value = 0;
+        if (p < end) p = formats::parse_digits(p, value);
+        out[k] = value < 0xffffffff ? static_cast<std::uint32_t>(value) : 0;
+      }
+      e.triples |= 1u << field.index;
+      return true;
+    }
+  }
+  return true;
+}
+
+void Decoder::end_event(const char* end) {
+  const Event& e = event_;
+  if (e.phase == 'M') return put_metadata(end);
+  if (!e.has_time) return note(Defect::missing_time);
+  switch (e.phase) {
+    case 'X': return put_slice();
+    case 'B': return put_half(true, event_track());
+    case 'E': return put_half(false, event_track());
+    case 'b':
+    case 'S': return put_half(true, async_track());
+    case 'e':
+    case 'F': return put_half(false, async_track());
+    case 's':
+    case 't':
+    case 'f': return put_flow();
+    case 'C': return put_counters();
+    case 'i':
+    case 'I':
+    case 'R':
+      if (e.numbers >> kBytes & 1 && strings_[static_cast<StringId>(e.name)] == "[memory]") return put_memory();
+      return put_instant(event_track());
+    case 'n':
+    case 'T':
+    case 'p': return put_instant(async_track());
+    default: return note(Defect::unknown_kind);
+  }
+}
+
+void Decoder::put_slice() {
+  Event& e = event_;
+  if (!e.has_dur) return note(Defect::missing_duration);
+  if (e.dur_ns < 0) {
+    note(Defect::negative_duration);
+    e.dur_ns = 0;
+  }
+  if (!e.has_name) note(Defect::missing_name);
+  Batch& b = *batch_;
+  const auto row = static_cast<std::uint32_t>(b.start_ns.size());
+  b.start_ns.push_back(e.time_ns);
+  b.dur_ns.push_back(e.dur_ns);
+  b.name.push_back(e.name);
+  b.track.push_back(event_track());
+  b.category.push_back(e.category);
+  b.place.push_back(place());
+  switch (kind()) {
+    case SliceKind::runtime: put_launch(row); break;
+    case SliceKind::kernel:
+    case SliceKind::memcpy:
+    case SliceKind::memset:
+    case SliceKind::sync: put_device(row); break;
+    case SliceKind::gpu_user_annotation:
+    case SliceKind::profiler_range:
+    case SliceKind::trace_window: break;
+    default: put_op(row);
+  }
+  constexpr std::uint32_t comm = 1u << kCollectiveKind | 1u << kGroupName;
+  if (e.texts & comm) put_collective(row);
+}
+
+void Decoder::put_op(std::uint32_t row) {
+  constexpr std::uint32_t ids = 1u << kExternalId | 1u << kRecordFunctionId | 1u << kSequence;
+  constexpr std::uint32_t texts = 1u << kDims | 1u << kTypes | 1u << kCallStack;
+  if (!(event_.numbers & ids) && !(event_.texts & texts)) return;
+  auto& t = batch_->ops;
+  t.row.push_back(row);
+  t.external_id.push_back(number(kExternalId));
+  t.record_function_id.push_back(number(kRecordFunctionId));
+  t.sequence.push_back(number(kSequence));
+  t.fwd_thread.push_back(number(kFwdThread));
+  t.dims.push_back(text(kDims));
+  t.types.push_back(text(kTypes));
+  t.call_stack.push_back(text(kCallStack));
+}
+
+void Decoder::put_launch(std::uint32_t row) {
+  auto& t = batch_->launches;
+  t.row.push_back(row);
+  t.correlation.push_back(number(kCorrelation));
+  t.external_id.push_back(number(kExternalId));
+}
+
+float Decoder::real(Real which) const {
+  return event_.reals >> which & 1 ? event_.real[which] : std::numeric_limits<float>::quiet_NaN();
+}
+
+void Decoder::put_device(std::uint32_t row) {
+  const auto count = [&](Number which) {
+    const std::int64_t value = number(which);
+    return value < 0 || value >= DeviceRows::kNoCount ? DeviceRows::kNoCount : static_cast<std::uint32_t>(value);
+  };
+  auto& t = batch_->device;
+  const std::int64_t device = number(kDevice);
+  t.row.push_back(row);
+  t.correlation.push_back(number(kCorrelation));
+  t.external_id.push_back(number(kExternalId));
+  t.device.push_back(device >= 0 && device < INT32_MAX ? static_cast<std::int32_t>(device) : -1);
+  t.stream.push_back(number(kStream));
+  for (int k = 0; k < 3; k++) {
+    t.grid[k].push_back(event_.triples >> kGrid & 1 ? event_.triple[kGrid][k] : 0);
+    t.block[k].push_back(event_.triples >> kBlock & 1 ? event_.triple[kBlock][k] : 0);
+  }
+  t.registers.push_back(count(kRegisters));
+  t.shared_bytes.push_back(count(kSharedBytes));
+  t.blocks_per_sm.push_back(real(kBlocksPerSm));
+  t.warps_per_sm.push_back(real(kWarpsPerSm));
+  t.occupancy_percent.push_back(real(kOccupancy));
+  t.bytes.push_back(number(kBytes));
+  t.wait_stream.push_back(number(kWaitStream));
+  t.wait_correlation.push_back(number(kWaitCorrelation));
+}
+
+void Decoder::put_collective(std::uint32_t row) {
+  auto& t = batch_->collectives;
+  t.row.push_back(row);
+  t.kind.push_back(text(kCollectiveKind));
+  t.dtype.push_back(text(kDtype));
+  t.in_elements.push_back(number(kInElements));
+  t.out_elements.push_back(number(kOutElements));
+  t.group_size.push_back(number(kGroupSize));
+  t.group_name.push_back(text(kGroupName));
+  t.group_ranks.push_back(text(kGroupRanks));
+  t.sequence.push_back(number(kCollectiveSequence));
+}
+
+// Async events live on a lane of their own per process, category and id.
+std::uint32_t Decoder::async_track() {
+  std::string lane;
+  if (event_.category != 0xffff) lane = categories_[static_cast<StringId>(event_.category)];
+  lane += ' ';
+  lane += event_.id_text == kNoId ? std::to_string(event_.id) : std::string(strings_[static_cast<StringId>(event_.id_text)]);
+  return track({event_.process, RawId{}, intern(lane)});
+}
+
+void Decoder::put_half(bool begin, std::uint32_t track) {
+  const std::uint64_t at = batch_->text_offset + place();
+  batch_->halves.push_back({event_.time_ns, event_.name, track, event_.category, at, begin});
+}
+
+void Decoder::put_instant(std::uint32_t track) {
+  auto& t = batch_->instants;
+  t.time_ns.push_back(event_.time_ns);
+  t.name.push_back(event_.name);
+  t.track.push_back(track);
+  t.category.push_back(event_.category);
+  t.place.push_back(place());
+}
+
+void Decoder::put_memory() {
+  const auto small = [&](Number which) {
+    const std::int64_t value = number(which);
+    return value >= 0 && value < INT16_MAX ? static_cast<std::int16_t>(value) : std::int16_t{-1};
+  };
+  auto& t = batch_->memory;
+  t.time_ns.push_back(event_.time_ns);
+  t.track.push_back(event_track());
+  t.bytes.push_back(number(kBytes));
+  t.address.push_back(number(kAddress));
+  t.total_allocated.push_back(number(kTotalAllocated));
+  t.total_reserved.push_back(number(kTotalReserved));
+  t.device_type.push_back(small(kDeviceType));
+  t.device_index.push_back(small(kDeviceIndex));
+}
+
+void Decoder::put_flow() {
+  auto& t = batch_->flows;
+  t.time_ns.push_back(event_.time_ns);
+  t.id.push_back(event_.id);
+  t.id_text.push_back(event_.id_text);
+  t.track.push_back(event_track());
+  t.category.push_back(event_.category);
+  t.phase.push_back(event_.phase);
+}
+
+void Decoder::put_counters() {
+  if (event_.args_begin == nullptr) return note(Defect::bad_number);
+  auto& t = batch_->counters;
+  const std::uint32_t on = event_track();
+  for (const auto& [key, value] : formats::members({event_.args_begin, event_.args_end})) {
+    const std::string text = formats::value_text(value);
+    double number = 0;
+    if (!formats::parse_real(text.data(), text.data() + text.size(), number)) {
+      note(Defect::bad_number);
+      continue;
+    }
+    t.time_ns.push_back(event_.time_ns);
+    t.name.push_back(event_.name);
+    t.key.push_back(intern(key));
+    t.track.push_back(on);
+    t.value.push_back(number);
+  }
+}
+
+// Some accelerators repeat the same few metadata events hundreds of thousands of times: each text is kept once.
+void Decoder::put_metadata(const char* end) {
+  const std::size_t known = metadata_.size();
+  const auto id = static_cast<std::size_t>(metadata_.intern({event_.begin, static_cast<std::size_t>(end - event_.begin)}));
+  if (id == known) batch_->new_metadata.push_back(metadata_[static_cast<StringId>(id)]);
+}
+
+}  // namespace stepscope::read::chrome_trace

@@ -1,0 +1,89 @@
+#include "read/chrome_trace/top_level.h"
+
+#include <string>
+
+#include "formats/json_text.h"
+
+namespace stepscope::read::chrome_trace {
+namespace {
+
+constexpr std::size_t kMetadataLimit = 64 << 10;  // longer values are shown cut
+
+void add_devices(Trace& trace, std::string_view array) {
+  std::size_t at = 1;
+  while (true) {
+    at = formats::skip_space(array, at);
+    if (at < array.size() && array[at] == ',') at = formats::skip_space(array, at + 1);
+    if (at >= array.size() || array[at] != '{') return;
+    std::size_t used = 0;
+    DeviceInfo device;
+    for (const auto& [key, value] : formats::members(array.substr(at), &used)) {
+      if (key == "id") device.id = formats::value_int(value, -1);
+      if (key == "name") device.name = formats::value_text(value);
+      if (key == "numSms") device.sm_count = formats::value_int(value, 0);
+      if (key == "maxThreadsPerMultiprocessor") device.max_threads_per_sm = formats::value_int(value, 0);
+      if (key == "warpSize") device.warp_size = formats::value_int(value, 0);
+      if (key == "totalGlobalMem") device.memory_bytes = formats::value_int(value, 0);
+      if (key == "computeMajor") device.compute_major = formats::value_int(value, 0);
+      if (key == "computeMinor") device.compute_minor = formats::value_int(value, 0);
+    }
+    trace.devices.push_back(device);
+    if (used == 0) return;
+    at += used;
+  }
+}
+
+void add_rank(Trace& trace, std::string_view object) {
+  for (const auto& [key, value] : formats::members(object)) {
+    if (key == "backend") trace.rank.backend = formats::value_text(value);
+    if (key == "world_size") trace.rank.world_size = formats::value_int(value, 0);
+    if (key != "rank") continue;
+    const long long rank = formats::value_int(value, -1);
+    if (rank < 0) continue;
+    trace.rank.rank = rank;
+    trace.rank.source = RankSource::distributed_info;
+  }
+}
+
+}  // namespace
+
+void apply_top_level(Trace& trace, std::string_view key, std::string_view value) {
+  if (value.empty()) return;
+  if (key == "deviceProperties" && value.front() == '[') add_devices(trace, value);
+  if (key == "distributedInfo" && value.front() == '{') add_rank(trace, value);
+  if (key == "baseTimeNanoseconds") trace.clock_base_ns = formats::value_int(value, kAbsent);
+  if (key == "schemaVersion" || key == "deviceProperties" || key == "traceName") trace.source.writer = "kineto";
+  trace.metadata.push_back({std::string(key), std::string(value.substr(0, kMetadataLimit))});
+}
+
+std::optional<Head> find_events(Trace& trace, std::string_view text) {
+  std::size_t at = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+  at = formats::skip_space(text, at);
+  if (at >= text.size()) return std::nullopt;
+  if (text[at] == '[') return Head{true, at + 1};
+  std::vector<formats::RawMember> before;
+  bool repaired = false;
+  for (at++; at < text.size();) {
+    at = formats::skip_space(text, at);
+    if (at < text.size() && text[at] == ',') at = formats::skip_space(text, at + 1);
+    if (at >= text.size() || text[at] != '"') return std::nullopt;
+    const std::size_t key_end = formats::skip_value(text, at);
+    if (key_end == std::string_view::npos) return std::nullopt;
+    const std::size_t colon = formats::skip_space(text, key_end);
+    if (colon >= text.size() || text[colon] != ':') return std::nullopt;
+    const std::string key = formats::unescape(text.substr(at + 1, key_end - at - 2), repaired);
+    at = formats::skip_space(text, colon + 1);
+    if (at >= text.size()) return std::nullopt;
+    if (key == "traceEvents" && text[at] == '[') {
+      for (const auto& member : before) apply_top_level(trace, member.key, member.value);
+      return Head{false, at + 1};
+    }
+    const std::size_t end = formats::skip_value(text, at);
+    if (end == std::string_view::npos) return std::nullopt;
+    before.push_back({key, text.substr(at, end - at)});
+    at = end;
+  }
+  return std::nullopt;
+}
+
+}  // namespace stepscope::read::chrome_trace

@@ -1,0 +1,148 @@
+#include "session/inputs.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "formats/gzip_stream.h"
+#include "session/looks_like.h"
+
+namespace stepscope::session {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kHeadBytes = 64 << 10;
+constexpr std::size_t kMaxFiles = 100'000;  // of one folder tree
+
+Error refused(const std::string& path, const Look& look) {
+  return {ErrorKind::unrecognized, "is no trace that stepscope knows: it looks like " + look.what, path, std::nullopt, look.hint};
+}
+
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+Result<std::string> read_head(const std::string& path) {
+  struct stat info{};
+  if (stat(path.c_str(), &info) != 0) {
+    const bool missing = errno == ENOENT || errno == ENOTDIR;
+    return fail({missing ? ErrorKind::not_found : ErrorKind::unreadable,
+                 missing ? "no such file or folder" : std::string("cannot be read: ") + std::strerror(errno), path,
+                 std::nullopt, missing ? "Check the path" : "Check its permissions"});
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return fail({ErrorKind::unreadable, "is not a regular file (a pipe, socket or device)", path, std::nullopt,
+                 "Write it to a file first: traces are read in several places at once"});
+  }
+  const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) {
+    return fail({ErrorKind::unreadable, std::string("cannot be opened: ") + std::strerror(errno), path, std::nullopt,
+                 "Check its permissions"});
+  }
+  std::string head(kHeadBytes, '\0');
+  const ssize_t got = pread(file.fd, head.data(), head.size(), 0);
+  head.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  if (head.size() >= 2 && head[0] == '\x1f' && head[1] == '\x8b') {
+    std::string text(kHeadBytes, '\0');
+    formats::GzipStream stream(file.fd, static_cast<std::uint64_t>(info.st_size));
+    text.resize(stream.read(text.data(), text.size()));
+    if (text.empty()) return fail(refused(path, {"an empty or broken gzip file", "Copy or record the file again"}));
+    return text;
+  }
+  return head;
+}
+
+void add_folder(const std::string& folder, std::vector<InputFile>& files, std::vector<Issue>& issues) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error), end;
+       !error && at != end && found.size() < kMaxFiles; at.increment(error)) {
+    std::error_code ignored;
+    if (at->is_regular_file(ignored)) found.push_back(at->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  for (const std::string& path : found) {
+    if (const auto reader = recognize(path)) {
+      files.push_back({path, *reader});
+    } else if (path.ends_with(".trace.json") || path.ends_with(".trace.json.gz")) {
+      issues.push_back({"file_left_out", Severity::lost, path + " " + reader.error().message, reader.error().hint, 1, path,
+                        std::nullopt, std::nullopt});
+    }
+  }
+}
+
+std::vector<std::string> expand_glob(const std::string& pattern) {
+  std::vector<std::string> found;
+  glob_t result{};
+  if (glob(pattern.c_str(), GLOB_TILDE, nullptr, &result) == 0) {
+    found.assign(result.gl_pathv, result.gl_pathv + result.gl_pathc);
+  }
+  globfree(&result);
+  return found;
+}
+
+}  // namespace
+
+Result<const read::Reader*> recognize(const std::string& path) {
+  const Result<std::string> head = read_head(path);
+  if (!head) return fail(head.error());
+  for (const read::Reader& reader : read::readers()) {
+    if (reader.recognizes(*head)) return &reader;
+  }
+  return fail(refused(path, looks_like(*head)));
+}
+
+Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, std::vector<Issue>& issues) {
+  std::vector<InputFile> files;
+  std::vector<Error> errors;
+  for (const std::string& path : paths) {
+    std::vector<std::string> matches{path};
+    std::error_code error;
+    if (!fs::exists(path, error) && path.find_first_of("*?[") != std::string::npos) matches = expand_glob(path);
+    if (matches.empty()) {
+      errors.push_back({ErrorKind::not_found, "no file matches this pattern", path, std::nullopt, "Check the pattern"});
+    }
+    for (const std::string& match : matches) {
+      if (fs::is_directory(match, error)) {
+        const std::size_t before = files.size();
+        add_folder(match, files, issues);
+        if (files.size() == before) {
+          errors.push_back({ErrorKind::not_found, "no trace was found in this folder", match, std::nullopt,
+                            "Record one: stepscope run -- python train.py"});
+        }
+      } else if (const auto reader = recognize(match)) {
+        files.push_back({match, *reader});
+      } else {
+        errors.push_back(reader.error());
+      }
+    }
+  }
+  std::set<std::string> seen;  // the same file given twice is read once
+  std::erase_if(files, [&](const InputFile& file) {
+    std::error_code error;
+    return !seen.insert(fs::weakly_canonical(file.path, error).string()).second;
+  });
+  if (files.empty()) {
+    if (errors.empty()) {
+      return fail({ErrorKind::usage, "no path was given", "", std::nullopt, "Give a trace file or a folder of them"});
+    }
+    return fail(errors.front());
+  }
+  for (const Error& error : errors) {
+    issues.push_back({"file_left_out", Severity::lost, to_text(error), error.hint, 1, error.file, error.offset, std::nullopt});
+  }
+  return files;
+}
+
+}  // namespace stepscope::session

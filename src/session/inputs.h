@@ -1,0 +1,26 @@
+// Inputs: what the user typed → files with the reader that understands each.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/issue.h"
+#include "read/reader.h"
+
+namespace stepscope::session {
+
+struct InputFile {
+  std::string path;
+  const read::Reader* reader = nullptr;
+};
+
+// Files, folders (searched through) and globs → readable files in a stable order. Files in folders that are no trace
+// are left out; those that look as if they were meant (.json, .gz) become an issue. Fails when nothing is left.
+Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, std::vector<Issue>& issues);
+
+// The reader that recognises the file by its content, or an Error that says what the file looks like instead.
+Result<const read::Reader*> recognize(const std::string& path);
+
+}  // namespace stepscope::session

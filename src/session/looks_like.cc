@@ -1,0 +1,71 @@
+#include "session/looks_like.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace stepscope::session {
+namespace {
+
+struct Sign {
+  std::string_view start;
+  std::string_view what;
+  std::string_view hint;
+};
+
+constexpr std::array kSigns{
+    Sign{"version https://git-lfs", "a Git LFS pointer", "Run git lfs pull to get the real file"},
+    Sign{"SQLite format 3", "an SQLite database (an nsys export?)", "Export the nsys report as a Chrome trace for now"},
+    Sign{"\xFF\xFE", "UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8"},
+    Sign{"\xFE\xFF", "UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8"},
+    Sign{"PK\x03\x04", "a zip archive", "Unpack it first"},
+    Sign{"\x28\xB5\x2F\xFD", "a Zstandard file", "Unpack it first: zstd -d"},
+    Sign{"\xFD" "7zXZ", "an xz file", "Unpack it first: xz -d"},
+    Sign{"BZh", "a bzip2 file", "Unpack it first: bzip2 -d"},
+    Sign{"\x7F" "ELF", "a program or library", "Give the trace that it wrote"},
+    Sign{"\x89PNG", "a PNG picture", "Give the trace itself"},
+    Sign{"%PDF", "a PDF document", "Give the trace itself"},
+    Sign{"\x80\x02", "a Python pickle (a memory snapshot?)", "Give a torch.profiler trace; pickles are never executed"},
+    Sign{"\x80\x03", "a Python pickle (a memory snapshot?)", "Give a torch.profiler trace; pickles are never executed"},
+    Sign{"\x80\x04", "a Python pickle (a memory snapshot?)", "Give a torch.profiler trace; pickles are never executed"},
+    Sign{"\x80\x05", "a Python pickle (a memory snapshot?)", "Give a torch.profiler trace; pickles are never executed"},
+};
+
+bool is_binary(std::string_view head) {
+  return std::any_of(head.begin(), head.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t' && byte != '\f' && byte != 0x1b;
+  });
+}
+
+Look json_look(std::string_view text) {
+  if (text.front() == '{' && text.find("\"nodes\"") != text.npos && text.find("\"schema\"") != text.npos) {
+    return {"a PyTorch execution trace", "Give the profiler's trace (torch.profiler) of the same run"};
+  }
+  return {"JSON that is no trace", "Give a file written by torch.profiler or in Chrome's trace event format"};
+}
+
+}  // namespace
+
+Look looks_like(std::string_view head) {
+  if (head.empty()) return {"an empty file", "Record again: the export did not finish"};
+  for (const Sign& sign : kSigns) {
+    if (head.starts_with(sign.start)) return {std::string(sign.what), std::string(sign.hint)};
+  }
+  if (head.find_first_not_of('\0') == head.npos) {
+    return {"a file of zero bytes", "Record again: space was reserved, but nothing was written"};
+  }
+  const std::size_t first = head.find_first_not_of(" \n\r\t");
+  if (first == head.npos) return {"a file of blanks", "Record again: the export did not finish"};
+  std::string start(head.substr(first, 64));
+  std::transform(start.begin(), start.end(), start.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (start.starts_with("<!doctype html") || start.starts_with("<html")) {
+    return {"an HTML page", "Download the raw file: this is a page about it or an error page"};
+  }
+  if (start.starts_with("<?xml") || start.starts_with("<")) return {"XML", "Give a trace in JSON"};
+  if (is_binary(head.substr(0, 4096))) return {"binary data", "Give a torch.profiler trace (.json or .json.gz)"};
+  if (head[first] == '{' || head[first] == '[') return json_look(head.substr(first));
+  return {"plain text", "Give a torch.profiler trace (.json or .json.gz)"};
+}
+
+}  // namespace stepscope::session

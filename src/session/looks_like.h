@@ -1,0 +1,16 @@
+// What a file that no reader takes looks like, in words, with the next step.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stepscope::session {
+
+struct Look {
+  std::string what;  // "an HTML page"
+  std::string hint;  // starts with a verb
+};
+
+Look looks_like(std::string_view head);
+
+}  // namespace stepscope::session

@@ -1,0 +1,96 @@
+#include "session/ranks.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string>
+
+namespace stepscope::session {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string listed(const std::set<std::int64_t>& ranks) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const std::int64_t rank : ranks) {
+    if (shown++ == 8) return text + ", …";
+    text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return text;
+}
+
+void give_ranks(Run& run) {
+  std::set<std::int64_t> taken;
+  for (Trace& trace : run.traces) {
+    if (trace.rank.source == RankSource::order) {
+      if (const auto named = rank_in_name(trace.source.path)) {
+        trace.rank.rank = *named;
+        trace.rank.source = RankSource::file_name;
+      }
+    }
+    if (trace.rank.source != RankSource::order) taken.insert(trace.rank.rank);
+  }
+  std::int64_t next = 0;
+  for (Trace& trace : run.traces) {
+    if (trace.rank.source != RankSource::order) continue;
+    while (taken.contains(next)) next++;
+    trace.rank.rank = next;
+    taken.insert(next);
+  }
+}
+
+void note_clashes(Run& run) {
+  std::map<std::int64_t, std::vector<const Trace*>> by_rank;
+  std::int64_t world_size = 0;
+  for (const Trace& trace : run.traces) {
+    by_rank[trace.rank.rank].push_back(&trace);
+    world_size = std::max(world_size, trace.rank.world_size);
+  }
+  for (const auto& [rank, traces] : by_rank) {
+    if (traces.size() < 2) continue;
+    run.issues.push_back({"rank_clash", Severity::info,
+                          std::to_string(traces.size()) + " files are of rank " + std::to_string(rank) + "; all are kept",
+                          "Open one recording at a time if they are not of the same moment", traces.size(),
+                          traces.front()->source.path, std::nullopt, std::nullopt});
+  }
+  if (run.traces.size() < 2 || world_size <= 0 || world_size > 1'000'000) return;
+  std::set<std::int64_t> missing;
+  for (std::int64_t rank = 0; rank < world_size; rank++) {
+    if (!by_rank.contains(rank)) missing.insert(rank);
+  }
+  if (missing.empty()) return;
+  run.issues.push_back({"ranks_missing", Severity::info,
+                        std::to_string(missing.size()) + " of " + std::to_string(world_size) + " ranks were not given: " +
+                            listed(missing),
+                        "", missing.size(), run.path, std::nullopt, std::nullopt});
+}
+
+}  // namespace
+
+std::optional<std::int64_t> rank_in_name(std::string_view path) {
+  for (std::size_t end = path.size(); (end = path.rfind("rank", end)) != path.npos; end--) {
+    std::size_t at = end + 4;
+    // "rank3", "rank-3", "rank_3", "rank 3", not "ranking" or "frank3"
+    if (end > 0 && std::isalpha(static_cast<unsigned char>(path[end - 1]))) {
+      if (end == 0) break;
+      continue;
+    }
+    if (at < path.size() && (path[at] == '-' || path[at] == '_' || path[at] == ' ' || path[at] == '=')) at++;
+    const std::size_t first = at;
+    while (at < path.size() && is_digit(path[at]) && at - first < 9) at++;
+    if (at > first) return std::stoll(std::string(path.substr(first, at - first)));
+    if (end == 0) break;
+  }
+  return std::nullopt;
+}
+
+void settle_ranks(Run& run) {
+  give_ranks(run);
+  std::stable_sort(run.traces.begin(), run.traces.end(),
+                   [](const Trace& a, const Trace& b) { return a.rank.rank < b.rank.rank; });
+  note_clashes(run);
+}
+
+}  // namespace stepscope::session
