@@ -94,6 +94,12 @@ bool Decoder::integer(const char* begin, const char* end, std::int64_t& out) {
   out = kAbsent;
   const bool quoted = *begin == '"';
   if (quoted && formats::parse_int(begin + 1, end - 1, out)) return true;
+  if (quoted && begin[1] == '0' && (begin[2] | 32) == 'x') {  // ROCm writes handles as "0x…"
+    char* stop = nullptr;
+    const std::string hex(begin + 1, end - 1);
+    out = static_cast<std::int64_t>(std::strtoull(hex.c_str(), &stop, 16));
+    if (*stop == '\0') return true;
+  }
   double real = 0;
   if (formats::parse_real(begin + quoted, end - quoted, real) && real >= -9.2e18 && real <= 9.2e18) {
     out = static_cast<std::int64_t>(real);
