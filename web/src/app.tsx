@@ -85,7 +85,7 @@ export function Page(props: { report: Report }) {
           <ul>
             {panels.map((panel) => (
               <li>
-                <a href={`#${panel.id}`}>{panel.title}</a>
+                <a href={`#${panel.id}`}>{panel.label}</a>
               </li>
             ))}
           </ul>

@@ -66,7 +66,7 @@ describe("the page", { skip: noBrowser }, () => {
     const panel = shown.page.locator('[data-panel="fresh"]');
     const text = await panel.textContent();
     for (const part of ["A question from tomorrow?", "3.50 GB/s", "a row", "a note from tomorrow"]) assert.ok(text.includes(part), part);
-    assert.equal(await panel.locator('[data-lane="load"] path').count(), 1);
+    assert.equal(await shown.page.locator('[data-panel="timeline"] [data-lane="load"] path').count(), 1);
     quiet(shown);
   });
 

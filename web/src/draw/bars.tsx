@@ -62,9 +62,9 @@ export interface Upright {
 const HEIGHT = 180;
 
 /** Upright stacked bars with a scale from 0. More bars than fit are drawn thinner, never left out. */
-export function UprightBars(props: { label: string; bars: Upright[]; unit: Unit }) {
+export function UprightBars(props: { label: string; bars: Upright[]; unit: Unit; most?: number }) {
   const total = (bar: Upright) => bar.parts.reduce((sum, part) => sum + Math.max(0, part.value ?? 0), 0);
-  const largest = Math.max(1, ...props.bars.map(total));
+  const largest = Math.max(1, props.most ?? 0, ...props.bars.map(total));
   const slot = 1000 / props.bars.length;
   const everyLabel = Math.ceil(props.bars.length / 24);
   return (

@@ -1,6 +1,7 @@
 // The one place where the page turns numbers into text. Units come from the report's JSON. The rules are those of
 // src/report/format.h, so that page and terminal show the same text. What is not 0 is never shown as 0, nor what is
 // below 100 % as 100 %.
+import type { Column, Unit, Value } from "../data/report";
 
 export const UNKNOWN = "unknown";
 
@@ -99,6 +100,19 @@ export function formatValue(value: Value | undefined, unit: Unit): string {
   return typeof value === "string" ? value : formatNumber(value, unit);
 }
 
+/** A point on a clock, not a length: shown from the first one on, because the clock's own zero says nothing. */
+function isInstant(column: Column): boolean {
+  return /^(start|end|t|time|at)_ns$/.test(column.name);
+}
+
+function earliest(values: Value[]): number {
+  let first = Infinity;
+  for (const value of values) {
+    if (typeof value === "number" || typeof value === "bigint") first = Math.min(first, Number(value));
+  }
+  return Number.isFinite(first) ? first : 0;
+}
+
 /** How one table column is shown: one scale for all its cells, so that they compare at a glance. */
 export interface ColumnFormat {
   suffix: string; // for the heading; empty: none
@@ -112,12 +126,13 @@ export function columnFormat(column: Column, values: Value[]): ColumnFormat {
   for (const value of values) {
     if (typeof value === "number" || typeof value === "bigint") largest = Math.max(largest, Math.abs(Number(value)));
   }
-  const scale = scaleFor(largest, scales);
+  const from = isInstant(column) ? earliest(values) : 0;
+  const scale = scaleFor(largest - from, scales);
   const cell = (value: Value): string =>
     typeof value === "number" || typeof value === "bigint"
-      ? fixed(Number(value) / scale.factor, scale.decimals)
+      ? fixed((Number(value) - from) / scale.factor, scale.decimals)
       : formatValue(value, column.unit);
-  return { suffix: scale.suffix, cell };
+  return { suffix: from === 0 ? scale.suffix : `${scale.suffix} from the first`, cell };
 }
 
 /** snake_case names of the JSON as headings: "exposed_communication_ns" → "exposed communication". */

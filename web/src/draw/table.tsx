@@ -57,7 +57,12 @@ export function DataTable(props: { name: string; table: Table; first?: number; h
   );
   const wide = useMemo(() => table.columns.map((column, i) => column.type === "text" && longest(table, i) > 24), [table]);
   const rows = useMemo(() => sortedRows(filteredRows(table.rows, filter), sort), [table, filter, sort]);
-  const shown = table.columns.map((_, i) => i).filter((i) => !props.hide?.includes(table.columns[i]!.name));
+  const [shown, unknown] = useMemo(() => columnsToShow(table, props.hide ?? []), [table]);
+  const meter = sort?.column ?? table.columns.findIndex((column) => column.unit === "ratio");
+  const largest = useMemo(
+    () => table.rows.reduce((most, row) => Math.max(most, Math.abs(asNumber(row[meter]) ?? 0)), 0),
+    [table, meter],
+  );
   const searchable = table.rows.length > 5 && table.columns.some((column) => column.type === "text");
 
   return (
@@ -79,8 +84,8 @@ export function DataTable(props: { name: string; table: Table; first?: number; h
         )}
         {wide.some(Boolean) && (
           <label>
-            <input type="checkbox" checked={whole} onChange={(event) => setWhole(event.currentTarget.checked)} /> full
-            names
+            <input type="checkbox" checked={whole} onChange={(event) => setWhole(event.currentTarget.checked)} /> whole
+            texts
           </label>
         )}
         <CopyButton label="Copy CSV" text={() => csv(table.columns, rows)} />
@@ -104,7 +109,13 @@ export function DataTable(props: { name: string; table: Table; first?: number; h
             {rows.slice(0, limit).map((row) => (
               <tr>
                 {shown.map((i) => (
-                  <Cell column={table.columns[i]!} value={row[i] ?? null} format={formats[i]!.cell} wide={wide[i]!} />
+                  <Cell
+                    column={table.columns[i]!}
+                    value={row[i] ?? null}
+                    format={formats[i]!.cell}
+                    wide={wide[i]!}
+                    share={i === meter ? shareOf(table.columns[i]!, row[i], largest) : null}
+                  />
                 ))}
               </tr>
             ))}
@@ -121,9 +132,44 @@ export function DataTable(props: { name: string; table: Table; first?: number; h
           show fewer
         </button>
       )}
-      <ColumnMeanings columns={shown.map((i) => table.columns[i]!)} />
+      {unknown.length > 0 && (
+        <p class="soft">
+          Not known from this input:{" "}
+          {unknown.map((column, i) => (
+            <span title={column.meaning}>
+              {i > 0 && ", "}
+              {words(column.name)}
+            </span>
+          ))}
+          .
+        </p>
+      )}
+      <ColumnMeanings columns={[...shown.map((i) => table.columns[i]!), ...unknown]} />
     </div>
   );
+}
+
+/** Columns worth a place: not the rank where there is one only, and not those of which every cell is unknown. */
+function columnsToShow(table: Table, hide: string[]): [number[], Column[]] {
+  const shown: number[] = [];
+  const unknown: Column[] = [];
+  table.columns.forEach((column, i) => {
+    const first = table.rows[0]?.[i] ?? null;
+    const same = table.rows.every((row) => (row[i] ?? null) === first);
+    if (hide.includes(column.name)) return;
+    if (same && (column.name === "rank" || column.name === "device") && table.columns.length > 2) return;
+    if (same && first === null && table.rows.length > 0) unknown.push(column);
+    else shown.push(i);
+  });
+  return [shown, unknown];
+}
+
+/** Length of the bar behind a cell, 0..1: a share as it is, another number beside the largest of its column. */
+function shareOf(column: Column, value: Value | undefined, largest: number): number | null {
+  const number = asNumber(value);
+  if (number === null || number < 0 || column.type === "text") return null;
+  if (column.unit === "ratio" && largest <= 1) return number;
+  return largest > 0 ? number / largest : null;
 }
 
 function longest(table: Table, column: number): number {
@@ -156,7 +202,7 @@ function Heading(props: { column: Column; suffix: string; sort: Sort | null; onS
   );
 }
 
-function Cell(props: { column: Column; value: Value; format: (value: Value) => string; wide: boolean }) {
+function Cell(props: { column: Column; value: Value; format: (value: Value) => string; wide: boolean; share: number | null }) {
   const { column, value } = props;
   if (value === null) {
     return (
@@ -174,10 +220,9 @@ function Cell(props: { column: Column; value: Value; format: (value: Value) => s
     );
   }
   if (typeof value === "boolean") return <td class="text">{text}</td>;
-  const ratio = column.unit === "ratio" ? asNumber(value) : null;
   return (
     <td class="number" title={column.unit === "ns" || column.unit === "bytes" ? `${grouped(value)} ${column.unit}` : undefined}>
-      {ratio !== null && <meter-bar style={{ width: `${Math.max(0, Math.min(1, ratio)) * 100}%` }} />}
+      {props.share !== null && <meter-bar style={{ width: `${props.share * 100}%` }} />}
       {text}
     </td>
   );

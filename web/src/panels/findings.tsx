@@ -66,6 +66,7 @@ function One(props: { finding: Finding }) {
 
 export const findings: Panel = {
   id: "findings",
+  label: "Findings",
   title: "What to change first",
   shows: [],
   applies: (report) => allFindings(report).length > 0,

@@ -34,6 +34,7 @@ function View(props: { report: Report }) {
 
 export const health: Panel = {
   id: "overview",
+  label: "Overview",
   title: "Is it healthy?",
   shows: ["overview"],
   applies: () => true,

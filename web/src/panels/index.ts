@@ -1,19 +1,25 @@
-// The list of panels, in page order: one line per view. Answers that none of them shows get a generic panel.
+// The list of panels, in page order: one line per view. Answers that none of them shows get a generic panel, before
+// the tables of operators and kernels.
 import type { Report } from "../data/report";
 import { findings } from "./findings";
 import { genericPanel } from "./generic";
 import { health } from "./health";
 import { issues } from "./issues";
+import { kernels } from "./kernels";
+import { operators } from "./operators";
 import type { Panel } from "./panel";
+import { phases } from "./phases";
 import { provenance } from "./provenance";
+import { steps } from "./steps";
+import { timeline } from "./timeline";
 
-const BEFORE: Panel[] = [health, findings];
-const AFTER: Panel[] = [issues, provenance];
+const FIRST: Panel[] = [health, findings, steps, phases, timeline];
+const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {
-  const own = new Set([...BEFORE, ...AFTER].flatMap((panel) => panel.shows));
+  const own = new Set([...FIRST, ...LAST].flatMap((panel) => panel.shows));
   const generic = Object.entries(report.answers)
     .filter(([name]) => !own.has(name))
     .map(([name, answer]) => genericPanel(name, answer));
-  return [...BEFORE, ...generic, ...AFTER].filter((panel) => panel.applies(report));
+  return [...FIRST, ...generic, ...LAST].filter((panel) => panel.applies(report));
 }

@@ -75,6 +75,7 @@ function View(props: { report: Report }) {
 
 export const issues: Panel = {
   id: "quality",
+  label: "Data quality",
   title: "How good is the data?",
   shows: ["quality"],
   applies: () => true,

@@ -5,6 +5,7 @@ import type { Report } from "../data/report";
 
 export interface Panel {
   id: string; // in the page's address, after #
+  label: string; // in the list of contents
   title: string;
   /** Answers (or "ANSWER.part") that this panel shows, so that the generic panel leaves them out. */
   shows: string[];

@@ -26,6 +26,7 @@ export function filesTable(report: Report): Table {
 
 export const provenance: Panel = {
   id: "input",
+  label: "Input",
   title: "What was read",
   shows: [],
   applies: () => true,

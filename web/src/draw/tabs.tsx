@@ -1,0 +1,28 @@
+// Several views of the same thing, one shown at a time.
+import { useState } from "preact/hooks";
+import type { ComponentChild } from "preact";
+
+export interface Tab {
+  name: string;
+  label: string;
+  view: () => ComponentChild;
+}
+
+export function Tabs(props: { label: string; tabs: Tab[] }) {
+  const { tabs } = props;
+  const [chosen, choose] = useState(tabs[0]?.name);
+  const shown = tabs.find((tab) => tab.name === chosen);
+  if (tabs.length === 1) return <>{tabs[0]!.view()}</>;
+  return (
+    <div class="tabs">
+      <div class="tab-row" role="group" aria-label={props.label}>
+        {tabs.map((tab) => (
+          <button type="button" aria-pressed={tab.name === chosen} data-tab={tab.name} onClick={() => choose(tab.name)}>
+            {tab.label}
+          </button>
+        ))}
+      </div>
+      <div key={chosen}>{shown?.view()}</div>
+    </div>
+  );
+}

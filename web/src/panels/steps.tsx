@@ -1,0 +1,105 @@
+// How long each step took and what it was spent on: one bar of the mean step, one upright bar per step and rank. The
+// parts are those of the steps answer and add up to the wall time.
+import type { Column, Report, Table, Value } from "../data/report";
+import { asNumber, columnIndex, table } from "../data/report";
+import { StackedBar, UprightBars } from "../draw/bars";
+import type { Part, Upright } from "../draw/bars";
+import { Rest, TabbedTables } from "./generic";
+import type { Panel } from "./panel";
+
+const MAX_CHARTS = 8; // ranks drawn; the table has them all
+
+/** The *_ns columns after the wall time and the host's part: what a step is made of. */
+export function partColumns(steps: Table): { column: Column; index: number }[] {
+  const whole = new Set(["start_ns", "wall_ns", "host_ns"]);
+  return steps.columns
+    .map((column, index) => ({ column, index }))
+    .filter(({ column }) => column.unit === "ns" && !whole.has(column.name));
+}
+
+export function rowsByRank(of: Table): Map<Value, Value[][]> {
+  const rank = columnIndex(of, "rank");
+  const groups = new Map<Value, Value[][]>();
+  for (const row of of.rows) {
+    const key = rank >= 0 ? (row[rank] ?? null) : null;
+    const group = groups.get(key);
+    if (group) group.push(row);
+    else groups.set(key, [row]);
+  }
+  return groups;
+}
+
+function partName(column: Column): string {
+  return column.name.replace(/_ns$/, "");
+}
+
+function shortLabel(steps: Table, row: Value[]): string {
+  const number = row[columnIndex(steps, "number")] ?? null;
+  return number !== null ? String(number) : String(row[columnIndex(steps, "step")] ?? "");
+}
+
+function uprights(steps: Table, rows: Value[][]): Upright[] {
+  const parts = partColumns(steps);
+  const partial = columnIndex(steps, "partial");
+  return rows.map((row) => ({
+    label: shortLabel(steps, row),
+    parts: parts.map(({ column, index }) => ({ name: partName(column), value: asNumber(row[index]) })),
+    ...(row[partial] === true ? { mark: "cut by the edge of the recording" } : {}),
+  }));
+}
+
+// One scale for the charts of all ranks.
+function longestWall(steps: Table): number {
+  const at = columnIndex(steps, "wall_ns");
+  return steps.rows.reduce((most, row) => Math.max(most, asNumber(row[at]) ?? 0), 0);
+}
+
+function breakdownParts(breakdown: Table): Part[] {
+  const at = (name: string) => columnIndex(breakdown, name);
+  return breakdown.rows.map((row) => ({
+    name: String(row[at("part")] ?? ""),
+    value: asNumber(row[at("priority_ns")]),
+    meaning: String(row[at("meaning")] ?? ""),
+  }));
+}
+
+function View(props: { report: Report }) {
+  const answer = props.report.answers.steps!;
+  const steps = table(props.report, "steps", "steps");
+  const breakdown = table(props.report, "steps", "breakdown");
+  const longest = steps ? longestWall(steps) : 0;
+  const groups = steps ? [...rowsByRank(steps)] : [];
+  return (
+    <>
+      {breakdown && breakdown.rows.length > 0 && (
+        <>
+          <h3>The mean step, part by part</h3>
+          <StackedBar label="mean step" parts={breakdownParts(breakdown)} unit="ns" />
+        </>
+      )}
+      {steps &&
+        groups.slice(0, MAX_CHARTS).map(([rank, rows]) => (
+          <>
+            <h3>Wall time of each step{groups.length > 1 ? `, rank ${rank}` : ""}</h3>
+            <UprightBars label={`steps${groups.length > 1 ? ` of rank ${rank}` : ""}`} bars={uprights(steps, rows)} unit="ns" most={longest} />
+          </>
+        ))}
+      {groups.length > MAX_CHARTS && <p class="soft">The other {groups.length - MAX_CHARTS} ranks are in the table.</p>}
+      {steps && steps.rows.some((row) => row[columnIndex(steps, "partial")] === true) && (
+        <p class="soft">Pale: steps cut by the edge of the recording; they count in no mean.</p>
+      )}
+      <TabbedTables name="steps" answer={answer} tables={Object.keys(answer.tables).filter((name) => name !== "phases")} first={8} />
+      <Rest name="steps" answer={answer} shown={{ tables: Object.keys(answer.tables) }} />
+    </>
+  );
+}
+
+export const steps: Panel = {
+  id: "steps",
+  label: "Steps",
+  title: "What is a step made of?",
+  shows: ["steps"],
+  applies: (report) => report.answers.steps !== undefined,
+  view: View,
+};
+
