@@ -60,8 +60,7 @@ function bundledPackages(metafile) {
       name,
       version: about.version,
       license: about.license,
-      used_in: "HTML report",
-      license_text: readFileSync(join(folder, file), "utf8"),
+      text: readFileSync(join(folder, file), "utf8"),
     };
   });
 }
@@ -79,7 +78,7 @@ async function main(args) {
 }
 
 export function thirdPartyText(packages) {
-  return JSON.stringify({ schema_version: 1, packages }, null, 2) + "\n";
+  return JSON.stringify(packages, null, 2) + "\n";
 }
 
 if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {

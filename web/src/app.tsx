@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { SCHEMA_VERSION, loadReport } from "./data/load";
 import type { Report } from "./data/report";
 import { panelsFor } from "./panels";
-import type { Panel } from "./panels/panel";
+import type { Panel } from "./draw/panel";
 
 class Guard extends Component<{ title: string; children: ComponentChildren }, { error: string | null }> {
   override state: { error: string | null } = { error: null };

@@ -125,3 +125,16 @@ export function asNumber(value: Value | undefined): number | null {
 export function columnIndex(of: Table, name: string): number {
   return of.columns.findIndex((column) => column.name === name);
 }
+
+/** The rows of each rank, in the order given; one group where the table has no ranks. */
+export function rowsByRank(of: Table): Map<Value, Value[][]> {
+  const rank = columnIndex(of, "rank");
+  const groups = new Map<Value, Value[][]>();
+  for (const row of of.rows) {
+    const key = rank >= 0 ? (row[rank] ?? null) : null;
+    const group = groups.get(key);
+    if (group) group.push(row);
+    else groups.set(key, [row]);
+  }
+  return groups;
+}

@@ -1,7 +1,7 @@
 // What to change first: each finding as a sentence, its evidence, the gain to expect and the next step.
 import type { Finding, Place, Report } from "../data/report";
 import { formatNumber, formatValue } from "../draw/format";
-import type { Panel } from "./panel";
+import type { Panel } from "../draw/panel";
 
 export function allFindings(report: Report): Finding[] {
   return Object.values(report.answers).flatMap((answer) => answer.findings);

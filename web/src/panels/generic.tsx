@@ -1,48 +1,9 @@
 // Any part of an answer that no panel of its own shows: figures, tables and notes as they come (its series are in the
 // timeline). A new analysis is on the page the day it exists.
 import type { Answer, Report } from "../data/report";
+import { Rest } from "../draw/answer";
 import { words } from "../draw/format";
-import { Figures, Notes } from "../draw/parts";
-import { DataTable } from "../draw/table";
-import { Tabs } from "../draw/tabs";
-import type { Panel } from "./panel";
-
-export interface Shown {
-  scalars?: string[];
-  tables?: string[];
-}
-
-function without<T>(of: Record<string, T>, names: string[] | undefined): Record<string, T> {
-  return Object.fromEntries(Object.entries(of).filter(([name]) => !names?.includes(name)));
-}
-
-/** Everything of `answer` but what the caller has drawn already. */
-export function Rest(props: { name: string; answer: Answer; shown?: Shown }) {
-  const { name, answer, shown } = props;
-  return (
-    <>
-      <Figures scalars={without(answer.scalars, shown?.scalars)} />
-      {Object.entries(without(answer.tables, shown?.tables)).map(([part, table]) => (
-        <>
-          <h3>{words(part)}</h3>
-          {table.rows.length > 0 ? <DataTable name={`${name}.${part}`} table={table} /> : <p class="empty">No rows.</p>}
-        </>
-      ))}
-      <Notes answer={answer} />
-    </>
-  );
-}
-
-/** One tab per table that has rows; the rest of the answer beneath. */
-export function TabbedTables(props: { name: string; answer: Answer; tables?: string[]; first?: number }) {
-  const names = (props.tables ?? Object.keys(props.answer.tables)).filter((name) => (props.answer.tables[name]?.rows.length ?? 0) > 0);
-  const tabs = names.map((name) => ({
-    name,
-    label: words(name),
-    view: () => <DataTable name={`${props.name}.${name}`} table={props.answer.tables[name]!} first={props.first ?? 15} />,
-  }));
-  return tabs.length > 0 ? <Tabs label={`tables of ${props.name}`} tabs={tabs} /> : <p class="empty">Nothing of this was recorded.</p>;
-}
+import type { Panel } from "../draw/panel";
 
 export function genericPanel(name: string, answer: Answer): Panel {
   return {

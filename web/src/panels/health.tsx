@@ -2,7 +2,7 @@
 import type { Report } from "../data/report";
 import { words } from "../draw/format";
 import { Card, Notes } from "../draw/parts";
-import type { Panel } from "./panel";
+import type { Panel } from "../draw/panel";
 
 function Banner(props: { report: Report }) {
   const lost = props.report.issues.filter((issue) => issue.severity === "lost");

@@ -7,7 +7,7 @@ import { health } from "./health";
 import { issues } from "./issues";
 import { kernels } from "./kernels";
 import { operators } from "./operators";
-import type { Panel } from "./panel";
+import type { Panel } from "../draw/panel";
 import { phases } from "./phases";
 import { provenance } from "./provenance";
 import { steps } from "./steps";

@@ -3,7 +3,7 @@ import type { Issue, Report } from "../data/report";
 import { DataTable } from "../draw/table";
 import { grouped, words } from "../draw/format";
 import { Figures, Notes } from "../draw/parts";
-import type { Panel } from "./panel";
+import type { Panel } from "../draw/panel";
 
 const LABEL: Record<Issue["severity"], string> = { lost: "data lost", repaired: "repaired", info: "odd" };
 const ORDER: Issue["severity"][] = ["lost", "repaired", "info"];

@@ -1,12 +1,11 @@
 // Which kernels take the device's time: families as bars, then the kernels themselves.
 import type { Report, Table, Value } from "../data/report";
-import { asNumber, columnIndex, table } from "../data/report";
+import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
 import { BarList } from "../draw/bar_list";
 import type { Bar } from "../draw/bar_list";
 import { partColor } from "../draw/color";
-import { Rest, TabbedTables } from "./generic";
-import type { Panel } from "./panel";
-import { rowsByRank } from "./steps";
+import { Rest, TabbedTables } from "../draw/answer";
+import type { Panel } from "../draw/panel";
 
 const MAX_RANKS = 4;
 

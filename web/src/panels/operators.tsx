@@ -1,7 +1,7 @@
 // Which operators cost: by name, by shape, by place in the code.
 import type { Report } from "../data/report";
-import { Rest, TabbedTables } from "./generic";
-import type { Panel } from "./panel";
+import { Rest, TabbedTables } from "../draw/answer";
+import type { Panel } from "../draw/panel";
 
 function View(props: { report: Report }) {
   const answer = props.report.answers.operators!;

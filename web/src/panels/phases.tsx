@@ -1,13 +1,12 @@
 // Where a step's time goes by phase of the program: per step, the host's phases stacked and the device's in a second
 // chart.
 import type { Report, Table, Value } from "../data/report";
-import { asNumber, columnIndex, table } from "../data/report";
+import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
 import { Legend, UprightBars } from "../draw/bars";
 import type { Upright } from "../draw/bars";
 import { DataTable } from "../draw/table";
 import { Tabs } from "../draw/tabs";
-import type { Panel } from "./panel";
-import { rowsByRank } from "./steps";
+import type { Panel } from "../draw/panel";
 
 const MAX_RANKS = 8;
 

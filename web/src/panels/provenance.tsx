@@ -1,7 +1,7 @@
 // Where every figure comes from: the files that were read, the ranks and how they were found, the versions.
 import type { Column, InputFile, Report, Table, Value } from "../data/report";
 import { DataTable } from "../draw/table";
-import type { Panel } from "./panel";
+import type { Panel } from "../draw/panel";
 
 const COLUMNS: (Column & { of: (file: InputFile) => Value | undefined })[] = [
   { name: "file", type: "text", unit: "", meaning: "path as it was opened", of: (f) => f.path },

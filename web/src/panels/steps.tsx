@@ -1,11 +1,11 @@
 // How long each step took and what it was spent on: one bar of the mean step, one upright bar per step and rank. The
 // parts are those of the steps answer and add up to the wall time.
 import type { Column, Report, Table, Value } from "../data/report";
-import { asNumber, columnIndex, table } from "../data/report";
+import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
 import { StackedBar, UprightBars } from "../draw/bars";
 import type { Part, Upright } from "../draw/bars";
-import { Rest, TabbedTables } from "./generic";
-import type { Panel } from "./panel";
+import { Rest, TabbedTables } from "../draw/answer";
+import type { Panel } from "../draw/panel";
 
 const MAX_CHARTS = 8; // ranks drawn; the table has them all
 
@@ -15,18 +15,6 @@ export function partColumns(steps: Table): { column: Column; index: number }[] {
   return steps.columns
     .map((column, index) => ({ column, index }))
     .filter(({ column }) => column.unit === "ns" && !whole.has(column.name));
-}
-
-export function rowsByRank(of: Table): Map<Value, Value[][]> {
-  const rank = columnIndex(of, "rank");
-  const groups = new Map<Value, Value[][]>();
-  for (const row of of.rows) {
-    const key = rank >= 0 ? (row[rank] ?? null) : null;
-    const group = groups.get(key);
-    if (group) group.push(row);
-    else groups.set(key, [row]);
-  }
-  return groups;
 }
 
 function partName(column: Column): string {

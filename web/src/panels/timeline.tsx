@@ -6,7 +6,7 @@ import { seriesColor, partColor } from "../draw/color";
 import { words } from "../draw/format";
 import { Strip } from "../draw/strip";
 import type { Lane, Mark } from "../draw/strip";
-import type { Panel } from "./panel";
+import type { Panel } from "../draw/panel";
 
 const MAX_STRIPS = 8;
 
