@@ -7,6 +7,9 @@
 //
 // NarrowColumn: int64 values of which nearly all fit 32 bits (durations, ids): 4 bytes a row, the rare others in a side
 // list sorted by row. `absent` is a value of its own.
+//
+// OptionalColumn<Id>: 32-bit ids that many files do not have at all. Both it and NarrowColumn take no memory while
+// every row is absent.
 #pragma once
 
 #include <algorithm>
@@ -130,11 +133,12 @@ class NarrowColumn {
     std::int64_t value;
   };
 
-  std::size_t size() const { return low_.size(); }
+  std::size_t size() const { return rows_; }
   std::size_t bytes() const { return low_.bytes() + wide_.bytes(); }
 
   template <class Row>
   std::int64_t operator[](Row row) const {
+    if (low_.empty()) return absent;
     const std::uint32_t low = low_[row];
     if (low < kAbsent) [[likely]]
       return low;
@@ -142,19 +146,19 @@ class NarrowColumn {
   }
   template <class Row>
   bool has(Row row) const {
-    return low_[row] != kAbsent;
+    return !low_.empty() && low_[row] != kAbsent;
   }
 
-  void push_back(std::int64_t value) {
-    if (value >= 0 && value < kAbsent) {
-      low_.push_back(static_cast<std::uint32_t>(value));
-    } else {
-      push_other(value);
-    }
-  }
+  void push_back(std::int64_t value) { append({&value, 1}); }
   void append(std::span<const std::int64_t> values) {
+    if (low_.empty()) {
+      if (std::all_of(values.begin(), values.end(), [](std::int64_t v) { return v == absent; })) {
+        rows_ += values.size();
+        return;
+      }
+      low_.resize(rows_, kAbsent);
+    }
     std::uint32_t* out = low_.extend(values.size());
-    const std::uint64_t first = static_cast<std::uint64_t>(out - low_.data());
     for (std::size_t i = 0; i < values.size(); i++) {
       const std::int64_t value = values[i];
       if (static_cast<std::uint64_t>(value) < kAbsent) [[likely]] {
@@ -163,37 +167,96 @@ class NarrowColumn {
         out[i] = kAbsent;
       } else {
         out[i] = kWide;
-        wide_.push_back({first + i, value});
+        wide_.push_back({rows_ + i, value});
       }
+    }
+    rows_ += values.size();
+  }
+  // Overwrites one row, which must exist.
+  template <class Row>
+  void set(Row at, std::int64_t value) {
+    const auto row = static_cast<std::uint64_t>(at);
+    if (low_.empty()) low_.resize(rows_, kAbsent);
+    if (value == absent) {
+      low_[row] = kAbsent;
+    } else if (static_cast<std::uint64_t>(value) < kAbsent) {
+      low_[row] = static_cast<std::uint32_t>(value);
+    } else {
+      Wide* found = std::lower_bound(wide_.data(), wide_.data() + wide_.size(), row,
+                                     [](const Wide& w, std::uint64_t r) { return w.row < r; });
+      if (found != wide_.end() && found->row == row) {
+        found->value = value;
+      } else {
+        const auto index = static_cast<std::size_t>(found - wide_.data());
+        wide_.push_back({row, value});
+        std::rotate(wide_.data() + index, wide_.data() + wide_.size() - 1, wide_.data() + wide_.size());
+      }
+      low_[row] = kWide;
     }
   }
 
+  // For the cache: `rows` values that lie in memory as low() and wide() gave them.
+  static NarrowColumn view(std::size_t rows, Column<std::uint32_t> low, Column<Wide> wide) {
+    NarrowColumn column;
+    column.rows_ = rows;
+    column.low_ = std::move(low);
+    column.wide_ = std::move(wide);
+    return column;
+  }
   // For the cache: the two parts as they lie in memory.
   const Column<std::uint32_t>& low() const { return low_; }
   const Column<Wide>& wide() const { return wide_; }
-  Column<std::uint32_t>& low() { return low_; }
-  Column<Wide>& wide() { return wide_; }
 
  private:
   static constexpr std::uint32_t kAbsent = 0xfffffffe;
   static constexpr std::uint32_t kWide = 0xffffffff;
 
-  void push_other(std::int64_t value) {
-    if (value == absent) {
-      low_.push_back(kAbsent);
-    } else {
-      wide_.push_back({low_.size(), value});
-      low_.push_back(kWide);
-    }
-  }
   std::int64_t wide_at(std::uint64_t row) const {
     const Wide* found =
         std::lower_bound(wide_.begin(), wide_.end(), row, [](const Wide& w, std::uint64_t r) { return w.row < r; });
     return found != wide_.end() && found->row == row ? found->value : absent;
   }
 
-  Column<std::uint32_t> low_;
+  std::size_t rows_ = 0;
+  Column<std::uint32_t> low_;  // empty while every row is absent
   Column<Wide> wide_;
+};
+
+template <class Id>
+class OptionalColumn {
+  static_assert(sizeof(Id) == 4);
+
+ public:
+  std::size_t size() const { return rows_; }
+  std::size_t bytes() const { return values_.bytes(); }
+  template <class Row>
+  Id operator[](Row row) const {
+    return values_.empty() ? Id::none : values_[row];
+  }
+  void push_back(Id value) { append({&value, 1}); }
+  void append(std::span<const Id> values) {
+    if (values_.empty()) {
+      if (std::all_of(values.begin(), values.end(), [](Id v) { return v == Id::none; })) {
+        rows_ += values.size();
+        return;
+      }
+      values_.resize(rows_, Id::none);
+    }
+    values_.append(values);
+    rows_ += values.size();
+  }
+  // For the cache.
+  const Column<Id>& values() const { return values_; }
+  static OptionalColumn view(std::size_t rows, Column<Id> values) {
+    OptionalColumn column;
+    column.rows_ = rows;
+    column.values_ = std::move(values);
+    return column;
+  }
+
+ private:
+  std::size_t rows_ = 0;
+  Column<Id> values_;  // empty while every row is none
 };
 
 }  // namespace stepscope

@@ -34,3 +34,26 @@ TEST_CASE("a narrow column gives back every int64, absent included") {
     CHECK(block.has(i) == (values[i] != NarrowColumn::absent));
   }
 }
+
+TEST_CASE("columns without any value take no memory, and the first value brings all rows") {
+  NarrowColumn column;
+  for (int i = 0; i < 1000; i++) column.push_back(NarrowColumn::absent);
+  CHECK(column.bytes() == 0);
+  CHECK(column[999] == NarrowColumn::absent);
+  column.push_back(7);
+  CHECK(column[999] == NarrowColumn::absent);
+  CHECK(column[1000] == 7);
+}
+
+TEST_CASE("a narrow column can be overwritten in place") {
+  NarrowColumn column;
+  for (std::int64_t i = 0; i < 10; i++) column.push_back(i);
+  column.set(5, std::int64_t{1} << 40);
+  column.set(3, -1);
+  column.set(4, NarrowColumn::absent);
+  CHECK(column[5] == std::int64_t{1} << 40);
+  CHECK(column[3] == -1);
+  CHECK_FALSE(column.has(4));
+  column.set(5, 2);
+  CHECK(column[5] == 2);
+}

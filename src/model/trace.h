@@ -81,16 +81,16 @@ struct Slices {
   std::int64_t end_ns(SliceId id) const { return start_ns[id] + dur_ns[id]; }
 };
 
-// Operators and annotations that carry profiler ids. 32 bytes a row. Sorted by slice.
+// Operators and annotations that carry profiler ids. 8 to 32 bytes a row. Sorted by slice.
 struct Ops {
   Column<SliceId> slice;
   NarrowColumn external_id;
   NarrowColumn record_function_id;
   NarrowColumn sequence;       // autograd sequence number
   NarrowColumn fwd_thread;     // thread id that ran the forward op; 0 in forward ops
-  Column<StringId> input_dims;   // the raw JSON text, such as [[8,64],[64]]
-  Column<StringId> input_types;
-  Column<StringId> call_stack;   // "file(line): function;…", where recorded
+  OptionalColumn<StringId> input_dims;   // the raw JSON text, such as [[8,64],[64]]
+  OptionalColumn<StringId> input_types;
+  OptionalColumn<StringId> call_stack;   // "file(line): function;…", where recorded
 
   std::size_t size() const { return slice.size(); }
 };
@@ -110,7 +110,7 @@ struct DeviceRows {
   NarrowColumn correlation;
   NarrowColumn external_id;
   Column<std::int32_t> device;       // -1: not given
-  Column<std::int64_t> stream;       // kAbsent: not given
+  NarrowColumn stream;
   Column<std::uint32_t> grid[3];     // 0: not given
   Column<std::uint32_t> block[3];
   Column<std::uint32_t> registers;   // per thread; kNoCount: not given

@@ -96,6 +96,12 @@ void Assembler::append_strings(Worker& worker, Column<StringId>& to, const Colum
   for (std::size_t i = 0; i < from.size(); i++) out[i] = string(worker, from[i]);
 }
 
+void Assembler::append_optional(Worker& worker, OptionalColumn<StringId>& to, const Column<LocalId>& from) {
+  scratch_.clear();
+  append_strings(worker, scratch_, from);
+  to.append(scratch_.span());
+}
+
 void Assembler::append_tracks(Worker& worker, Column<TrackId>& to, const Column<std::uint32_t>& from) {
   TrackId* out = to.extend(from.size());
   for (std::size_t i = 0; i < from.size(); i++) out[i] = track(worker, from[i]);
@@ -125,9 +131,9 @@ void Assembler::commit_details(Worker& worker, const Batch& batch, std::uint32_t
     t.record_function_id.append(b.record_function_id.span());
     t.sequence.append(b.sequence.span());
     t.fwd_thread.append(b.fwd_thread.span());
-    append_strings(worker, t.input_dims, b.dims);
-    append_strings(worker, t.input_types, b.types);
-    append_strings(worker, t.call_stack, b.call_stack);
+    append_optional(worker, t.input_dims, b.dims);
+    append_optional(worker, t.input_types, b.types);
+    append_optional(worker, t.call_stack, b.call_stack);
   }
   {
     Launches& t = trace_.launches;

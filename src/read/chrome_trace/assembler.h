@@ -46,6 +46,7 @@ class Assembler {
   void commit_details(Worker& worker, const Batch& batch, std::uint32_t first);
   void commit_rest(Worker& worker, const Batch& batch);
   void append_strings(Worker& worker, Column<StringId>& to, const Column<LocalId>& from);
+  void append_optional(Worker& worker, OptionalColumn<StringId>& to, const Column<LocalId>& from);
   void append_tracks(Worker& worker, Column<TrackId>& to, const Column<std::uint32_t>& from);
   void append_categories(Worker& worker, Column<CategoryId>& to, const Column<std::uint16_t>& from);
 
@@ -59,6 +60,7 @@ class Assembler {
   std::vector<Worker> workers_;
   std::vector<std::pair<std::uint64_t, TrackId>> track_index_;  // sorted by (process, thread) key
   std::vector<Half> halves_;
+  Column<StringId> scratch_;
   StringPool metadata_;
   Tally defects_[static_cast<std::size_t>(Defect::count_)];
   std::uint64_t repaired_texts_ = 0;

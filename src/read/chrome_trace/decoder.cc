@@ -22,6 +22,17 @@ inline std::uint64_t key_word(const char* key, std::size_t size) {
   return size < 8 ? v & ((std::uint64_t{1} << (8 * size)) - 1) : v;
 }
 
+// An indented array as it would stand on one line.
+std::string on_one_line(const char* begin, const char* end) {
+  std::string line;
+  bool quoted = false;
+  for (const char* p = begin; p < end; p++) {
+    if (*p == '"' && p[-1] != '\\') quoted = !quoted;
+    if (quoted || (*p != ' ' && *p != '\n' && *p != '\r' && *p != '\t')) line += *p;
+  }
+  return line;
+}
+
 bool starts_number(char c) { return formats::is_digit(c) || c == '-'; }
 
 }  // namespace
@@ -42,6 +53,7 @@ LocalId Decoder::intern(std::string_view raw) {
 LocalId Decoder::intern_value(const char* begin, const char* end) {
   if (*begin == '"') return intern({begin + 1, static_cast<std::size_t>(end - begin - 2)});
   if (*begin == 'n' && end - begin == 4) return kNoId;
+  if (std::memchr(begin, '\n', static_cast<std::size_t>(end - begin)) != nullptr) return intern(on_one_line(begin, end));
   return intern({begin, static_cast<std::size_t>(end - begin)});
 }
 

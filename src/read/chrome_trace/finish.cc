@@ -169,7 +169,7 @@ void Assembler::drop_zero_times() {
     if (s.start_ns[slice] > 0) continue;
     zero.count++;
     s.start_ns[slice] = earliest;
-    s.dur_ns.low()[slice] = 0;
+    s.dur_ns.set(slice, 0);
   }
   if (zero.count > 0) {
     trace_.issues.push_back({"zero_timestamp", Severity::lost,
