@@ -59,12 +59,12 @@ bench: build ## reading and reporting speed against simdjson, json.load and HTA,
 
 fuzz: ## fuzz every reader (SECONDS_EACH=300)
 	@tools/setup.sh build test fuzz
-	@tools/cmake_build.sh fuzz build-fuzz $(JOBS)
+	@tools/cmake_build.sh fuzz build-fuzz $(JOBS) fuzz_targets
 	@tools/fuzz.sh build-fuzz $${SECONDS_EACH:-300}
 
 soak: venv-torch ## the long ones: tests under tsan, an hour of fuzzing, slow Python tests
 	@tools/setup.sh build test fuzz
-	@tools/cmake_build.sh tsan build-tsan $(JOBS)
+	@tools/cmake_build.sh tsan build-tsan $(JOBS) stepscope_tests
 	@tools/doctest.sh build-tsan
 	@$(MAKE) build
 	@$(PY) -m pytest -q -m soak tests/python tests/golden || test $$? -eq 5
@@ -78,7 +78,7 @@ fmt: venv ## lay out C++ and Python
 
 dist: build ## dist/stepscope-VERSION-linux-ARCH and its .tar.gz: runs without these packages and without a network
 	@tools/make_dist.sh build
-	@tools/check_dist.sh
+	@$(PY) -m pytest -q tests/python/test_dist.py
 
 docs: venv ## check links and names in the documents
 	@$(PY) tools/check_docs.py

@@ -57,35 +57,35 @@ def source_of(package: str) -> tuple[str, str, str]:
     return name, version, homepage
 
 
-def debian_entries(build: Path) -> list[tuple[str, str, str]]:
-    """(heading, key, licence text) of each linked source, once."""
-    entries: dict[str, tuple[str, str, str]] = {}
+def debian_entries(build: Path) -> list[tuple[str, str]]:
+    """(heading, licence text) of each linked source, once."""
+    entries: dict[str, tuple[str, str]] = {}
     for package in sorted(packages_of(read_headers(build) | linked_libraries(build))):
         name, version, homepage = source_of(package)
         name = re.sub(r"^gcc-\d+$", "gcc", name)  # its run-time libraries; the number is the distribution's choice
         text = Path("/usr/share/doc", package, "copyright").read_text(errors="replace")
-        entries.setdefault(name, (f"{name} {version} ({homepage})", name, text.strip()))
+        entries.setdefault(name, (f"{name} {version} ({homepage})", text.strip()))
     return [entries[name] for name in sorted(entries)]
 
 
-def npm_entries() -> list[tuple[str, str, str]]:
+def npm_entries() -> list[tuple[str, str]]:
     path = ROOT / "web" / "third_party.json"
     if not path.exists():
         return []
     return [
-        (f"{item['name']} {item['version']} (npm, {item['license']})", f"npm:{item['name']}", item["text"].strip())
-        for item in json.loads(path.read_text())
+        (f"{item['name']} {item['version']} (npm, {item['license']})", item["license_text"].strip())
+        for item in json.loads(path.read_text())["packages"]
     ]
 
 
-def render(entries: list[tuple[str, str, str]]) -> str:
+def render(entries: list[tuple[str, str]]) -> str:
     rule = "=" * 100
     head = (
         "stepscope is under the Apache License 2.0 (LICENSE). What it links or bundles, and under which terms.\n"
         "Made by tools/notices.py (make notices) from the build itself; not edited by hand.\n\n"
     )
-    listed = "".join(f"  {heading}\n" for heading, _, _ in entries)
-    return head + listed + "".join(f"\n{rule}\n{heading}\n{rule}\n\n{text}\n" for heading, _, text in entries)
+    listed = "".join(f"  {heading}\n" for heading, _ in entries)
+    return head + listed + "".join(f"\n{rule}\n{heading}\n{rule}\n\n{text}\n" for heading, text in entries)
 
 
 def main() -> int:
@@ -101,7 +101,7 @@ def main() -> int:
     # Versions differ between distributions; the set of names must not.
     text = NOTICES.read_text() if NOTICES.exists() else ""
     listed = set(re.findall(r"(?m)^  (\S+) \S+ \(", text))
-    linked = {heading.split(" ")[0] for heading, _, _ in entries}
+    linked = {heading.split(" ")[0] for heading, _ in entries}
     for name in sorted(linked - listed):
         print(f"THIRD_PARTY_NOTICES does not hold {name}, which is linked or bundled: make notices")
     for name in sorted(listed - linked):

@@ -66,9 +66,15 @@ def suites(jobs: str) -> list[Suite]:
     build = "tools/cmake_build.sh"
     return [
         Suite(
-            "C++ (ASan, UBSan)", [[build, "dev", "build-dev", jobs], ["tools/doctest.sh", "build-dev"]], count_doctest
+            "C++ (ASan, UBSan)",
+            [[build, "dev", "build-dev", jobs, "stepscope_tests"], ["tools/doctest.sh", "build-dev"]],
+            count_doctest,
         ),
-        Suite("fuzz", [[build, "fuzz", "build-fuzz", jobs], ["tools/fuzz.sh", "build-fuzz", "30", jobs]], count_fuzz),
+        Suite(
+            "fuzz",
+            [[build, "fuzz", "build-fuzz", jobs, "fuzz_targets"], ["tools/fuzz.sh", "build-fuzz", "30", jobs]],
+            count_fuzz,
+        ),
         Suite("web", [["tools/web.sh", "test"]], count_node, may_be_empty=True),
         Suite("Python", [[sys.executable, "-m", "pytest", "-q", "-rs", "-m", "not soak", "tests"]], count_pytest),
     ]

@@ -1,0 +1,16 @@
+# What `cmake --install` lays out, and so what `make dist` packs: programs look for their libraries beside themselves.
+set(rpath "$ORIGIN/../lib")
+install(TARGETS stepscope RUNTIME DESTINATION bin COMPONENT product)
+set_target_properties(stepscope PROPERTIES INSTALL_RPATH "${rpath}")
+if(TARGET stepscope_shared)
+  install(TARGETS stepscope_shared LIBRARY DESTINATION lib COMPONENT product)
+  set_target_properties(stepscope_shared PROPERTIES INSTALL_RPATH "$ORIGIN")
+endif()
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/include/stepscope)
+  install(DIRECTORY include/stepscope DESTINATION include COMPONENT product)
+endif()
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/python/stepscope)
+  install(DIRECTORY python/stepscope DESTINATION python COMPONENT product
+          PATTERN "__pycache__" EXCLUDE PATTERN "*.so" EXCLUDE)
+endif()
+install(FILES LICENSE THIRD_PARTY_NOTICES README.md CHANGELOG.md DESTINATION . COMPONENT product)
