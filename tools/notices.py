@@ -29,8 +29,15 @@ def ninja(build: Path, *tool: str) -> str:
 
 
 def read_headers(build: Path) -> set[str]:
-    """Every file that compiling read, as the compiler itself reported it."""
-    return {line.strip() for line in ninja(build, "deps").splitlines() if line.startswith("    /")}
+    """Every file that compiling the products read, as the compiler itself reported it (tests are no product)."""
+    found: set[str] = set()
+    product = False
+    for line in ninja(build, "deps").splitlines():
+        if not line.startswith(" "):
+            product = bool(re.match(r"CMakeFiles/stepscope(_core|_shared)?\.dir/", line))
+        elif product and line.startswith("    /"):
+            found.add(line.strip())
+    return found
 
 
 def linked_libraries(build: Path) -> set[str]:
@@ -73,8 +80,8 @@ def npm_entries() -> list[tuple[str, str]]:
     if not path.exists():
         return []
     return [
-        (f"{item['name']} {item['version']} (npm, {item['license']})", item["license_text"].strip())
-        for item in json.loads(path.read_text())["packages"]
+        (f"{item['name']} {item['version']} (npm, {item['license']})", item["text"].strip())
+        for item in json.loads(path.read_text())
     ]
 
 
