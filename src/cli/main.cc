@@ -1,20 +1,87 @@
-// The command line: builds --help from the registry of commands and hands over to one of them.
+// The command line: builds --help from the registry of commands, hands over to one of them, and turns what was typed
+// wrong into one line that says what would be right.
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <new>
+
+#include "base/version.h"
 #include "cli/command.h"
+#include "cli/help.h"
+#include "cli/terminal.h"
+#include "report/report.h"
+#include "session/formats.h"
 
-int main(int argc, char** argv) {
-  CLI::App app{"stepscope: where does the time of a training step go?", "stepscope"};
-  app.require_subcommand(1);
-  int code = stepscope::cli::kOk;
-  for (const auto& command : stepscope::cli::commands()) {
+namespace stepscope::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "stepscope: where does the time of a PyTorch training step go?\n"
+    "Reads traces of torch.profiler (Kineto) and any Chrome trace; records them too.";
+
+constexpr const char* kFooter =
+    R"(First steps:
+  stepscope doctor                             what works on this machine, and how to fix what does not
+  stepscope run -- python train.py             record an unchanged training and report on it
+  stepscope report trace.json.gz               report on traces that you already have
+  stepscope report traces/ --html report.html  all ranks of a run, as one page
+
+`stepscope COMMAND --help` shows the options and examples of a command.
+Results go to standard output, messages to standard error. NO_COLOR, FORCE_COLOR and COLUMNS are honored.)";
+
+std::string version_text() {
+  std::string text = fmt::format("stepscope {}\ncommit {}\nschema_version {}\nformats", version(), commit(),
+                                 report::kSchemaVersion);
+  for (const auto& format : session::formats()) {
+    text += fmt::format("\n  {}{}{}", format.name, format.summary.empty() ? "" : "  ", format.summary);
+  }
+  return text;
+}
+
+int main_of(int argc, char** argv) {
+  CLI::App app{kAbout, "stepscope"};
+  app.formatter(std::make_shared<HelpFormatter>(std::min(terminal_of(1).width, 100u)));
+  app.set_help_flag("-h,--help", "This help");
+  app.require_subcommand(0, 1);  // none is said below, in our own words
+  app.set_version_flag("--version", version_text, "Version, commit, formats that can be read");
+  app.footer(kFooter);
+  int code = kOk;
+  for (const auto& command : commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
     command.set_up(*sub, code);
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    return write_stdout((chosen.empty() ? app : *chosen.front()).help()) ? kOk : kRefused;
+  } catch (const CLI::CallForVersion&) {
+    return write_stdout(version_text() + "\n") ? kOk : kRefused;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? stepscope::cli::kOk : stepscope::cli::kUsage;
+    print_notice(usage_sentence(app, error));
+    return kUsage;
+  }
+  if (app.get_subcommands().empty()) {
+    write_stderr(app.help());
+    return kUsage;
   }
   return code;
+}
+
+}  // namespace
+}  // namespace stepscope::cli
+
+int main(int argc, char** argv) {
+  using namespace stepscope;
+  try {
+    return cli::main_of(argc, argv);
+  } catch (const std::bad_alloc&) {
+    cli::print_notice("out of memory. Open fewer files at once, or use a machine with more memory");
+  } catch (const std::exception& error) {
+    cli::print_notice(fmt::format("a defect of stepscope: {}. Please report it with the command that you typed", error.what()));
+  }
+  return cli::kRefused;
 }

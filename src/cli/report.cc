@@ -1,11 +1,168 @@
+// `stepscope report`: opens traces, runs the answers, writes them as text, JSON, CSV or one HTML file.
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/closest.h"
 #include "cli/command.h"
+#include "cli/help.h"
+#include "cli/terminal.h"
+#include "report/report.h"
+#include "session/session.h"
 
 namespace stepscope::cli {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> paths;
+  std::vector<std::string> only;
+  bool json = false, csv = false;
+  std::string html;
+  std::string output = "-";
+  bool no_cache = false, strict = false;
+  std::string rules;
+  long rows = -1;  // not given
+  unsigned threads = 0;
+};
+
+constexpr const char* kFooter =
+    R"(Examples:
+  stepscope report trace.json.gz                 where the time of a step goes, on one screen
+  stepscope report traces/                       a folder of ranks as one run
+  stepscope report 'rank*.json.gz'               a pattern, in quotes or not
+  stepscope report trace.json --only kernels     one answer in full
+  stepscope report trace.json --html report.html a page with pictures, in one file
+  stepscope report trace.json --json | jq .answers.overview.scalars
+  stepscope report trace.json --only operators --csv -o operators.csv
+
+Exit codes: 0 fine, 1 refused, 2 wrong usage, 4 a report was made but data was lost (with --strict: 1).)";
+
+report::TextStyle text_style(const ReportOptions& options) {
+  const Terminal terminal = terminal_of(1);
+  report::TextStyle style;
+  style.color = terminal.color && options.output == "-";
+  style.ascii = terminal.ascii;
+  style.width = terminal.width;
+  style.details = !options.only.empty();
+  if (style.details) style.max_rows = 0;
+  if (options.rows >= 0) style.max_rows = static_cast<std::size_t>(options.rows);
+  return style;
+}
+
+Result<Report> make_report(const ReportOptions& options) {
+  ProgressLine progress;
+  session::OpenOptions open_options;
+  open_options.use_cache = !options.no_cache;
+  open_options.threads = options.threads;
+  open_options.rules_path = options.rules;
+  open_options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
+  auto run = session::open(options.paths, open_options);
+  if (!run) return fail(run.error());
+  progress.show("answering", 1);
+  return session::answer(*run, options.only);
+}
+
+Result<void> write_report(const Report& report, const ReportOptions& options) {
+  if (!options.html.empty()) {
+    const auto page = report::to_html(report);
+    if (!page) return fail(page.error());
+    if (auto written = write_file(options.html, *page); !written) return written;
+    if (options.html != "-") print_notice(fmt::format("wrote {}; open it in a browser, it needs no network", options.html));
+    return {};
+  }
+  const std::string text = options.json  ? report::to_json(report)
+                           : options.csv ? report::to_csv(report)
+                                         : report::to_text(report, text_style(options));
+  return write_file(options.output, text);
+}
+
+// What the exit code says about a report that was written.
+int outcome(const Report& report, const ReportOptions& options) {
+  if (report.answers.empty() && !report.failed.empty()) {
+    const auto& [name, reason] = report.failed.front();
+    print_notice(fmt::format("no answer could be made; {}: {}", name, reason));
+    return kRefused;
+  }
+  const auto lost = std::count_if(report.issues.begin(), report.issues.end(),
+                                  [](const Issue& issue) { return issue.severity == Severity::lost; });
+  if (lost == 0) return kOk;
+  const int code = options.strict ? kRefused : kPartial;
+  print_notice(fmt::format("data was lost in the input ({} {}), so the report is partial{}", lost,
+                           lost == 1 ? "issue" : "issues", options.strict ? "; --strict makes this an error" : ""));
+  return code;
+}
+
+std::string name_list() {
+  std::string names;
+  for (const auto name : session::answer_names()) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+// Before anything is read: a slip in a name should not cost the minutes of opening a big trace.
+std::optional<Error> unknown_answer(const ReportOptions& options) {
+  const auto names = session::answer_names();
+  for (const auto& wanted : options.only) {
+    if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
+    const auto nearest = closest(wanted, names);
+    const std::string meant = nearest.empty() ? "" : fmt::format("Did you mean {}? ", nearest);
+    return Error{ErrorKind::usage, "there is no answer " + wanted, "", {}, meant + "The answers are " + name_list()};
+  }
+  return std::nullopt;
+}
+
+int run_report(const ReportOptions& options) {
+  if (const auto error = unknown_answer(options)) {
+    print_error(*error);
+    return kUsage;
+  }
+  const auto report = make_report(options);
+  if (!report) {
+    print_error(report.error());
+    return report.error().kind == ErrorKind::usage ? kUsage : kRefused;
+  }
+  if (const auto written = write_report(*report, options); !written) {
+    print_error(written.error());
+    return kRefused;
+  }
+  return outcome(*report, options);
+}
+
+void set_up_report(CLI::App& app, int& code) {
+  const auto options = std::make_shared<ReportOptions>();
+  app.add_option("PATH", options->paths, "Trace files, folders of ranks, or patterns such as 'rank*.json.gz'")
+      ->required()
+      ->type_name("");
+  app.add_option("--only", options->only, "Show this answer in full; may be repeated. Names: " + name_list())
+      ->type_name("NAME")
+      ->delimiter(',')
+      ->expected(1)
+      ->take_all();
+  auto* json = app.add_flag("--json", options->json, "One JSON object (docs/report-json.md)");
+  auto* csv = app.add_flag("--csv", options->csv, "One CSV for each table, with exact values");
+  auto* html = app.add_option("--html", options->html, "Write one self-contained page")->type_name("FILE");
+  json->excludes(csv, html);
+  csv->excludes(html);
+  app.add_option("-o,--output", options->output, "Write to FILE; - is standard output")->type_name("FILE")->excludes(html);
+  app.add_flag("--no-cache", options->no_cache, "Read the input again even if it is in the cache, and do not fill the cache");
+  app.add_flag("--strict", options->strict, "Exit with 1 when any data was lost");
+  app.add_option("--rules", options->rules, "Your own rules for classes of device work")->type_name("FILE");
+  app.add_option("--rows", options->rows, "Longest table in the text; 0 shows all rows (default: 10, all with --only)")
+      ->type_name("N")
+      ->check(whole_number(0, 1'000'000'000));
+  app.add_option("--threads", options->threads, "Threads to read with (default: all cores)")
+      ->type_name("N")
+      ->check(whole_number(1, 4096));
+  app.footer(kFooter);
+  app.callback([options, &code] { code = run_report(*options); });
+}
+
+}  // namespace
 
 Command report_command() {
-  return {"report", "", [](CLI::App&, int&) {}};
+  return {"report", "Say where the time goes in traces that were recorded", set_up_report};
 }
 
 }  // namespace stepscope::cli

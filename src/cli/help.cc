@@ -1,0 +1,128 @@
+#include "cli/help.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "base/closest.h"
+
+namespace stepscope::cli {
+namespace {
+
+constexpr std::size_t kNameColumn = 24;
+
+bool exists(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0;
+}
+
+// "FILE" of "FILE:CHECK".
+std::string value_name(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.substr(0, type.find(':'));
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// "WHAT WORD. Did you mean …? See …".
+std::string unknown(std::string_view what, const std::string& word, const std::vector<std::string>& names,
+                    std::string_view see) {
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string_view nearest = closest(word.substr(0, word.find('=')), candidates);
+  const std::string meant = nearest.empty() ? "." : fmt::format(". Did you mean {}?", nearest);
+  return fmt::format("unknown {} {}{} See {} --help", what, word, meant, see);
+}
+
+std::string command_sentence(const CLI::App& command, const CLI::ParseError& error, const std::string& see) {
+  const auto left = command.remaining();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !left.empty()) {
+    return unknown(left.front().starts_with('-') ? "option" : "argument", left.front(), option_names(command), see);
+  }
+  std::string sentence = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string name = sentence.substr(0, sentence.find(':'));
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option != nullptr) sentence = fmt::format("{} needs a value, {}", name, value_name(*option));
+  } else if (const std::size_t at = sentence.find(" excludes "); at != std::string::npos) {
+    sentence = fmt::format("{} and {} do not go together", sentence.substr(0, at), sentence.substr(at + 10));
+  }
+  return fmt::format("{}. See {} --help", sentence, see);
+}
+
+}  // namespace
+
+HelpFormatter::HelpFormatter(std::size_t width) : width_(std::max<std::size_t>(width, 50)) {
+  column_width(kNameColumn);
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  if (app->get_parent() != nullptr) name = app->get_parent()->get_name() + " " + app->get_name();
+  return "\n" + Formatter::make_usage(app, name);
+}
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  std::string name = make_option_name(option, is_positional);
+  std::replace(name.begin(), name.end(), ',', ' ');
+  if (!is_positional && option->get_type_size() != 0) name += " " + value_name(*option);
+  return entry(name, option->get_description());
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
+  return entry(command->get_name(), command->get_description());
+}
+
+std::string HelpFormatter::entry(const std::string& name, const std::string& description) const {
+  std::string line = "  " + name, out;
+  if (line.size() + 2 > kNameColumn) {
+    out = line + "\n";
+    line.clear();
+  }
+  line.resize(kNameColumn, ' ');
+  std::size_t start = 0;
+  while (start < description.size()) {
+    const std::size_t end = std::min(description.find(' ', start), description.size());
+    if (line.size() > kNameColumn && line.size() + 1 + (end - start) > width_) {
+      out += line + "\n";
+      line.assign(kNameColumn, ' ');
+    }
+    if (line.size() > kNameColumn) line += ' ';
+    line += description.substr(start, end - start);
+    start = end + 1;
+  }
+  return out + line + "\n";
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) -> std::string {
+        std::uint64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool fine = error == std::errc() && end == text.data() + text.size() && number >= least && number <= most;
+        return fine ? "" : fmt::format("{} is not a whole number from {} to {}", text, least, most);
+      },
+      "");
+}
+
+std::string usage_sentence(const CLI::App& root, const CLI::ParseError& error) {
+  for (const auto* command : root.get_subcommands()) {
+    return command_sentence(*command, error, "stepscope " + command->get_name());
+  }
+  const auto left = root.remaining();
+  if (left.empty()) return "no command given. See stepscope --help";
+  if (left.front().starts_with('-')) return unknown("option", left.front(), option_names(root), "stepscope");
+  if (exists(left.front())) return fmt::format("no command given. Did you mean stepscope report {}?", left.front());
+  std::vector<std::string> names;
+  for (const auto* command : root.get_subcommands({})) names.push_back(command->get_name());
+  return unknown("command", left.front(), names, "stepscope");
+}
+
+}  // namespace stepscope::cli

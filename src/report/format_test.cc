@@ -1,0 +1,58 @@
+#include "report/format.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using namespace stepscope;
+using namespace stepscope::report;
+
+TEST_CASE("a time picks its own unit") {
+  CHECK(format_time(0) == "0 ns");
+  CHECK(format_time(840) == "840 ns");
+  CHECK(format_time(12'345) == "12.3 µs");
+  CHECK(format_time(113'400'000) == "113.4 ms");
+  CHECK(format_time(4'200'000'000) == "4.20 s");
+  CHECK(format_time(999'999) == "1.00 ms");  // never "1000.0 µs"
+  CHECK(format_time(-2'500'000) == "-2.50 ms");
+  CHECK(format_time(std::nan("")) == kUnknown);
+}
+
+TEST_CASE("bytes, shares, counts and rates") {
+  CHECK(format_bytes(512) == "512 B");
+  CHECK(format_bytes(71.2 * 0x1p30) == "71.2 GiB");
+  CHECK(format_percent(0.963) == "96.3 %");
+  CHECK(format_percent(0) == "0 %");
+  CHECK(format_percent(1) == "100 %");
+  CHECK(format_percent(0.99999) == ">99.9 %");  // not yet everything
+  CHECK(format_percent(0.00001) == "<0.1 %");   // not nothing
+  CHECK(format_count(14'240) == "14,240");
+  CHECK(format_count(-1'234'567) == "-1,234,567");
+  CHECK(format_count(std::numeric_limits<std::int64_t>::min()) == "-9,223,372,036,854,775,808");
+  CHECK(format_rate(212.04) == "212.0 GB/s");
+  CHECK(format_real(0.5) == "0.5000");
+  CHECK(format_real(1e-9) == "1e-09");
+}
+
+TEST_CASE("unknown is never shown as a number") {
+  CHECK(format_value(Value{}, Unit::ns) == kUnknown);
+  CHECK(format_value(Value{}, Unit::count) == kUnknown);
+  CHECK(format_value(std::nan(""), Unit::ratio) == kUnknown);
+  CHECK(format_value(std::numeric_limits<double>::infinity(), Unit::bytes) == kUnknown);
+  CHECK(format_value(true, Unit::none) == "yes");
+  CHECK(format_value(std::int64_t{12345}, Unit::none) == "12345");  // could be an id
+}
+
+TEST_CASE("a column has one unit, and what is not 0 does not look like 0") {
+  const std::vector<double> values{113'400'000, 42, 0};
+  const ColumnFormat format = column_format(Unit::ns, values);
+  CHECK(format.suffix == "ms");
+  CHECK(format.cell(std::int64_t{113'400'000}) == "113.400");
+  CHECK(format.cell(std::int64_t{42}) == "<0.001");
+  CHECK(format.cell(std::int64_t{0}) == "0.000");
+  CHECK(format.cell(Value{}) == kUnknown);
+  CHECK(format.cell(std::nan("")) == kUnknown);
+  CHECK(column_format(Unit::bytes, {}).cell(std::int64_t{0}) == "0");
+}

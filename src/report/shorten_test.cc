@@ -1,0 +1,37 @@
+#include "report/shorten.h"
+
+#include <doctest/doctest.h>
+
+#include "report/utf8.h"
+
+using namespace stepscope::report;
+
+namespace {
+constexpr const char* kElementwise =
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3> "
+    ">(int, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>)";
+}
+
+TEST_CASE("a name that fits stays as it is") {
+  CHECK(shorten_name("aten::mm", 8) == "aten::mm");
+  CHECK(shorten_name(kElementwise, 400) == kElementwise);
+}
+
+TEST_CASE("a kernel name loses what says least first") {
+  CHECK(shorten_name(kElementwise, 90) == "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, Array<char*, 3> >");
+  CHECK(shorten_name(kElementwise, 60) == "vectorized_elementwise_kernel<4, CUDAFunctor_add, Array >");
+  CHECK(shorten_name("void (anonymous namespace)::softmax_warp_forward<float, 8>(float*, float const*)", 40) ==
+        "softmax_warp_forward<float, 8>");
+}
+
+TEST_CASE("whatever the name, the width holds") {
+  for (const std::string& name : {std::string(kElementwise), std::string(10'000, '<'), std::string(10'000, '('),
+                                  std::string(10'000, ')'), std::string("漢字漢字漢字漢字漢字"), std::string(500, ':'),
+                                  std::string("void "), std::string("f()"), std::string("<>::()->")}) {
+    for (const std::size_t width : {0, 1, 2, 3, 5, 9, 30}) {
+      const std::string shorter = shorten_name(name, width);
+      CHECK(display_width(shorter) <= width);
+      CHECK(valid_utf8(shorter) == shorter);
+    }
+  }
+}

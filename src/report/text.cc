@@ -1,0 +1,47 @@
+// The report in a terminal: an overview of one screen, or with TextStyle::details every table of each answer.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/version.h"
+#include "report/format.h"
+#include "report/page.h"
+#include "report/report.h"
+#include "report/text_parts.h"
+#include "report/text_table.h"
+#include "report/utf8.h"
+
+namespace stepscope::report {
+namespace {
+
+void write_answer_details(Page& page, const Answer& answer) {
+  page.section(answer.name + (answer.summary.empty() ? "" : ": " + answer.summary));
+  write_scalars(page, answer);
+  for (const auto& table : answer.tables) {
+    page.line();
+    page.line(page.ink(Ink::accent, fmt::format("{}.{}", answer.name, readable_name(table.name))));
+    write_table(page, table, {.max_rows = page.style().max_rows});
+  }
+  if (!answer.findings.empty()) page.line();
+  for (const auto& finding : answer.findings) write_finding(page, finding);
+  if (!answer.notes.empty()) page.line();
+  for (const auto& note : answer.notes) page.paragraph(printable(note), 2, 2);
+}
+
+}  // namespace
+
+std::string to_text(const Report& report, const TextStyle& style) {
+  Page page(style);
+  write_input(page, report);
+  if (style.details) {
+    for (const auto& answer : report.answers) write_answer_details(page, answer);
+  } else {
+    write_overview(page, report);
+  }
+  write_failed(page, report);
+  write_issues(page, report);
+  if (!style.details) write_next(page, report);
+  return page.take();
+}
+
+}  // namespace stepscope::report

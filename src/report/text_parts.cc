@@ -1,0 +1,145 @@
+#include "report/text_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "report/format.h"
+#include "report/shorten.h"
+#include "report/text_table.h"
+#include "report/utf8.h"
+
+namespace stepscope::report {
+namespace {
+
+std::string joined(const std::set<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : ", ") + printable(word);
+  return text;
+}
+
+// "rank 3 of 8 (file name)" for one file, "8 ranks (distributedInfo)" for several.
+std::string ranks_text(const std::vector<Input>& inputs) {
+  std::set<std::string> sources;
+  std::set<std::int64_t> ranks;
+  std::int64_t world_size = 0;
+  for (const auto& input : inputs) {
+    if (!input.rank_source.empty()) sources.insert(input.rank_source);
+    ranks.insert(input.rank);
+    world_size = std::max(world_size, input.world_size);
+  }
+  std::string text = ranks.size() == 1 ? fmt::format("rank {}", *ranks.begin()) : format_plural(ranks.size(), "rank");
+  if (world_size > 0) text += fmt::format(" of {}", world_size);
+  if (!sources.empty()) text += fmt::format(" (by {})", joined(sources));
+  return text;
+}
+
+Ink ink_of(Severity severity) {
+  switch (severity) {
+    case Severity::lost: return Ink::bad;
+    case Severity::repaired: return Ink::warning;
+    case Severity::info: break;
+  }
+  return Ink::dim;
+}
+
+std::string place_of(const Issue& issue) {
+  std::string text;
+  if (!issue.file.empty()) text = printable(issue.file);
+  if (issue.offset) text += fmt::format("{}byte {}", text.empty() ? "" : ", ", format_count(static_cast<std::int64_t>(*issue.offset)));
+  if (issue.event) text += fmt::format("{}event {}", text.empty() ? "" : ", ", format_count(static_cast<std::int64_t>(*issue.event)));
+  return text;
+}
+
+}  // namespace
+
+void write_input(Page& page, const Report& report) {
+  std::set<std::string> writers;
+  std::uint64_t events = 0, bytes = 0, cached = 0;
+  for (const auto& input : report.inputs) {
+    writers.insert(input.writer.empty() ? input.format : input.writer);
+    events += input.events;
+    bytes += input.file_bytes;
+    cached += input.cached ? 1 : 0;
+  }
+  page.paragraph(page.ink(Ink::strong, printable(report.path)), 0, 2);
+  if (report.inputs.empty()) return page.line("nothing was read");
+  std::string text = ranks_text(report.inputs);
+  if (!joined(writers).empty()) text += " · " + joined(writers);
+  text += " · " + format_plural(events, "event") + " · " + format_bytes(static_cast<double>(bytes));
+  if (report.inputs.size() > 1) text = format_plural(report.inputs.size(), "file") + " · " + text;
+  if (cached > 0) text += cached == report.inputs.size() ? " · from the cache" : fmt::format(" · {} from the cache", cached);
+  page.paragraph(page.ink(Ink::dim, text), 0, 2);
+}
+
+void write_scalars(Page& page, const Answer& answer) {
+  std::size_t name_width = 0, value_width = 0;
+  std::vector<std::string> values;
+  for (const auto& scalar : answer.scalars) {
+    values.push_back(printable(format_value(scalar.value, scalar.unit)));
+    name_width = std::max(name_width, display_width(readable_name(scalar.name)));
+    if (!std::holds_alternative<std::string>(scalar.value)) value_width = std::max(value_width, display_width(values.back()));
+  }
+  for (std::size_t i = 0; i < answer.scalars.size(); i++) {
+    const std::string name = readable_name(answer.scalars[i].name);
+    std::string line = name + std::string(name_width - display_width(name) + 2, ' ');
+    values[i] = shorten_name(values[i], page.width() - std::min(page.width(), name_width + 4));
+    const std::size_t wide = display_width(values[i]);
+    line += std::string(value_width - std::min(value_width, wide), ' ') + page.ink(Ink::strong, values[i]);
+    const std::size_t column = 2 + visible_width(line) + 2;
+    const std::string meaning = printable(answer.scalars[i].meaning);
+    // The meaning stands beside the value where there is room for a readable line, else it is left to --json.
+    if (meaning.empty() || column + 30 > page.width()) {
+      page.line("  " + line);
+    } else {
+      page.hanging("  " + line + "  ", page.ink(Ink::dim, meaning));
+    }
+  }
+}
+
+void write_finding(Page& page, const Finding& finding) {
+  std::string mark = finding.confidence ? fmt::format("[{}] ", printable(*finding.confidence)) : "* ";
+  page.hanging("  " + page.ink(Ink::accent, mark), printable(finding.sentence));
+  if (finding.gain) {
+    page.paragraph(fmt::format("gain: {:.2f}× to {:.2f}× faster steps; then bound by {}", finding.gain->speedup_low,
+                               finding.gain->speedup_high, printable(finding.gain->binds)), 6, 6);
+  }
+  for (const auto& evidence : finding.evidence) {
+    std::string text = printable(evidence.text);
+    if (!std::holds_alternative<std::monostate>(evidence.value)) {
+      text += ": " + printable(format_value(evidence.value, evidence.unit));
+    }
+    page.paragraph(page.ink(Ink::dim, text), 6, 8);
+  }
+  if (finding.next) page.paragraph("→ " + printable(*finding.next), 6, 8);
+}
+
+void write_failed(Page& page, const Report& report) {
+  if (report.failed.empty()) return;
+  page.section("Not answered");
+  for (const auto& [name, reason] : report.failed) page.hanging("  " + name + "  ", printable(reason));
+}
+
+void write_issues(Page& page, const Report& report) {
+  if (report.issues.empty()) return;
+  page.section("Data quality");
+  std::vector<const Issue*> issues;
+  for (const auto& issue : report.issues) issues.push_back(&issue);
+  std::stable_sort(issues.begin(), issues.end(), [](const Issue* a, const Issue* b) { return a->severity > b->severity; });
+  const std::size_t shown = page.style().details || page.style().max_rows == 0 ? issues.size() : std::min(issues.size(), page.style().max_rows);
+  for (std::size_t i = 0; i < shown; i++) {
+    const Issue& issue = *issues[i];
+    std::string label = fmt::format("{:<9}", to_string(issue.severity));
+    std::string text = printable(issue.sentence);
+    if (issue.count > 1) text += fmt::format(" ({}×)", format_count(static_cast<std::int64_t>(issue.count)));
+    if (const std::string place = place_of(issue); !place.empty()) text += page.ink(Ink::dim, " [" + place + "]");
+    if (!issue.advice.empty()) text += " → " + printable(issue.advice);
+    page.hanging("  " + page.ink(ink_of(issue.severity), label), text);
+  }
+  if (shown < issues.size()) {
+    page.line("  " + page.ink(Ink::dim, fmt::format("+ {}; all with --only quality or --json", format_plural(issues.size() - shown, "more issue"))));
+  }
+}
+
+}  // namespace stepscope::report

@@ -1,0 +1,26 @@
+// The parts of the terminal report, in the order in which they are shown.
+#pragma once
+
+#include "report/page.h"
+
+namespace stepscope::report {
+
+// What was read: path, ranks, writers, sizes.
+void write_input(Page& page, const Report& report);
+
+// The one-screen overview of the answers that the report holds.
+void write_overview(Page& page, const Report& report);
+
+// All scalars of an answer, one a line.
+void write_scalars(Page& page, const Answer& answer);
+// The sentence, then its evidence and the next thing to do, indented.
+void write_finding(Page& page, const Finding& finding);
+
+// Answers that could not be made, and why.
+void write_failed(Page& page, const Report& report);
+// Issues of the inputs with advice, those that lost data first.
+void write_issues(Page& page, const Report& report);
+// Where to look further.
+void write_next(Page& page, const Report& report);
+
+}  // namespace stepscope::report
