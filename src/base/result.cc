@@ -10,7 +10,7 @@ std::string to_text(const Error& error) {
     text += ": ";
   }
   text += error.message;
-  if (!error.hint.empty()) text += ". " + error.hint;
+  if (!error.hint.empty()) text += (text.ends_with('?') ? " " : ". ") + error.hint;
   return text;
 }
 

@@ -1,7 +1,7 @@
 // `stepscope completion SHELL`: a completion script made from the commands and options as they are, so that it cannot
 // fall behind them.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -47,7 +47,9 @@ OptionSpec describe(const CLI::Option& option) {
   spec.description = spec.description.substr(0, spec.description.find_first_of("\n;"));
   if (option.get_expected_max() == 0) return spec;
   const std::string type = option.get_type_name();
-  spec.values = type == "FILE" || type == "PATH" || type == "DIR" ? Values::file : type == "NAME" ? Values::answer : Values::other;
+  spec.values = type == "FILE" || type == "PATH" || type == "DIR" ? Values::file
+                : type == "NAME"                                  ? Values::answer
+                                                                  : Values::other;
   return spec;
 }
 
@@ -83,10 +85,13 @@ std::string bash_script(const CommandSpec& root, const std::vector<CommandSpec>&
     for (const auto& option : command.options) flags.insert(flags.end(), option.flags.begin(), option.flags.end());
     cases += fmt::format("    {})\n      case \"$before\" in\n", command.name);
     if (const auto with = flags_of(command, Values::answer); !with.empty()) {
-      cases += fmt::format("        {}) COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return ;;\n", joined(with, "|"), joined(answers()));
+      cases += fmt::format("        {}) COMPREPLY=($(compgen -W \"{}\" -- \"$word\")); return ;;\n", joined(with, "|"),
+                           joined(answers()));
     }
     if (const auto with = flags_of(command, Values::file); !with.empty()) {
-      cases += fmt::format("        {}) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n", joined(with, "|"));
+      cases += fmt::format(
+          "        {}) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n",
+          joined(with, "|"));
     }
     if (const auto with = flags_of(command, Values::other); !with.empty()) {
       cases += fmt::format("        {}) return ;;\n", joined(with, "|"));
@@ -117,7 +122,8 @@ _stepscope() {{
   esac
 }}
 complete -F _stepscope stepscope
-)", joined(names), joined(root_flags), cases);
+)",
+                     joined(names), joined(root_flags), cases);
 }
 
 // Inside single quotes of a shell.
@@ -149,7 +155,8 @@ std::string zsh_script(const CommandSpec&, const std::vector<CommandSpec>& comma
         cases += fmt::format("        '{}[{}]{}' \\\n", flag, shell_quoted(option.description, true), value);
       }
     }
-    cases += command.words.empty() ? "        '*:path:_files' ;;\n" : fmt::format("        '1:shell:({})' ;;\n", joined(command.words));
+    cases += command.words.empty() ? "        '*:path:_files' ;;\n"
+                                   : fmt::format("        '1:shell:({})' ;;\n", joined(command.words));
   }
   return fmt::format(R"(#compdef stepscope
 # zsh completion of stepscope. To use it now: source <(stepscope completion zsh)
@@ -169,12 +176,14 @@ _stepscope() {{
 {}  esac
 }}
 compdef _stepscope stepscope
-)", list, cases);
+)",
+                     list, cases);
 }
 
 std::string fish_option(std::string_view condition, const OptionSpec& option) {
   std::string line = fmt::format("complete -c stepscope -n '{}'", condition);
-  for (const auto& flag : option.flags) line += flag.starts_with("--") ? " -l " + flag.substr(2) : " -s " + flag.substr(1);
+  for (const auto& flag : option.flags)
+    line += flag.starts_with("--") ? " -l " + flag.substr(2) : " -s " + flag.substr(1);
   if (option.values == Values::file) line += " -r -F";
   if (option.values == Values::answer) line += fmt::format(" -x -a '{}'", joined(answers()));
   if (option.values == Values::other) line += " -x";
@@ -185,9 +194,11 @@ std::string fish_script(const CommandSpec& root, const std::vector<CommandSpec>&
   std::string text = "# fish completion of stepscope. To use it now: stepscope completion fish | source\n";
   for (const auto& option : root.options) text += fish_option("__fish_use_subcommand", option);
   for (const auto& command : commands) {
-    text += fmt::format("complete -c stepscope -n __fish_use_subcommand -f -a {} -d '{}'\n", command.name, shell_quoted(command.description));
+    text += fmt::format("complete -c stepscope -n __fish_use_subcommand -f -a {} -d '{}'\n", command.name,
+                        shell_quoted(command.description));
     const std::string condition = "__fish_seen_subcommand_from " + command.name;
-    if (!command.words.empty()) text += fmt::format("complete -c stepscope -n '{}' -f -a '{}'\n", condition, joined(command.words));
+    if (!command.words.empty())
+      text += fmt::format("complete -c stepscope -n '{}' -f -a '{}'\n", condition, joined(command.words));
     for (const auto& option : command.options) text += fish_option(condition, option);
   }
   return text;
@@ -195,7 +206,10 @@ std::string fish_script(const CommandSpec& root, const std::vector<CommandSpec>&
 
 void set_up_completion(CLI::App& app, int& code) {
   const auto shell = std::make_shared<std::string>();
-  app.add_option("SHELL", *shell, "bash, zsh or fish")->required()->type_name("")->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  app.add_option("SHELL", *shell, "bash, zsh or fish")
+      ->required()
+      ->type_name("")
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   app.footer(R"(Examples:
   source <(stepscope completion bash)                                  for this shell
   stepscope completion bash > ~/.local/share/bash-completion/completions/stepscope

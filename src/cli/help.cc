@@ -7,7 +7,7 @@
 #include <charconv>
 #include <vector>
 
-#include "base/closest.h"
+#include "base/did_you_mean.h"
 
 namespace stepscope::cli {
 namespace {
@@ -33,13 +33,13 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// "WHAT WORD. Did you mean …? See …".
+// "unknown WHAT 'WORD'; did you mean …? See …".
 std::string unknown(std::string_view what, const std::string& word, const std::vector<std::string>& names,
                     std::string_view see) {
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  const std::string_view nearest = closest(word.substr(0, word.find('=')), candidates);
-  const std::string meant = nearest.empty() ? "." : fmt::format(". Did you mean {}?", nearest);
-  return fmt::format("unknown {} {}{} See {} --help", what, word, meant, see);
+  Error error = unknown_name(what, word.substr(0, word.find('=')), candidates);
+  error.hint = fmt::format("See {} --help", see);
+  return to_text(error);
 }
 
 std::string command_sentence(const CLI::App& command, const CLI::ParseError& error, const std::string& see) {

@@ -1,7 +1,7 @@
 // The command line: builds --help from the registry of commands, hands over to one of them, and turns what was typed
 // wrong into one line that says what would be right.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -33,8 +33,8 @@ constexpr const char* kFooter =
 Results go to standard output, messages to standard error. NO_COLOR, FORCE_COLOR and COLUMNS are honored.)";
 
 std::string version_text() {
-  std::string text = fmt::format("stepscope {}\ncommit {}\nschema_version {}\nformats", version(), commit(),
-                                 report::kSchemaVersion);
+  std::string text =
+      fmt::format("stepscope {}\ncommit {}\nschema_version {}\nformats", version(), commit(), report::kSchemaVersion);
   for (const auto& format : session::formats()) {
     text += fmt::format("\n  {}{}{}", format.name, format.summary.empty() ? "" : "  ", format.summary);
   }
@@ -81,7 +81,8 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     cli::print_notice("out of memory. Open fewer files at once, or use a machine with more memory");
   } catch (const std::exception& error) {
-    cli::print_notice(fmt::format("a defect of stepscope: {}. Please report it with the command that you typed", error.what()));
+    cli::print_notice(
+        fmt::format("a defect of stepscope: {}. Please report it with the command that you typed", error.what()));
   }
   return cli::kRefused;
 }

@@ -1,12 +1,12 @@
 // `stepscope report`: opens traces, runs the answers, writes them as text, JSON, CSV or one HTML file.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 
-#include "base/closest.h"
+#include "base/did_you_mean.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/terminal.h"
@@ -70,7 +70,8 @@ Result<void> write_report(const Report& report, const ReportOptions& options) {
     const auto page = report::to_html(report);
     if (!page) return fail(page.error());
     if (auto written = write_file(options.html, *page); !written) return written;
-    if (options.html != "-") print_notice(fmt::format("wrote {}; open it in a browser, it needs no network", options.html));
+    if (options.html != "-")
+      print_notice(fmt::format("wrote {}; open it in a browser, it needs no network", options.html));
     return {};
   }
   const std::string text = options.json  ? report::to_json(report)
@@ -95,20 +96,11 @@ int outcome(const Report& report, const ReportOptions& options) {
   return code;
 }
 
-std::string name_list() {
-  std::string names;
-  for (const auto name : session::answer_names()) names += (names.empty() ? "" : ", ") + std::string(name);
-  return names;
-}
-
 // Before anything is read: a slip in a name should not cost the minutes of opening a big trace.
 std::optional<Error> unknown_answer(const ReportOptions& options) {
   const auto names = session::answer_names();
   for (const auto& wanted : options.only) {
-    if (std::find(names.begin(), names.end(), wanted) != names.end()) continue;
-    const auto nearest = closest(wanted, names);
-    const std::string meant = nearest.empty() ? "" : fmt::format("Did you mean {}? ", nearest);
-    return Error{ErrorKind::usage, "there is no answer " + wanted, "", {}, meant + "The answers are " + name_list()};
+    if (std::find(names.begin(), names.end(), wanted) == names.end()) return unknown_name("answer", wanted, names);
   }
   return std::nullopt;
 }
@@ -130,6 +122,12 @@ int run_report(const ReportOptions& options) {
   return outcome(*report, options);
 }
 
+std::string name_list() {
+  std::string names;
+  for (const auto name : session::answer_names()) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
 void set_up_report(CLI::App& app, int& code) {
   const auto options = std::make_shared<ReportOptions>();
   app.add_option("PATH", options->paths, "Trace files, folders of ranks, or patterns such as 'rank*.json.gz'")
@@ -145,8 +143,11 @@ void set_up_report(CLI::App& app, int& code) {
   auto* html = app.add_option("--html", options->html, "Write one self-contained page")->type_name("FILE");
   json->excludes(csv, html);
   csv->excludes(html);
-  app.add_option("-o,--output", options->output, "Write to FILE; - is standard output")->type_name("FILE")->excludes(html);
-  app.add_flag("--no-cache", options->no_cache, "Read the input again even if it is in the cache, and do not fill the cache");
+  app.add_option("-o,--output", options->output, "Write to FILE; - is standard output")
+      ->type_name("FILE")
+      ->excludes(html);
+  app.add_flag("--no-cache", options->no_cache,
+               "Read the input again even if it is in the cache, and do not fill the cache");
   app.add_flag("--strict", options->strict, "Exit with 1 when any data was lost");
   app.add_option("--rules", options->rules, "Your own rules for classes of device work")->type_name("FILE");
   app.add_option("--rows", options->rows, "Longest table in the text; 0 shows all rows (default: 10, all with --only)")
@@ -161,8 +162,6 @@ void set_up_report(CLI::App& app, int& code) {
 
 }  // namespace
 
-Command report_command() {
-  return {"report", "Say where the time goes in traces that were recorded", set_up_report};
-}
+Command report_command() { return {"report", "Say where the time goes in traces that were recorded", set_up_report}; }
 
 }  // namespace stepscope::cli

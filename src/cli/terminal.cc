@@ -155,7 +155,12 @@ void ProgressLine::show(std::string_view what, double share) {
   text = report::cut_middle(text, terminal_.width - 1);
   if (terminal_.ascii) text = report::to_ascii(text);
   const bool plain = env("TERM") == "dumb";  // cannot erase to the end of the line: overwrite with spaces
-  write_all(STDERR_FILENO, "\r" + text + (plain ? std::string(terminal_.width - 1 - std::min<std::size_t>(report::display_width(text), terminal_.width - 1), ' ') : "\x1b[K"));
+  write_all(STDERR_FILENO,
+            "\r" + text +
+                (plain ? std::string(terminal_.width - 1 -
+                                         std::min<std::size_t>(report::display_width(text), terminal_.width - 1),
+                                     ' ')
+                       : "\x1b[K"));
 }
 
 void ProgressLine::erase() {

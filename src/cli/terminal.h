@@ -1,8 +1,8 @@
 // What a command may know of the terminal, and how it writes to it. Shared by the commands; prints nothing by itself.
 //
-// Rules: colors and progress only on a terminal; NO_COLOR wins over FORCE_COLOR, which wins over TERM=dumb; COLUMNS wins
-// over what the terminal says; ASCII when the locale is not UTF-8. Results go to stdout, everything else to stderr, and
-// a reader that has gone away (a closed pipe) ends the output quietly.
+// Rules: colors and progress only on a terminal; NO_COLOR wins over FORCE_COLOR, which wins over TERM=dumb; COLUMNS
+// wins over what the terminal says; ASCII when the locale is not UTF-8. Results go to stdout, everything else to
+// stderr, and a reader that has gone away (a closed pipe) ends the output quietly.
 #pragma once
 
 #include <chrono>

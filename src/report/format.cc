@@ -16,8 +16,8 @@ struct Scale {
 };
 
 constexpr std::array kTimes{Scale{1, "ns", 0}, Scale{1e3, "µs", 1}, Scale{1e6, "ms", 3}, Scale{1e9, "s", 3}};
-constexpr std::array kBytes{Scale{1, "B", 0}, Scale{0x1p10, "KiB", 1}, Scale{0x1p20, "MiB", 1}, Scale{0x1p30, "GiB", 2},
-                            Scale{0x1p40, "TiB", 2}, Scale{0x1p50, "PiB", 2}};
+constexpr std::array kBytes{Scale{1, "B", 0},        Scale{0x1p10, "KiB", 1}, Scale{0x1p20, "MiB", 1},
+                            Scale{0x1p30, "GiB", 2}, Scale{0x1p40, "TiB", 2}, Scale{0x1p50, "PiB", 2}};
 
 // The largest scale in which `value` is at least 1 after rounding to three digits.
 template <std::size_t N>
@@ -50,7 +50,8 @@ std::string grouped(std::string digits) {
 
 std::string fixed(double value, int decimals) {
   const double smallest = std::pow(10.0, -decimals);
-  if (value != 0 && std::abs(value) < smallest / 2) return fmt::format("{}{:.{}f}", value < 0 ? ">-" : "<", smallest, decimals);
+  if (value != 0 && std::abs(value) < smallest / 2)
+    return fmt::format("{}{:.{}f}", value < 0 ? ">-" : "<", smallest, decimals);
   return grouped(fmt::format("{:.{}f}", value, decimals));
 }
 
@@ -118,7 +119,9 @@ ColumnFormat column_format(Unit unit, std::span<const double> values) {
   for (const double value : values) {
     if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
   }
-  const auto scaled_to = [&](const Scale& s) { return ColumnFormat{unit, s.unit, s.column_decimals, std::string(s.suffix)}; };
+  const auto scaled_to = [&](const Scale& s) {
+    return ColumnFormat{unit, s.unit, s.column_decimals, std::string(s.suffix)};
+  };
   switch (unit) {
     case Unit::ns: return scaled_to(scale_of(kTimes, largest));
     case Unit::bytes: return scaled_to(scale_of(kBytes, largest));

@@ -2,8 +2,9 @@
 //
 // Commas and nesting are kept here; the caller pairs begin and end and gives a key before each value of an object.
 // The result is valid JSON in valid UTF-8 whatever the strings hold: invalid bytes become U+FFFD, control bytes are
-// escaped, NaN and infinities become null. The same calls give the same bytes. Objects and arrays are laid out one member
-// a line unless opened as `Layout::line`, so that a table row is one line and two reports can be compared by eye.
+// escaped, NaN and infinities become null. The same calls give the same bytes. Objects and arrays are laid out one
+// member a line unless opened as `Layout::line`, so that a table row is one line and two reports can be compared by
+// eye.
 #pragma once
 
 #include <concepts>

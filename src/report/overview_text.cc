@@ -10,7 +10,8 @@ namespace stepscope::report {
 namespace {
 
 const Answer* find(const Report& report, std::string_view name) {
-  const auto found = std::find_if(report.answers.begin(), report.answers.end(), [&](const Answer& a) { return a.name == name; });
+  const auto found =
+      std::find_if(report.answers.begin(), report.answers.end(), [&](const Answer& a) { return a.name == name; });
   return found == report.answers.end() ? nullptr : &*found;
 }
 
@@ -41,7 +42,8 @@ void write_next(Page& page, const Report& report) {
   for (const auto& answer : report.answers) names += (names.empty() ? "" : ", ") + answer.name;
   if (names.empty()) return;
   page.line();
-  page.hanging(page.ink(Ink::dim, "More: "), "stepscope report PATH --only NAME (" + names + "), --html report.html, --json");
+  page.hanging(page.ink(Ink::dim, "More: "),
+               "stepscope report PATH --only NAME (" + names + "), --html report.html, --json");
 }
 
 }  // namespace stepscope::report

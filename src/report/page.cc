@@ -10,7 +10,7 @@ namespace stepscope::report {
 namespace {
 
 constexpr std::string_view kReset = "\x1b[0m";
-constexpr std::array<std::string_view, 7> kInks{"",           "\x1b[1m",  "\x1b[2m", "\x1b[32m",
+constexpr std::array<std::string_view, 7> kInks{"",         "\x1b[1m",  "\x1b[2m", "\x1b[32m",
                                                 "\x1b[33m", "\x1b[31m", "\x1b[36m"};
 constexpr std::size_t kNarrowest = 40;
 

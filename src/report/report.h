@@ -14,10 +14,10 @@ inline constexpr int kSchemaVersion = 1;
 
 struct TextStyle {
   bool color = false;
-  bool ascii = false;      // no box or bar characters beyond ASCII
-  unsigned width = 100;    // columns of the terminal
+  bool ascii = false;         // no box or bar characters beyond ASCII
+  unsigned width = 100;       // columns of the terminal
   std::size_t max_rows = 10;  // of each table; 0: all
-  bool details = false;    // every scalar and table of each answer in place of the one-screen overview
+  bool details = false;       // every scalar and table of each answer in place of the one-screen overview
 };
 
 // The report as a person reads it in a terminal.

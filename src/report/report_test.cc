@@ -23,18 +23,22 @@ const std::string kBadName = std::string("bad \xff\x80 name \x1b[31m \"quoted\",
 Report hostile_report() {
   Report report;
   report.path = "some/\xffpath.json";
-  report.inputs.push_back({.path = report.path, .format = "chrome_trace", .rank = 3, .rank_source = "order given", .events = 7});
-  report.issues.push_back({"cut", Severity::lost, "the file ends inside an event", "Record it again", 2, report.path, 17, {}});
+  report.inputs.push_back(
+      {.path = report.path, .format = "chrome_trace", .rank = 3, .rank_source = "order given", .events = 7});
+  report.issues.push_back(
+      {"cut", Severity::lost, "the file ends inside an event", "Record it again", 2, report.path, 17, {}});
   report.issues.push_back({"odd", Severity::info, "odd \x1b]0;title\x07", "", 1, "", {}, {}});
   Answer answer{.name = "overview", .summary = "what?"};
   answer.scalars = {{"unknown_ns", {}, Unit::ns, "not recorded"},
                     {"nan", std::nan(""), Unit::ratio, ""},
                     {"most", std::numeric_limits<std::int64_t>::max(), Unit::count, "\xe2\x28"},
                     {"device", std::string(kBadName), Unit::none, "a name"}};
-  Table table{"by_name", {{"name", ValueType::text, Unit::none, "the name"},
-                          {"total_ns", ValueType::integer, Unit::ns, ""},
-                          {"share", ValueType::real, Unit::ratio, ""},
-                          {"is_graph", ValueType::boolean, Unit::none, ""}}, {}};
+  Table table{"by_name",
+              {{"name", ValueType::text, Unit::none, "the name"},
+               {"total_ns", ValueType::integer, Unit::ns, ""},
+               {"share", ValueType::real, Unit::ratio, ""},
+               {"is_graph", ValueType::boolean, Unit::none, ""}},
+              {}};
   table.rows = {{kHugeName, std::int64_t{5}, std::numeric_limits<double>::infinity(), true},
                 {kBadName, {}, std::nan(""), false},
                 {std::string(), std::int64_t{-1}, -0.25, {}}};
@@ -42,7 +46,8 @@ Report hostile_report() {
   answer.series = {{"busy", Unit::ratio, {1, 2}, {0.5, std::nan("")}}};
   Finding finding{.id = "host_bound", .cause = "host", .sentence = "the host is late"};
   finding.where.rank = 3;
-  finding.evidence = {{"gap", std::int64_t{12'000}, Unit::ns, {}}, {"why", {}, Unit::none, "stepscope report x --only idle"}};
+  finding.evidence = {{"gap", std::int64_t{12'000}, Unit::ns, {}},
+                      {"why", {}, Unit::none, "stepscope report x --only idle"}};
   finding.gain_reason = "not simulated";
   answer.findings = {finding};
   finding.gain_reason = "";
@@ -120,7 +125,8 @@ TEST_CASE("text never leaves the width and never carries a control byte of the i
   for (const bool details : {false, true}) {
     for (const bool ascii : {false, true}) {
       for (const unsigned width : {40u, 60u, 80u, 200u}) {
-        const std::string text = to_text(hostile_report(), {.ascii = ascii, .width = width, .max_rows = 0, .details = details});
+        const std::string text =
+            to_text(hostile_report(), {.ascii = ascii, .width = width, .max_rows = 0, .details = details});
         CHECK(valid_utf8(text) == text);
         CHECK(text.find('\x1b') == text.npos);
         CHECK(text.find('\x07') == text.npos);
@@ -137,13 +143,20 @@ TEST_CASE("text never leaves the width and never carries a control byte of the i
 
 TEST_CASE("colors are ours alone") {
   const std::string text = to_text(hostile_report(), {.color = true, .details = true});
-  CHECK(text.find("\x1b[31m") != text.npos);   // "lost" in red
-  CHECK(text.find("\x1b]0;") == text.npos);    // the title sequence of the issue
+  CHECK(text.find("\x1b[31m") != text.npos);  // "lost" in red
+  CHECK(text.find("\x1b]0;") == text.npos);   // the title sequence of the issue
 }
 
 TEST_CASE("the JSON writer nests lines and objects") {
   JsonWriter json;
-  json.begin_object().key("a").begin_array(JsonWriter::Layout::line).number(1).begin_object().key("b").null().end_object();
+  json.begin_object()
+      .key("a")
+      .begin_array(JsonWriter::Layout::line)
+      .number(1)
+      .begin_object()
+      .key("b")
+      .null()
+      .end_object();
   json.end_array().key("c").begin_object().end_object().end_object();
   CHECK(json.take() == "{\n  \"a\": [1, {\"b\": null}],\n  \"c\": {}\n}");
 }

@@ -16,7 +16,8 @@ void erase_all(std::string& text, std::string_view part) {
 
 // Does it look like a demangled C++ function, in contrast to "aten::mm" or "module.py(12): forward"?
 bool is_cpp_signature(std::string_view name) {
-  return name.ends_with(')') && (name.starts_with("void ") || name.find("::") != name.npos || name.find('<') != name.npos);
+  return name.ends_with(')') &&
+         (name.starts_with("void ") || name.find("::") != name.npos || name.find('<') != name.npos);
 }
 
 // Cuts the parameter list at the end, minding nested brackets.

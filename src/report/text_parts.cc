@@ -47,8 +47,10 @@ Ink ink_of(Severity severity) {
 std::string place_of(const Issue& issue) {
   std::string text;
   if (!issue.file.empty()) text = printable(issue.file);
-  if (issue.offset) text += fmt::format("{}byte {}", text.empty() ? "" : ", ", format_count(static_cast<std::int64_t>(*issue.offset)));
-  if (issue.event) text += fmt::format("{}event {}", text.empty() ? "" : ", ", format_count(static_cast<std::int64_t>(*issue.event)));
+  if (issue.offset)
+    text += fmt::format("{}byte {}", text.empty() ? "" : ", ", format_count(static_cast<std::int64_t>(*issue.offset)));
+  if (issue.event)
+    text += fmt::format("{}event {}", text.empty() ? "" : ", ", format_count(static_cast<std::int64_t>(*issue.event)));
   return text;
 }
 
@@ -69,7 +71,8 @@ void write_input(Page& page, const Report& report) {
   if (!joined(writers).empty()) text += " · " + joined(writers);
   text += " · " + format_plural(events, "event") + " · " + format_bytes(static_cast<double>(bytes));
   if (report.inputs.size() > 1) text = format_plural(report.inputs.size(), "file") + " · " + text;
-  if (cached > 0) text += cached == report.inputs.size() ? " · from the cache" : fmt::format(" · {} from the cache", cached);
+  if (cached > 0)
+    text += cached == report.inputs.size() ? " · from the cache" : fmt::format(" · {} from the cache", cached);
   page.paragraph(page.ink(Ink::dim, text), 0, 2);
 }
 
@@ -79,7 +82,8 @@ void write_scalars(Page& page, const Answer& answer) {
   for (const auto& scalar : answer.scalars) {
     values.push_back(printable(format_value(scalar.value, scalar.unit)));
     name_width = std::max(name_width, display_width(readable_name(scalar.name)));
-    if (!std::holds_alternative<std::string>(scalar.value)) value_width = std::max(value_width, display_width(values.back()));
+    if (!std::holds_alternative<std::string>(scalar.value))
+      value_width = std::max(value_width, display_width(values.back()));
   }
   for (std::size_t i = 0; i < answer.scalars.size(); i++) {
     const std::string name = readable_name(answer.scalars[i].name);
@@ -103,7 +107,8 @@ void write_finding(Page& page, const Finding& finding) {
   page.hanging("  " + page.ink(Ink::accent, mark), printable(finding.sentence));
   if (finding.gain) {
     page.paragraph(fmt::format("gain: {:.2f}× to {:.2f}× faster steps; then bound by {}", finding.gain->speedup_low,
-                               finding.gain->speedup_high, printable(finding.gain->binds)), 6, 6);
+                               finding.gain->speedup_high, printable(finding.gain->binds)),
+                   6, 6);
   }
   for (const auto& evidence : finding.evidence) {
     std::string text = printable(evidence.text);
@@ -126,8 +131,11 @@ void write_issues(Page& page, const Report& report) {
   page.section("Data quality");
   std::vector<const Issue*> issues;
   for (const auto& issue : report.issues) issues.push_back(&issue);
-  std::stable_sort(issues.begin(), issues.end(), [](const Issue* a, const Issue* b) { return a->severity > b->severity; });
-  const std::size_t shown = page.style().details || page.style().max_rows == 0 ? issues.size() : std::min(issues.size(), page.style().max_rows);
+  std::stable_sort(issues.begin(), issues.end(),
+                   [](const Issue* a, const Issue* b) { return a->severity > b->severity; });
+  const std::size_t shown = page.style().details || page.style().max_rows == 0
+                                ? issues.size()
+                                : std::min(issues.size(), page.style().max_rows);
   for (std::size_t i = 0; i < shown; i++) {
     const Issue& issue = *issues[i];
     std::string label = fmt::format("{:<9}", to_string(issue.severity));
@@ -138,7 +146,8 @@ void write_issues(Page& page, const Report& report) {
     page.hanging("  " + page.ink(ink_of(issue.severity), label), text);
   }
   if (shown < issues.size()) {
-    page.line("  " + page.ink(Ink::dim, fmt::format("+ {}; all with --only quality or --json", format_plural(issues.size() - shown, "more issue"))));
+    page.line("  " + page.ink(Ink::dim, fmt::format("+ {}; all with --only quality or --json",
+                                                    format_plural(issues.size() - shown, "more issue"))));
   }
 }
 

@@ -15,10 +15,10 @@
 namespace stepscope::report {
 
 struct TableView {
-  std::size_t max_rows = 0;           // 0: all
-  std::vector<std::string> columns;   // names in the order wanted; those that the table lacks are skipped; empty: all
+  std::size_t max_rows = 0;          // 0: all
+  std::vector<std::string> columns;  // names in the order wanted; those that the table lacks are skipped; empty: all
   std::size_t indent = 2;
-  bool say_left_out = true;           // the line below the table about rows and columns left out
+  bool say_left_out = true;  // the line below the table about rows and columns left out
 };
 
 void write_table(Page& page, const Table& table, const TableView& view);

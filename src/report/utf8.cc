@@ -27,10 +27,10 @@ bool contains(const std::array<Range, N>& ranges, char32_t value) {
 }
 
 constexpr std::array<std::pair<char32_t, std::string_view>, 26> kAsciiSpellings{{
-    {U'µ', "u"},   {U'·', "-"},   {U'×', "x"},  {U'±', "+-"}, {U'–', "-"},  {U'—', "-"},   {U'…', "~"},
-    {U'‘', "'"},   {U'’', "'"},   {U'“', "\""}, {U'”', "\""}, {U'→', "->"}, {U'↔', "<->"}, {U'≤', "<="},
-    {U'≥', ">="},  {U'─', "-"},   {U'│', "|"},  {U'█', "#"},  {U'▓', "+"},  {U'▒', "="},   {U'░', "."},
-    {U'\u00A0', " "}, {U'\u202F', " "}, {U'Σ', "sum"}, {U'−', "-"}, {U'✓', "ok"},
+    {U'µ', "u"},      {U'·', "-"},      {U'×', "x"},   {U'±', "+-"}, {U'–', "-"},  {U'—', "-"},   {U'…', "~"},
+    {U'‘', "'"},      {U'’', "'"},      {U'“', "\""},  {U'”', "\""}, {U'→', "->"}, {U'↔', "<->"}, {U'≤', "<="},
+    {U'≥', ">="},     {U'─', "-"},      {U'│', "|"},   {U'█', "#"},  {U'▓', "+"},  {U'▒', "="},   {U'░', "."},
+    {U'\u00A0', " "}, {U'\u202F', " "}, {U'Σ', "sum"}, {U'−', "-"},  {U'✓', "ok"},
 }};
 
 constexpr CodePoint kInvalid{kReplacement, 1, false};
@@ -107,7 +107,8 @@ std::string printable(std::string_view text) {
     const CodePoint point = decode_at(text, at);
     at += point.bytes;
     // C1 controls and the characters that turn the direction of writing can spoil a terminal as ESC can.
-    const bool turns = (point.value >= 0x202A && point.value <= 0x202E) || (point.value >= 0x2066 && point.value <= 0x2069);
+    const bool turns =
+        (point.value >= 0x202A && point.value <= 0x202E) || (point.value >= 0x2066 && point.value <= 0x2069);
     if (point.value == '\t' || point.value == '\n' || point.value == '\r') {
       out += ' ';
     } else if (point.value < 0x20 || (point.value >= 0x7F && point.value < 0xA0) || turns) {

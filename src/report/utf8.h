@@ -11,8 +11,8 @@ namespace stepscope::report {
 inline constexpr char32_t kReplacement = 0xFFFD;
 
 struct CodePoint {
-  char32_t value;      // kReplacement for an invalid byte
-  std::uint32_t bytes; // length in the text, at least 1
+  char32_t value;       // kReplacement for an invalid byte
+  std::uint32_t bytes;  // length in the text, at least 1
   bool valid;
 };
 

@@ -8,17 +8,19 @@ TEST_CASE("invalid bytes become U+FFFD one by one and the rest stays") {
   CHECK(valid_utf8("plain") == "plain");
   CHECK(valid_utf8("µs €") == "µs €");
   CHECK(valid_utf8("\U0001F600") == "\U0001F600");
-  CHECK(valid_utf8("a\xff" "b") == "a\uFFFDb");
+  CHECK(valid_utf8("a\xff"
+                   "b") == "a\uFFFDb");
   CHECK(valid_utf8("cut \xe2\x82") == "cut \uFFFD\uFFFD");
-  CHECK(valid_utf8("\xc0\xaf") == "\uFFFD\uFFFD");                    // overlong '/'
-  CHECK(valid_utf8("\xed\xa0\x80") == "\uFFFD\uFFFD\uFFFD");          // a lone surrogate
+  CHECK(valid_utf8("\xc0\xaf") == "\uFFFD\uFFFD");                      // overlong '/'
+  CHECK(valid_utf8("\xed\xa0\x80") == "\uFFFD\uFFFD\uFFFD");            // a lone surrogate
   CHECK(valid_utf8("\xf4\x90\x80\x80") == "\uFFFD\uFFFD\uFFFD\uFFFD");  // over U+10FFFF
 }
 
 TEST_CASE("a name cannot steer the terminal") {
   CHECK(printable("red \x1b[31m") == "red \uFFFD[31m");
   CHECK(printable("two\nlines\tand a tab") == "two lines and a tab");
-  CHECK(printable("\xc2\x9b" "31m") == "\uFFFD31m");  // the one-byte form of ESC [
+  CHECK(printable("\xc2\x9b"
+                  "31m") == "\uFFFD31m");  // the one-byte form of ESC [
   CHECK(printable("\u202Eabc") == "\uFFFDabc");
 }
 
