@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -37,8 +38,15 @@ class StringPool {
  public:
   StringPool();
 
-  StringId intern(std::string_view text) { return intern(text, hash(text.data(), text.size())); }
-  StringId intern(std::string_view text, std::uint32_t hash);
+  StringId intern(std::string_view text) {
+    const std::uint32_t h = hash(text.data(), text.size());
+    std::uint32_t slot = h & mask_;
+    for (; slots_[slot] != kFree; slot = (slot + 1) & mask_) {
+      const Entry& entry = entries_[slots_[slot]];
+      if (entry.hash == h && entry.text == text) return static_cast<StringId>(slots_[slot]);
+    }
+    return add(text, h, slot);
+  }
   // The id of `text` if it was interned before, else StringId::none.
   StringId find(std::string_view text) const;
   // "" for StringId::none.
@@ -49,9 +57,33 @@ class StringPool {
   // Forgets all strings but the first `count`; their ids are given anew. Bytes stay in the arena.
   void truncate(std::size_t count);
 
-  static std::uint32_t hash(const char* text, std::size_t size);
+  // Multiply-and-fold over 16-byte pairs; the last, possibly overlapping pair covers the rest of the text.
+  static std::uint32_t hash(const char* text, std::size_t size) {
+    constexpr std::uint64_t k1 = 0xa0761d6478bd642full, k2 = 0xe7037ed1a0b428dbull;
+    std::uint64_t h = size * 0x9E3779B97F4A7C15ull;
+    if (size >= 16) {
+      for (std::size_t i = 0; i + 16 <= size; i += 16) h = mix(load8(text + i) ^ h ^ k1, load8(text + i + 8) ^ k2);
+      return static_cast<std::uint32_t>(mix(load8(text + size - 16) ^ h ^ k1, load8(text + size - 8) ^ k2));
+    }
+    if (size >= 8) return static_cast<std::uint32_t>(mix(load8(text) ^ h ^ k1, load8(text + size - 8) ^ k2));
+    std::uint64_t v = 0;
+    for (std::size_t i = 0; i < size; i++) v |= std::uint64_t{static_cast<unsigned char>(text[i])} << (8 * i);
+    return static_cast<std::uint32_t>(mix(v ^ h ^ k1, k2));
+  }
 
  private:
+  static constexpr std::uint32_t kFree = 0xffffffff;
+  static std::uint64_t load8(const char* p) {
+    std::uint64_t v;
+    std::memcpy(&v, p, 8);
+    return v;
+  }
+  static std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+    const __uint128_t product = static_cast<__uint128_t>(a) * b;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  }
+  StringId add(std::string_view text, std::uint32_t hash, std::uint32_t slot);
+
   struct Entry {
     std::string_view text;
     std::uint32_t hash;

@@ -1,6 +1,6 @@
 // Exact numbers from JSON text: integers as int64, microseconds with a fraction as int64 nanoseconds.
 //
-// Nothing goes through a double unless the text has an exponent or more than 15 digits before the point. The functions
+// No time goes through a floating type unless its text has an exponent or more than 16 digits before the point. The functions
 // read 8 bytes at a time, so the text must be followed by at least 8 readable bytes; they never look past a non-digit
 // for meaning.
 #pragma once
@@ -54,8 +54,7 @@ inline bool parse_int(const char* begin, const char* end, std::int64_t& out) {
   return true;
 }
 
-// A number in any JSON notation, by the C library; the whole of [begin, end) must be it.
-inline bool parse_real(const char* begin, const char* end, double& out) {
+inline bool parse_real_slow(const char* begin, const char* end, double& out) {
   char* stop = nullptr;
   const std::string text(begin, end);
   if (text.empty() || !(is_digit(text[0]) || text[0] == '-') || text.find_first_of("xXnN") != std::string::npos) {
@@ -63,6 +62,26 @@ inline bool parse_real(const char* begin, const char* end, double& out) {
   }
   out = std::strtod(text.c_str(), &stop);
   return stop == text.c_str() + text.size() && std::isfinite(out);
+}
+
+// A number in any JSON notation; the whole of [begin, end) must be it. Up to 15 digits need no help from the C library:
+// integer and power of ten are exact doubles then, so one division rounds correctly.
+inline bool parse_real(const char* begin, const char* end, double& out) {
+  static constexpr double kPowers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  const char* p = begin + (*begin == '-');
+  if (end - p < 1 || end - p > 16 || !is_digit(*p)) return parse_real_slow(begin, end, out);
+  std::uint64_t value = 0;
+  p = parse_digits(p, value);
+  std::ptrdiff_t fraction = 0;
+  if (p < end && *p == '.') {
+    const char* first = ++p;
+    while (p < end && is_digit(*p)) value = value * 10 + static_cast<std::uint64_t>(*p++ - '0');
+    fraction = p - first;
+  }
+  if (p != end || fraction > 15 || value > 999'999'999'999'999) return parse_real_slow(begin, end, out);
+  const double magnitude = static_cast<double>(value) / kPowers[fraction];
+  out = *begin == '-' ? -magnitude : magnitude;
+  return true;
 }
 
 inline bool parse_us_slow(const char* begin, const char* end, std::int64_t& ns) {
@@ -75,6 +94,8 @@ inline bool parse_us_slow(const char* begin, const char* end, std::int64_t& ns) 
   return true;
 }
 
+inline constexpr std::uint64_t kMaxMicroseconds = 9'223'372'036'854'774;  // as int64 nanoseconds
+
 // Microseconds with up to nanosecond fractions (more digits are rounded) → nanoseconds.
 inline bool parse_us_as_ns(const char* begin, const char* end, std::int64_t& ns) {
   const char* p = begin;
@@ -83,7 +104,7 @@ inline bool parse_us_as_ns(const char* begin, const char* end, std::int64_t& ns)
   const char* digits = p;
   std::uint64_t value = 0;
   p = parse_digits(p, value);
-  if (p == digits || p - digits > 15 || p > end) return parse_us_slow(begin, end, ns);
+  if (p == digits || p - digits > 16 || value > kMaxMicroseconds || p > end) return parse_us_slow(begin, end, ns);
   value *= 1000;
   if (p < end && *p == '.') {
     const char* fraction = ++p;

@@ -53,11 +53,14 @@ LocalId Decoder::intern(std::string_view raw) {
 LocalId Decoder::intern_value(const char* begin, const char* end) {
   if (*begin == '"') return intern({begin + 1, static_cast<std::size_t>(end - begin - 2)});
   if (*begin == 'n' && end - begin == 4) return kNoId;
-  if (std::memchr(begin, '\n', static_cast<std::size_t>(end - begin)) != nullptr) return intern(on_one_line(begin, end));
+  if ((*begin == '[' || *begin == '{') && std::memchr(begin, '\n', static_cast<std::size_t>(end - begin)) != nullptr) {
+    return intern(on_one_line(begin, end));
+  }
   return intern({begin, static_cast<std::size_t>(end - begin)});
 }
 
 std::uint16_t Decoder::intern_category(std::string_view raw) {
+  if (raw == last_category_text_) return last_category_;  // writers group events by category
   const std::size_t known = categories_.size();
   const auto id = static_cast<std::uint32_t>(categories_.intern(raw));
   if (id >= 0xfffe) return 0xffff;  // a file with 65,534 categories uses them as names
@@ -65,7 +68,8 @@ std::uint16_t Decoder::intern_category(std::string_view raw) {
     kinds_.push_back(slice_kind(raw));
     batch_->new_categories.emplace_back(static_cast<std::uint16_t>(id), intern(raw));
   }
-  return static_cast<std::uint16_t>(id);
+  last_category_text_ = categories_[static_cast<StringId>(id)];
+  return last_category_ = static_cast<std::uint16_t>(id);
 }
 
 std::uint32_t Decoder::track(const RawTrack& ids) {

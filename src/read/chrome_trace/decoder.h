@@ -93,6 +93,8 @@ class Decoder {
   std::vector<RawTrack> tracks_;          // by local track
   std::vector<std::uint32_t> track_slots_ = std::vector<std::uint32_t>(256, kNoId);
   std::uint32_t last_track_ = kNoId;
+  std::string_view last_category_text_ = "\n";  // no category yet
+  std::uint16_t last_category_ = 0xffff;
 };
 
 }  // namespace stepscope::read::chrome_trace

@@ -46,15 +46,11 @@ const char* trim(const char* p) {
 
 // A cheap look at the start of a scalar: NaN, Infinity, N/A and barewords are not JSON.
 bool plausible_scalar(const char* p) {
-  switch (*p) {
-    case '"':
-    case '-':
-    case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9': return true;
-    case 't': return std::memcmp(p, "true", 4) == 0;
-    case 'f': return std::memcmp(p, "false", 5) == 0;
-    case 'n': return std::memcmp(p, "null", 4) == 0;
-    default: return false;
-  }
+  const char c = *p;
+  if (c == '"' || c == '-' || formats::is_digit(c)) [[likely]]
+    return true;
+  return (c == 't' && std::memcmp(p, "true", 4) == 0) || (c == 'f' && std::memcmp(p, "false", 5) == 0) ||
+         (c == 'n' && std::memcmp(p, "null", 4) == 0);
 }
 
 // The cursor over the structural index. Every step that could pass the end says false instead.
