@@ -50,6 +50,7 @@ check: build ## layers, layout, clang-tidy, ruff, mypy, tsc, notices
 
 test: build venv-torch ## C++ tests under ASan and UBSan, 30 s per fuzz target, web and Python tests
 	@tools/setup.sh build test fuzz
+	@tools/venv.sh tests
 	@$(PY) tools/run_tests.py --jobs $(JOBS)
 
 bench: build ## reading and reporting speed against simdjson, json.load and HTA, as ratios

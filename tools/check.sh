@@ -44,5 +44,5 @@ part mypy types
 part tsc tools/web.sh types
 part notices "$bin/python" tools/notices.py --check build
 part documents "$bin/python" tools/check_docs.py
-part clang-tidy tidy
+[ "${SKIP_TIDY:-}" ] || part clang-tidy tidy
 [ $failed -eq 0 ]

@@ -1,9 +1,11 @@
 #!/bin/bash
-# venv.sh base|torch|link: the project's Python environment in .venv.
+# venv.sh base|torch|tests|link: the project's Python environment in .venv.
 #
 # base:  the environment and the tools of tools/requirements-dev.txt. Where the chosen Python imports torch, the
 #        environment sees that Python's packages, so that nothing is installed over its torch.
 # torch: torch==2.13.0 where no torch is seen. Exactly this requirement: pip takes a CPU build where one is provided.
+# tests: what tests/requirements.txt names (pandas, polars …), beside the numpy that torch was made with; where that is
+#        impossible the tests that need them are skipped, and say so.
 # link:  .venv/bin/stepscope is build/stepscope, and `import stepscope` is python/stepscope.
 set -eu
 python=${PYTHON:-python3}
@@ -37,6 +39,17 @@ torch() {
       { say "pip could not install torch==2.13.0; name a Python that has torch: make PYTHON=/path/to/python3 …"; exit 1; }
   fi
   "$venv/bin/python" -W ignore -c 'import torch; print("torch", torch.__version__)' >"$venv/.torch"
+}
+
+tests() {
+  [ -f tests/requirements.txt ] || return 0
+  [ "$venv/.tests" -nt tests/requirements.txt ] && [ "$venv/.tests" -nt "$venv/.python" ] && return
+  local numpy
+  numpy=$("$venv/bin/python" -W ignore -c 'import numpy; print(numpy.__version__)' 2>/dev/null) || numpy=
+  echo "${numpy:+numpy==$numpy}" >"$venv/constraints.txt"
+  "$venv/bin/python" -m pip install -qq --disable-pip-version-check -c "$venv/constraints.txt" -r tests/requirements.txt ||
+    say "pip could not install tests/requirements.txt beside numpy ${numpy:-(none)}: the tests that need it are skipped"
+  touch "$venv/.tests"
 }
 
 link() {

@@ -1,0 +1,54 @@
+"""The runner of `make test` must count what each suite says of itself, and never take silence for success."""
+
+from __future__ import annotations
+
+import run_tests
+from run_tests import Counts
+
+DOCTEST = """[doctest] test cases:  12 |  10 passed | 2 failed | 1 skipped
+[doctest] assertions: 299 | 297 passed | 2 failed |
+"""
+NODE = "ℹ tests 5\nℹ suites 1\nℹ pass 3\nℹ fail 1\nℹ cancelled 0\nℹ skipped 1\nℹ todo 0\nℹ duration_ms 52\n"
+FUZZ = "fuzz json: passed, 98600 runs in 30 s\nfuzz gzip: FAILED; the input is in crashes\nfuzz: FAILED; no targets\n"
+
+
+def test_doctest_counts_cases_not_assertions() -> None:
+    assert run_tests.count_doctest(DOCTEST) == Counts(10, 2, 1)
+
+
+def test_node_counts_both_reporters() -> None:
+    assert run_tests.count_node(NODE) == Counts(3, 1, 1)
+    assert run_tests.count_node(NODE.replace("ℹ", "#")) == Counts(3, 1, 1)
+
+
+def test_fuzz_counts_targets() -> None:
+    assert run_tests.count_fuzz(FUZZ) == Counts(1, 2, 0)
+
+
+def test_pytest_counts_its_last_line() -> None:
+    text = "3 failed in the text\n1 failed, 20 passed, 2 skipped, 1 error in 0.28s\n"
+    assert run_tests.count_pytest(text) == Counts(20, 2, 2)
+    assert run_tests.count_pytest("====== 16 passed in 62.1s (0:01:02) ======\n") == Counts(16, 0, 0)
+
+
+def suite_of(*words: str) -> run_tests.Suite:
+    return run_tests.Suite("x", [["printf", "%s\\n", *words]], run_tests.count_doctest)
+
+
+def test_a_suite_without_tests_is_a_failure() -> None:
+    suite = suite_of("nothing here")
+    run_tests.run_suite(suite)
+    assert suite.counts == Counts(0, 1, 0)
+
+
+def test_a_suite_that_breaks_before_its_tests_is_a_failure() -> None:
+    suite = run_tests.Suite("x", [["false"], ["printf", DOCTEST]], run_tests.count_doctest)
+    run_tests.run_suite(suite)
+    assert suite.counts == Counts(0, 1, 0)
+
+
+def test_a_suite_that_passes_but_ends_badly_is_a_failure() -> None:
+    text = "[doctest] test cases:  12 |  12 passed | 0 failed | 0 skipped"
+    suite = run_tests.Suite("x", [["sh", "-c", f"echo '{text}'; exit 134"]], run_tests.count_doctest)
+    run_tests.run_suite(suite)
+    assert suite.counts == Counts(12, 1, 0)
