@@ -3,7 +3,7 @@
 // that light and dark differ in report.css only.
 
 const BY_WORD: [RegExp, string][] = [
-  [/exposed/, "--c-exposed"],
+  [/exposed|communication wait/, "--c-exposed"],
   [/hidden|overlap/, "--c-hidden"],
   [/communication|collective/, "--c-exposed"],
   [/host.?bound|cpu_op|cpu op/, "--c-host"],
@@ -24,7 +24,10 @@ const BY_WORD: [RegExp, string][] = [
 ];
 const SERIES = ["--c-compute", "--c-exposed", "--c-copy", "--c-sync", "--c-data", "--c-set", "--c-host", "--c-other"];
 
+/** Idle parts are pale, each towards the color of its cause. */
 export function partColor(name: string): string {
+  const cause = /^idle: (.*)/.exec(name)?.[1];
+  if (cause !== undefined) return `color-mix(in srgb, ${partColor(cause)} 45%, var(--c-idle))`;
   for (const [pattern, color] of BY_WORD) if (pattern.test(name)) return `var(${color})`;
   return "var(--c-other)";
 }

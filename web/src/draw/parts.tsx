@@ -15,32 +15,106 @@ export function Card(props: { name: string; label?: string; scalar: Scalar | und
   );
 }
 
-/** Scalars as a list of definitions: the name, the figure, what it means. */
+/** Two scalars of one thing: in the whole recording (span) and in the whole steps. */
+interface Pair {
+  name: string;
+  span: Scalar;
+  steps: Scalar;
+}
+
+const STEPS_OF: [RegExp, string[]][] = [
+  [/^span_ns$/, ["steps_ns"]],
+  [/_span_ns$/, ["_steps_ns"]],
+  [/_span$/, ["_steps"]],
+  [/_ratio$/, ["_ratio_steps"]],
+];
+
+function pairs(scalars: Record<string, Scalar>, names: string[]): { paired: Pair[]; single: string[] } {
+  const paired: Pair[] = [];
+  const used = new Set<string>();
+  for (const name of names) {
+    for (const [pattern, [ending]] of STEPS_OF) {
+      const other = name.replace(pattern, ending!);
+      const steps = scalars[other];
+      if (used.has(name) || other === name || steps === undefined) continue;
+      paired.push({ name: name === "span_ns" ? "length of the window" : words(name.replace(/_span/, "")), span: scalars[name]!, steps });
+      used.add(name).add(other);
+    }
+  }
+  return { paired, single: names.filter((name) => !used.has(name)) };
+}
+
+/** The scalars of an answer: those of both windows as a table of two columns, the others as a list. */
 export function Figures(props: { scalars: Record<string, Scalar>; names?: string[] }) {
-  const names = props.names ?? Object.keys(props.scalars);
-  const known = names.filter((name) => props.scalars[name] !== undefined);
-  if (known.length === 0) return null;
+  const names = (props.names ?? Object.keys(props.scalars)).filter((name) => props.scalars[name] !== undefined);
+  const { paired, single } = pairs(props.scalars, names);
   return (
-    <dl class="figures">
-      {known.map((name) => {
-        const scalar = props.scalars[name]!;
-        return (
-          <div data-scalar={name}>
-            <dt>{words(name)}</dt>
-            <dd class={scalar.value === null ? "unknown" : ""}>{formatValue(scalar.value, scalar.unit)}</dd>
-            <dd class="meaning">{scalar.meaning}</dd>
-          </div>
-        );
-      })}
-    </dl>
+    <>
+      {paired.length > 0 && <Windows paired={paired} scalars={props.scalars} />}
+      {single.length > 0 && (
+        <dl class="figures">
+          {single.map((name) => {
+            const scalar = props.scalars[name]!;
+            return (
+              <div data-scalar={name}>
+                <dt>{words(name)}</dt>
+                <dd class={scalar.value === null ? "unknown" : ""}>{formatValue(scalar.value, scalar.unit)}</dd>
+                <dd class="meaning">{scalar.meaning}</dd>
+              </div>
+            );
+          })}
+        </dl>
+      )}
+    </>
   );
 }
 
-export function Notes(props: { answer: Answer | undefined }) {
-  if (props.answer === undefined || props.answer.notes.length === 0) return null;
+function Windows(props: { paired: Pair[]; scalars: Record<string, Scalar> }) {
+  const nameOf = (wanted: Scalar) => Object.keys(props.scalars).find((name) => props.scalars[name] === wanted);
+  const unknown = [...new Set(props.paired.flatMap(({ span, steps }) => [span, steps]).filter((s) => s.value === null).map((s) => s.meaning))];
+  const cell = (scalar: Scalar) => (
+    <td class={scalar.value === null ? "number unknown" : "number"} title={scalar.meaning} data-scalar={nameOf(scalar)}>
+      {formatValue(scalar.value, scalar.unit)}
+    </td>
+  );
+  return (
+    <>
+      <table class="windows">
+        <thead>
+          <tr>
+            <th scope="col" />
+            <th scope="col" class="number" title="from the first start to the last end of device work">
+              whole recording
+            </th>
+            <th scope="col" class="number" title="the whole steps, each up to the end of its device work">
+              whole steps
+            </th>
+            <th scope="col" />
+          </tr>
+        </thead>
+        <tbody>
+          {props.paired.map(({ name, span, steps }) => (
+            <tr>
+              <th scope="row">{name}</th>
+              {cell(span)}
+              {cell(steps)}
+              <td class="meaning">{(span.value !== null ? span : steps).meaning.replace(/, (from the first|inside the whole).*?(?=;|$)/, "")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {unknown.length > 0 && <p class="soft">unknown: {unknown.join(" ")}</p>}
+    </>
+  );
+}
+
+/** The notes of an answer, those left out that stand elsewhere on the page. */
+export function Notes(props: { answer: Answer | undefined; but?: string[] }) {
+  const notes = (props.answer?.notes ?? []).filter((note) => !props.but?.includes(note));
+  if (notes.length === 0) return null;
   return (
     <ul class="notes">
-      {props.answer.notes.map((note) => (
+      {notes.map((note) => (
         <li>{note}</li>
       ))}
     </ul>

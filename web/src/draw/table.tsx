@@ -204,9 +204,10 @@ function Heading(props: { column: Column; suffix: string; sort: Sort | null; onS
 
 function Cell(props: { column: Column; value: Value; format: (value: Value) => string; wide: boolean; share: number | null }) {
   const { column, value } = props;
+  const numeric = column.type === "integer" || column.type === "real";
   if (value === null) {
     return (
-      <td class="unknown" title={column.meaning}>
+      <td class={numeric ? "number unknown" : "unknown"} title={column.meaning}>
         {UNKNOWN}
       </td>
     );

@@ -1,8 +1,17 @@
-// The first look: the few figures that say whether the run is healthy, and a banner where data is missing.
-import type { Report } from "../data/report";
-import { words } from "../draw/format";
-import { Card, Notes } from "../draw/parts";
+// The first look: the few figures that say whether the run is healthy, where the device's time went, and a banner where
+// data is missing.
+import type { Answer, Report, Table, Value } from "../data/report";
+import { asNumber, columnIndex } from "../data/report";
+import { BarList } from "../draw/bar_list";
+import { StackedBar } from "../draw/bars";
+import type { Part } from "../draw/bars";
+import { partColor } from "../draw/color";
+import { formatNumber } from "../draw/format";
+import { TabbedTables } from "../draw/answer";
 import type { Panel } from "../draw/panel";
+import { Card, Figures, Notes } from "../draw/parts";
+
+const MAX_BARS = 16; // devices drawn; the table has them all
 
 function Banner(props: { report: Report }) {
   const lost = props.report.issues.filter((issue) => issue.severity === "lost");
@@ -15,19 +24,102 @@ function Banner(props: { report: Report }) {
   );
 }
 
+/** The figures of the headline's window: the steps where there are enough, else the whole recording. */
+function Cards(props: { overview: Answer }) {
+  const { scalars } = props.overview;
+  const window = scalars.window?.value === "span" ? "span" : "steps";
+  const cards: [string, string][] = [
+    ["step_time_median_ns", "step time (median)"],
+    [`gpu_utilization_${window}`, "device busy"],
+    [window === "span" ? "communication_hidden_ratio" : "communication_hidden_ratio_steps", "communication hidden"],
+    [`communication_exposed_${window}_ns`, "communication exposed"],
+    [`idle_${window}_ns`, "device idle"],
+  ];
+  const known = cards.filter(([name]) => scalars[name] !== undefined);
+  const shown = known.length > 0 ? known : Object.keys(scalars).slice(0, 8).map((name): [string, string] => [name, name]);
+  return (
+    <div class="cards">
+      {shown.map(([name, label]) => (
+        <Card name={name} label={label} scalar={scalars[name]} />
+      ))}
+    </div>
+  );
+}
+
+function breakdownBars(breakdown: Table): Map<string, Part[]> {
+  const at = (name: string) => columnIndex(breakdown, name);
+  const bars = new Map<string, Part[]>();
+  for (const row of breakdown.rows) {
+    const device = row[at("device")] ?? null;
+    const label = `rank ${String(row[at("rank")])}${device === null ? "" : `, device ${device}`}`;
+    const bar = bars.get(label) ?? [];
+    bar.push({ name: String(row[at("part")] ?? ""), value: asNumber(row[at("time_ns")]) });
+    bars.set(label, bar);
+  }
+  return bars;
+}
+
+function Breakdown(props: { overview: Answer }) {
+  const breakdown = props.overview.tables.breakdown;
+  if (!breakdown || breakdown.rows.length === 0) return null;
+  const bars = [...breakdownBars(breakdown)];
+  const about = props.overview.scalars.window?.meaning;
+  const length = (parts: Part[]) => parts.reduce((sum, part) => sum + (part.value ?? 0), 0);
+  return (
+    <>
+      <h3 title={about}>Where the time goes</h3>
+      {bars.slice(0, MAX_BARS).map(([label, parts]) => (
+        <>
+          {bars.length > 1 && <p class="soft">{`${label}, ${formatNumber(length(parts), "ns")}`}</p>}
+          <StackedBar label={label} parts={parts} unit="ns" />
+        </>
+      ))}
+      {bars.length > MAX_BARS && <p class="soft">Drawn: {MAX_BARS} of {bars.length} devices.</p>}
+      {about && <p class="soft">{about}.</p>}
+    </>
+  );
+}
+
+function Families(props: { families: Table | undefined }) {
+  const { families } = props;
+  if (!families || families.rows.length === 0) return null;
+  const at = (row: Value[], name: string) => row[columnIndex(families, name)] ?? null;
+  return (
+    <>
+      <h3>What the device runs</h3>
+      <BarList
+        label="families of device work"
+        unit="ns"
+        bars={families.rows.map((row) => ({
+          name: String(at(row, "family")),
+          value: asNumber(at(row, "total_ns")) ?? 0,
+          share: asNumber(at(row, "share")),
+          color: partColor(String(at(row, "class"))),
+          note: `${at(row, "class")}, ${at(row, "count")} times`,
+        }))}
+      />
+    </>
+  );
+}
+
 function View(props: { report: Report }) {
   const overview = props.report.answers.overview;
   return (
     <>
       <Banner report={props.report} />
       {overview && (
-        <div class="cards">
-          {Object.entries(overview.scalars).map(([name, scalar]) => (
-            <Card name={name} label={words(name)} scalar={scalar} />
-          ))}
-        </div>
+        <>
+          <Cards overview={overview} />
+          <Breakdown overview={overview} />
+          <Families families={overview.tables.top_families} />
+          <details class="more-figures">
+            <summary>All figures and tables of the overview</summary>
+            <Figures scalars={overview.scalars} />
+            <TabbedTables name="overview" answer={overview} />
+          </details>
+          <Notes answer={overview} />
+        </>
       )}
-      <Notes answer={overview} />
     </>
   );
 }
@@ -35,7 +127,7 @@ function View(props: { report: Report }) {
 export const health: Panel = {
   id: "overview",
   label: "Overview",
-  title: "Is it healthy?",
+  title: "Where does the time go?",
   shows: ["overview"],
   applies: () => true,
   view: View,

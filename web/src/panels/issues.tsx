@@ -5,7 +5,7 @@ import { grouped, words } from "../draw/format";
 import { Figures, Notes } from "../draw/parts";
 import type { Panel } from "../draw/panel";
 
-const LABEL: Record<Issue["severity"], string> = { lost: "data lost", repaired: "repaired", info: "odd" };
+const LABEL: Record<Issue["severity"], string> = { lost: "data lost", repaired: "repaired", info: "note" };
 const ORDER: Issue["severity"][] = ["lost", "repaired", "info"];
 
 function where(issue: Issue): string {

@@ -4,7 +4,8 @@ import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
 import { BarList } from "../draw/bar_list";
 import type { Bar } from "../draw/bar_list";
 import { partColor } from "../draw/color";
-import { Rest, TabbedTables } from "../draw/answer";
+import { TabbedTables } from "../draw/answer";
+import { Figures, Notes } from "../draw/parts";
 import type { Panel } from "../draw/panel";
 
 const MAX_RANKS = 4;
@@ -32,6 +33,7 @@ function View(props: { report: Report }) {
   const groups = families ? [...rowsByRank(families)] : [];
   return (
     <>
+      <Figures scalars={answer.scalars} />
       {families &&
         groups.slice(0, MAX_RANKS).map(([rank, rows]) => (
           <>
@@ -40,7 +42,7 @@ function View(props: { report: Report }) {
           </>
         ))}
       <TabbedTables name="kernels" answer={answer} tables={order(Object.keys(answer.tables))} />
-      <Rest name="kernels" answer={answer} shown={{ tables: Object.keys(answer.tables) }} />
+      <Notes answer={answer} />
     </>
   );
 }

@@ -1,14 +1,16 @@
 // Which operators cost: by name, by shape, by place in the code.
 import type { Report } from "../data/report";
-import { Rest, TabbedTables } from "../draw/answer";
+import { TabbedTables } from "../draw/answer";
+import { Figures, Notes } from "../draw/parts";
 import type { Panel } from "../draw/panel";
 
 function View(props: { report: Report }) {
   const answer = props.report.answers.operators!;
   return (
     <>
+      <Figures scalars={answer.scalars} />
       <TabbedTables name="operators" answer={answer} />
-      <Rest name="operators" answer={answer} shown={{ tables: Object.keys(answer.tables) }} />
+      <Notes answer={answer} />
     </>
   );
 }

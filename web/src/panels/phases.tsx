@@ -2,7 +2,7 @@
 // chart.
 import type { Report, Table, Value } from "../data/report";
 import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
-import { Legend, UprightBars } from "../draw/bars";
+import { Legend, StackedBar, UprightBars } from "../draw/bars";
 import type { Upright } from "../draw/bars";
 import { DataTable } from "../draw/table";
 import { Tabs } from "../draw/tabs";
@@ -42,10 +42,35 @@ function Charts(props: { phases: Table; value: string }) {
   );
 }
 
-function View(props: { report: Report }) {
-  const phases = table(props.report, "steps", "phases")!;
+/** The mean step of each rank by the host's phase, as the overview gives it; its parts add up. */
+function MeanSteps(props: { mean: Table }) {
+  const { mean } = props;
+  const groups = [...rowsByRank(mean)];
+  const at = (row: Value[], name: string) => row[columnIndex(mean, name)] ?? null;
   return (
     <>
+      <h3>The host in the mean step</h3>
+      {groups.slice(0, MAX_RANKS).map(([rank, rows]) => (
+        <>
+          {groups.length > 1 && <p class="soft">rank {String(rank)}</p>}
+          <StackedBar
+            label={`phases of the mean step of rank ${rank}`}
+            unit="ns"
+            parts={rows.map((row) => ({ name: String(at(row, "phase")), value: asNumber(at(row, "host_ns")) }))}
+          />
+        </>
+      ))}
+    </>
+  );
+}
+
+function View(props: { report: Report }) {
+  const phases = table(props.report, "steps", "phases")!;
+  const mean = table(props.report, "overview", "phases");
+  return (
+    <>
+      {mean && mean.rows.length > 0 && <MeanSteps mean={mean} />}
+      <h3>Step by step</h3>
       <Tabs
         label="host or device"
         tabs={[
