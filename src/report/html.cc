@@ -9,6 +9,7 @@
 
 #include "report/bundle.h"
 #include "report/report.h"
+#include "report/utf8.h"
 
 namespace stepscope::report {
 namespace {
@@ -58,12 +59,12 @@ Result<std::string> to_html(const Report& report) {
   out.append("\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"
              "<title>stepscope: ");
-  append_escaped(out, last_part(report.path));
+  append_escaped(out, printable(last_part(report.path)));
   out.append("</title>\n<style>");
   out.append(bundle_style());
   out.append("</style>\n</head>\n<body>\n<div id=\"app\"></div>\n"
              "<noscript><p>The figures of this report need scripts to be shown; nothing is sent anywhere. As text:</p><pre>");
-  append_escaped(out, to_text(report, {.width = 110}));
+  append_escaped(out, valid_utf8(to_text(report, {.width = 110})));
   out.append("</pre></noscript>\n<script type=\"application/json\" id=\"report-data\">");
   append_inert_json(out, json);
   out.append("</script>\n<script>");
