@@ -1,7 +1,20 @@
 #include "derive/derive.h"
 
-namespace stepscope::derive {
+#include <array>
 
-Result<void> derive(Trace&, const DeriveOptions&) { return {}; }
+#include "derive/passes.h"
+
+namespace stepscope::derive {
+namespace {
+
+constexpr std::array<Pass, 7> kPasses{call_tree, links, backward, steps, phases, modules, classes};
+
+}  // namespace
+
+Result<void> derive(Trace& trace, const DeriveOptions& options) {
+  for (const Pass pass : kPasses)
+    if (Result<void> done = pass(trace, options); !done) return done;
+  return {};
+}
 
 }  // namespace stepscope::derive

@@ -1,0 +1,55 @@
+// The rule table of device classes: text → rules, and the question "which rule fits this piece of work?".
+//
+// A line is NAME | CLASS | FAMILY | PATTERN | WHY. A pattern is alternatives joined by " or ", each of which is terms
+// joined by " and ", each of which is text to be found in the name, case-sensitively: "^text" at its start, "text$" at
+// its end, "not text" nowhere; @memcpy, @memset and @collective ask what the profiler recorded. docs/class-rules.md
+// is the user's description.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/trace.h"
+
+namespace stepscope::derive {
+
+struct Term {
+  enum class How : std::uint8_t { contains, starts, ends, memcpy, memset, collective };
+  How how = How::contains;
+  bool negated = false;
+  std::string text;
+};
+
+// What a rule may ask about a piece of work.
+struct WorkName {
+  std::string_view name;
+  SliceKind kind = SliceKind::kernel;
+  bool collective = false;  // it carries the metadata of a collective
+};
+
+class RuleTable {
+ public:
+  RuleTable();  // rule 0 stands for "no rule matched"
+
+  // Appends the rules in `text`. `file` is named in errors; empty: the built-in table.
+  Result<void> add(std::string_view text, const std::string& file);
+  // Index of the first rule that fits; 0: none.
+  std::uint16_t match(const WorkName& work) const;
+  const std::vector<ClassRule>& rules() const { return rules_; }
+
+ private:
+  using Pattern = std::vector<std::vector<Term>>;  // any of (all of terms)
+  Result<Pattern> parse_pattern(std::string_view text) const;
+
+  std::vector<ClassRule> rules_;
+  std::vector<Pattern> patterns_;
+};
+
+// The user's table (empty path: none), then the built-in one.
+Result<RuleTable> load_rules(const std::string& users_path);
+
+std::string_view built_in_rules();  // class_rules.txt, compiled in
+
+}  // namespace stepscope::derive

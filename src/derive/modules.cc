@@ -1,0 +1,72 @@
+// Modules: which part of the model ran when.
+//
+// With Python stacks recorded every nn.Module call is a frame of its own ("nn.Module: Linear_0"). Without them the
+// program's own annotations are the best there is; those that mark steps, whole passes, data loading, optimizers or
+// collectives are not parts of the model and are left out.
+#include <algorithm>
+#include <array>
+
+#include "derive/passes.h"
+#include "derive/phase_names.h"
+
+namespace stepscope::derive {
+namespace {
+
+constexpr std::string_view kFrame = "nn.Module: ";
+
+std::string_view bare(std::string_view name) {
+  while (!name.empty() && (name.front() == '#' || name.front() == ' ')) name.remove_prefix(1);
+  while (!name.empty() && (name.back() == '#' || name.back() == ' ')) name.remove_suffix(1);
+  return name;
+}
+
+bool names_a_module(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kPasses{"forward", "backward", "loss", "train_step",
+                                                    "step",    "train",    "Forward", "Backward"};
+  constexpr std::array<std::string_view, 6> kMarks{"ProfilerStep", "Optimizer.", "execute_", "step[", "[param|",
+                                                   "PyTorch Profiler"};
+  if (std::find(kPasses.begin(), kPasses.end(), bare(name)) != kPasses.end()) return false;
+  if (std::any_of(kMarks.begin(), kMarks.end(), [&](std::string_view mark) { return name.starts_with(mark); }))
+    return false;
+  const Phase phase = phase_of_name(name, SliceKind::user_annotation).value_or(Phase::other);
+  return phase == Phase::other || phase == Phase::forward || phase == Phase::backward;
+}
+
+void add_frames(Trace& trace) {
+  std::vector<StringId> short_name(trace.strings.size(), StringId::none);
+  std::vector<bool> asked(trace.strings.size(), false);
+  for (std::size_t row = 0; row < trace.slices.size(); row++) {
+    const SliceId id = static_cast<SliceId>(row);
+    const StringId name = trace.slices.name[id];
+    if (name == StringId::none || trace.kind(id) != SliceKind::python_function) continue;
+    const std::size_t index = static_cast<std::size_t>(name);
+    if (!asked[index]) {
+      asked[index] = true;
+      const std::string_view text = trace.strings[name];
+      if (text.starts_with(kFrame)) short_name[index] = trace.strings.intern(text.substr(kFrame.size()));
+    }
+    if (short_name[index] != StringId::none) trace.modules.push_back({id, short_name[index]});
+  }
+}
+
+void add_annotations(Trace& trace) {
+  std::vector<char> verdict(trace.strings.size(), 0);
+  for (std::size_t row = 0; row < trace.slices.size(); row++) {
+    const SliceId id = static_cast<SliceId>(row);
+    const StringId name = trace.slices.name[id];
+    if (name == StringId::none || trace.kind(id) != SliceKind::user_annotation) continue;
+    char& known = verdict[static_cast<std::size_t>(name)];
+    if (known == 0) known = names_a_module(trace.strings[name]) ? 'y' : 'n';
+    if (known == 'y') trace.modules.push_back({id, name});
+  }
+}
+
+}  // namespace
+
+Result<void> modules(Trace& trace, const DeriveOptions&) {
+  add_frames(trace);
+  if (trace.modules.empty()) add_annotations(trace);
+  return {};
+}
+
+}  // namespace stepscope::derive
