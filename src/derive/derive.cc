@@ -7,7 +7,7 @@
 namespace stepscope::derive {
 namespace {
 
-constexpr std::array<Pass, 7> kPasses{call_tree, links, backward, steps, phases, modules, classes};
+constexpr std::array<Pass, 8> kPasses{device_waits, call_tree, links, backward, steps, phases, modules, classes};
 
 }  // namespace
 

@@ -9,6 +9,7 @@ namespace stepscope::derive {
 
 using Pass = Result<void> (*)(Trace& trace, const DeriveOptions& options);
 
+Result<void> device_waits(Trace& trace, const DeriveOptions& options);  // kinds of device rows
 Result<void> call_tree(Trace& trace, const DeriveOptions& options);  // by_track, track_begin, parent, depth
 Result<void> links(Trace& trace, const DeriveOptions& options);      // device.launch, device.op, links
 Result<void> backward(Trace& trace, const DeriveOptions& options);   // backward

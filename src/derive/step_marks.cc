@@ -103,10 +103,13 @@ std::vector<SliceId> repeated_annotation(const Trace& trace) {
     if (trace.kind(id) == SliceKind::user_annotation && trace.slices.depth[id] <= kDeepest)
       series[{trace.slices.track[id], trace.slices.name[id]}].push_back(id);
   }
+  std::map<StringId, std::size_t> on_all_tracks;
+  for (const auto& [key, members] : series) on_all_tracks[key.second] += members.size();
   std::vector<SliceId> best;
   std::int64_t best_time = 0;
   for (const auto& [key, members] : series) {
-    if (members.size() < kFewestRepeats) continue;
+    // What several threads do alike is a worker's round, not a step of the program.
+    if (members.size() < kFewestRepeats || members.size() < on_all_tracks[key.second]) continue;
     const std::vector<SliceId> ids = one_set(trace, members);
     if (!fills_recording(trace, ids, host)) continue;
     const std::int64_t time = trace.slices.end_ns(ids.back()) - trace.slices.start_ns[ids.front()];

@@ -85,19 +85,29 @@ void find_steps(Trace& trace) {
   }
 }
 
-// A first or last step that reaches the edge of the recording, or is far shorter than the others, was cut.
-void mark_partial(const Trace& trace, std::vector<Step>& steps) {
+bool launched_nothing(const Trace& trace, std::size_t step) {
+  const StepId id = static_cast<StepId>(step);
+  const Column<StepId>& column = trace.device.step;
+  return trace.device.size() > 0 && std::find(column.begin(), column.end(), id) == column.end();
+}
+
+// A first or last step that reaches the edge of the recording, or is far shorter than the others, was cut. Of only two
+// steps the longer may just hold a warm-up; then the shorter is cut only if it launched nothing.
+void mark_partial(Trace& trace) {
+  std::vector<Step>& steps = trace.steps;
   if (steps.size() < 2) return;
   const Window recording = recording_window(trace);
   std::vector<std::int64_t> lengths;
   for (const Step& step : steps) lengths.push_back(step.end_ns - step.start_ns);
-  std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
-  const std::int64_t usual = lengths[lengths.size() / 2];
-  const auto is_short = [&](const Step& step) {
-    return steps.size() >= 3 && (step.end_ns - step.start_ns) < usual / 4;
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  const auto is_short = [&](std::size_t i) {
+    return (steps[i].end_ns - steps[i].start_ns) < *middle / 4 && (steps.size() >= 3 || launched_nothing(trace, i));
   };
-  if (is_short(steps.front()) || steps.front().start_ns <= recording.start_ns) steps.front().partial = true;
-  if (is_short(steps.back()) || steps.back().end_ns >= recording.end_ns) steps.back().partial = true;
+  Step& first = steps.front();
+  Step& last = steps.back();
+  first.partial = first.partial || is_short(0) || first.start_ns <= recording.start_ns;
+  last.partial = last.partial || is_short(steps.size() - 1) || last.end_ns >= recording.end_ns;
 }
 
 void give_device_work_its_step(Trace& trace) {
@@ -117,8 +127,8 @@ void give_device_work_its_step(Trace& trace) {
 
 Result<void> steps(Trace& trace, const DeriveOptions&) {
   find_steps(trace);
-  mark_partial(trace, trace.steps);
   give_device_work_its_step(trace);
+  mark_partial(trace);
   return {};
 }
 
