@@ -39,8 +39,8 @@ std::vector<Node> nodes_by_sequence(const Trace& trace) {
     if (!ops.sequence.has(row) || ops.sequence[row] < 0 || trace.kind(id) != SliceKind::cpu_op) continue;
     const std::int64_t thread = std::max<std::int64_t>(ops.fwd_thread[row], 0);
     any_backward = any_backward || thread > 0;
-    nodes.push_back({ops.sequence[row], thread, trace.slices.start_ns[id], trace.slices.end_ns(id),
-                     trace.slices.track[id], id});
+    nodes.push_back(
+        {ops.sequence[row], thread, trace.slices.start_ns[id], trace.slices.end_ns(id), trace.slices.track[id], id});
   }
   if (!any_backward) nodes.clear();
   sort_runs(nodes, before);

@@ -69,8 +69,7 @@ TEST_CASE("call tree: by_track is ordered by track, start, longer first, file or
   std::vector<TrackId> tracks;
   for (const char* name : {"1", "2", "3"}) tracks.push_back(f.host(name));
   std::mt19937 random(7);
-  for (int i = 0; i < 3000; i++)
-    f.slice(tracks[random() % 3], "cpu_op", "op", random() % 500, random() % 40);
+  for (int i = 0; i < 3000; i++) f.slice(tracks[random() % 3], "cpu_op", "op", random() % 500, random() % 40);
   const Trace& trace = derived(f);
   const Slices& s = trace.slices;
   REQUIRE(trace.track_begin.size() == 4);

@@ -144,8 +144,8 @@ Result<void> RuleTable::add(std::string_view text, const std::string& file) {
     if (line.empty() || line.front() == '#') continue;
     const std::vector<std::string_view> fields = split(line, "|");
     if (fields.size() != 5)
-      return fail(line_error(file, number, "expected 5 fields, found " + std::to_string(fields.size()),
-                             std::string(kHint)));
+      return fail(
+          line_error(file, number, "expected 5 fields, found " + std::to_string(fields.size()), std::string(kHint)));
     constexpr std::array<std::string_view, 5> kFields{"name", "class", "family", "pattern", "reason"};
     for (std::size_t i = 0; i < fields.size(); i++)
       if (fields[i].empty())

@@ -27,7 +27,8 @@ const ClassRule& rule_of(std::string_view name, SliceKind kind = SliceKind::kern
 }
 
 std::string written(std::string_view text) {
-  const std::string path = (std::filesystem::temp_directory_path() / ("stepscope-" + std::to_string(::getpid()))).string() + ".rules";
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("stepscope-" + std::to_string(::getpid()))).string() + ".rules";
   std::ofstream(path, std::ios::binary) << text;
   return path;
 }
@@ -68,8 +69,7 @@ TEST_CASE("class rules: real names of many libraries") {
       {"sm90_xmma_gemm_bf16f32_bf16f32_f32_tn_n_tilesize128x128x64_cublas", "compute", "GEMM"},
       {"nvjet_tst_192x192_64x4_2x1_v_bz_coopB_TNN", "compute", "GEMM"},
       {"Cijk_Alik_Bljk_SB_Bias_AS_SAV_UserArgs_MT64x16x32", "compute", "GEMM"},
-      {"void cutlass::device_kernel<dpsk::grouped_gemm::cuda::fp8_ptp128c::GemmKernel>()", "compute",
-       "grouped GEMM"},
+      {"void cutlass::device_kernel<dpsk::grouped_gemm::cuda::fp8_ptp128c::GemmKernel>()", "compute", "grouped GEMM"},
       {"fused_moe_kernel", "compute", "grouped GEMM"},
       {"void flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128> >()", "compute", "attention"},
       {"fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)", "compute", "attention"},
@@ -105,12 +105,13 @@ TEST_CASE("class rules: a name that no rule knows stays unclassified") {
 
 TEST_CASE("class rules: terms") {
   RuleTable table;
-  REQUIRE(table.add("# a comment\r\n"
-                    "starts | compute | A | ^ab | why\r\n"
-                    "ends   | compute | B | yz$ | why\n"
-                    "both   | compute | C | one and two or three | why\n"
-                    "not    | compute | D | x1 and not x2 | why\n",
-                    "f"));
+  REQUIRE(
+      table.add("# a comment\r\n"
+                "starts | compute | A | ^ab | why\r\n"
+                "ends   | compute | B | yz$ | why\n"
+                "both   | compute | C | one and two or three | why\n"
+                "not    | compute | D | x1 and not x2 | why\n",
+                "f"));
   const auto name_of = [&](std::string_view name) { return table.rules()[table.match({name})].name; };
   CHECK(name_of("abc") == "starts");
   CHECK(name_of("cab") == "none");

@@ -50,8 +50,8 @@ std::vector<Unlinked> unlinked_work(const Trace& trace) {
   for (std::size_t row = 0; row < trace.device.size(); row++) {
     const SliceId id = trace.device.slice[row];
     if (trace.device.launch[row] != SliceId::none || !is_device_work(trace.kind(id))) continue;
-    found.push_back({trace.slices.track[id], trace.slices.start_ns[id], trace.slices.end_ns(id),
-                     static_cast<std::uint32_t>(row)});
+    found.push_back(
+        {trace.slices.track[id], trace.slices.start_ns[id], trace.slices.end_ns(id), static_cast<std::uint32_t>(row)});
   }
   sort_runs(found, earlier);
   return found;

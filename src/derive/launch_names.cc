@@ -10,9 +10,9 @@ namespace {
 // Prefixes, because the rest of a name is a variant: Async, _v2, _ptsz, ExC, 2D, Peer …
 constexpr std::array<std::string_view, 37> kPrefixes{
     // CUDA runtime and driver
-    "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaGraphLaunch", "cudaMemcpy", "cudaMemset",
-    "cudaMemPrefetch", "cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchGrid", "cuGraphLaunch", "cuMemcpy",
-    "cuMemset", "cuMemPrefetch",
+    "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaGraphLaunch", "cudaMemcpy", "cudaMemset", "cudaMemPrefetch",
+    "cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchGrid", "cuGraphLaunch", "cuMemcpy", "cuMemset",
+    "cuMemPrefetch",
     // HIP
     "hipLaunch", "hipExtLaunch", "hipModuleLaunch", "hipExtModuleLaunch", "hipGraphLaunch", "hipMemcpy", "hipMemset",
     "hipHccModuleLaunch",

@@ -3,10 +3,10 @@
 // First by correlation id (CUDA runtime and driver, HIP, MTIA: one id for the call and all that it started, so a graph
 // launch has many kernels). Ids may repeat in merged files: then the call that launches work and started last before
 // the work wins. What is left is linked by arrows (flows) of any category from a host call to device work.
-#include "derive/passes.h"
 #include "derive/flow_links.h"
 #include "derive/launch_names.h"
 #include "derive/lookup.h"
+#include "derive/passes.h"
 #include "derive/sort_runs.h"
 
 namespace stepscope::derive {
@@ -61,8 +61,8 @@ std::vector<Call> calls_by_correlation(const Trace& trace, LaunchNames& launches
 SliceId best_call(const Call* first, const Call* last, std::int64_t start_ns) {
   const Call* end = first;  // the calls that launch work stand first; others only where there are none
   while (end != last && end->launches == first->launches) end++;
-  const Call* after = std::upper_bound(
-      first, end, start_ns, [](std::int64_t start, const Call& call) { return start < call.start_ns; });
+  const Call* after = std::upper_bound(first, end, start_ns,
+                                       [](std::int64_t start, const Call& call) { return start < call.start_ns; });
   return (after == first ? first : after - 1)->id;
 }
 

@@ -81,8 +81,8 @@ TEST_CASE("links: arrows of any category link what has no id") {
   f.kernel(gpu, "b", 40, 20);
   f.kernel(gpu, "c", 70, 5);
   f.flow("my_arrows", 1, cpu, 0, gpu, 20);
-  f.flow("my_arrows", 2, cpu, 12, gpu, 45);   // ends inside the kernel
-  f.flow("other", 2, gpu, 40, gpu, 70);       // from device to device: no launch
+  f.flow("my_arrows", 2, cpu, 12, gpu, 45);  // ends inside the kernel
+  f.flow("other", 2, gpu, 40, gpu, 70);      // from device to device: no launch
   const Trace& trace = derived(f);
   CHECK(trace.device.launch[0] == call);
   CHECK(trace.device.launch[1] == op);

@@ -21,10 +21,10 @@ std::string_view bare(std::string_view name) {
 }
 
 bool names_a_module(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kPasses{"forward", "backward", "loss", "train_step",
+  constexpr std::array<std::string_view, 8> kPasses{"forward", "backward", "loss",    "train_step",
                                                     "step",    "train",    "Forward", "Backward"};
-  constexpr std::array<std::string_view, 6> kMarks{"ProfilerStep", "Optimizer.", "execute_", "step[", "[param|",
-                                                   "PyTorch Profiler"};
+  constexpr std::array<std::string_view, 6> kMarks{"ProfilerStep", "Optimizer.", "execute_",
+                                                   "step[",        "[param|",    "PyTorch Profiler"};
   if (std::find(kPasses.begin(), kPasses.end(), bare(name)) != kPasses.end()) return false;
   if (std::any_of(kMarks.begin(), kMarks.end(), [&](std::string_view mark) { return name.starts_with(mark); }))
     return false;

@@ -13,8 +13,7 @@ TEST_CASE("phases: marks, inheritance, and what an outer range keeps") {
   TraceFixture f;
   const TrackId cpu = f.host("1"), engine = f.host("2"), gpu = f.stream("7");
   f.annotation(cpu, "ProfilerStep#1", 0, 1000);
-  const SliceId load =
-      f.annotation(cpu, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 50);
+  const SliceId load = f.annotation(cpu, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 50);
   const SliceId in_load = f.op(cpu, "aten::stack", 10, 10);
   const SliceId linear = f.op(cpu, "aten::linear", 100, 50);
   const SliceId call = f.launch(cpu, "cudaLaunchKernel", 110, 5, 1);

@@ -34,8 +34,8 @@ TrackId main_track(const Trace& trace, const std::vector<SliceId>& ids) {
     count++;
     total += trace.slices.dur_ns[id];
   }
-  const auto most = std::max_element(tally.begin(), tally.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(tally.begin(), tally.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == tally.end() ? TrackId::none : most->first;
 }
 
@@ -70,8 +70,8 @@ std::vector<SliceId> last_optimizer(const Trace& trace, const std::vector<SliceI
     count++;
     end = std::max(end, trace.slices.end_ns(id));
   }
-  const auto best = std::max_element(tally.begin(), tally.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto best =
+      std::max_element(tally.begin(), tally.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   std::vector<SliceId> kept;
   for (const SliceId id : ids)
     if (trace.slices.name[id] == best->first) kept.push_back(id);
