@@ -81,7 +81,7 @@ dist: build ## dist/stepscope-VERSION-linux-ARCH and its .tar.gz: runs without t
 	@tools/make_dist.sh build
 	@$(PY) -m pytest -q tests/python/test_dist.py
 
-docs: venv ## check links and names in the documents
+docs: build ## check the documents: links, targets, commands and options
 	@$(PY) tools/check_docs.py
 
 notices: build ## write THIRD_PARTY_NOTICES again from what is linked and bundled

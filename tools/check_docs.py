@@ -1,4 +1,7 @@
-"""Checks the documents: every relative link leads to a file or heading that is there, every `make TARGET` exists."""
+"""Checks the documents: links lead to files and headings that are there, and what readers are told to type exists.
+
+That is every `make TARGET`, and, where the command line is built, every `stepscope COMMAND --option` of it.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,37 @@ def faults_of(path: Path, root: Path, targets: set[str]) -> list[str]:
     return faults
 
 
+def commands_in(text: str) -> list[tuple[str, list[str]]]:
+    """(subcommand, its options) of each `stepscope …` in code; what follows a bare -- is someone else's."""
+    code = re.findall(r"(?ms)^```\w*\n(.*?)^```", text) + re.findall(r"`([^`\n]+)`", text)
+    found = []
+    for line in "\n".join(code).splitlines():
+        typed = re.search(r"(?:^|[\s/])stepscope ([a-z]+)\b(.*)", line.split("#")[0])
+        if typed:
+            found.append((typed[1], re.findall(r"(?<=\s)--[a-z][a-z-]*", re.split(r"\s--(?:\s|$)", typed[2])[0])))
+    return found
+
+
+def help_of(program: Path, command: str) -> str:
+    done = subprocess.run([str(program), command, "--help"], text=True, capture_output=True, check=False)
+    return done.stdout if done.returncode == 0 else ""
+
+
+def command_faults(path: Path, root: Path) -> list[str]:
+    program = root / "build" / "stepscope"
+    if not program.exists():
+        return []
+    faults = []
+    for command, options in commands_in(path.read_text()):
+        told = help_of(program, command)
+        if not told:
+            faults.append(f"{path.relative_to(root)}: says stepscope {command}, which is no command")
+        for option in options:
+            if told and not re.search(rf"(?<![\w-]){option}(?![\w-])", told):
+                faults.append(f"{path.relative_to(root)}: says stepscope {command} {option}, which is no option of it")
+    return faults
+
+
 def main() -> int:
     targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
     listed = subprocess.run(
@@ -43,6 +77,8 @@ def main() -> int:
     )
     pages = [ROOT / name for name in sorted(listed.stdout.split()) if (ROOT / name).exists()]
     faults = [fault for page in pages for fault in faults_of(page, ROOT, targets)]
+    # Plans speak of what is not there yet.
+    faults += [fault for page in pages if "plan" not in page.parts for fault in command_faults(page, ROOT)]
     print("\n".join(faults), end="\n" if faults else "")
     return 1 if faults else 0
 
