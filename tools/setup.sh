@@ -49,6 +49,9 @@ is_there() {
   esac
 }
 
+# The program behind a name, seen through links and version managers' shims.
+real_python() { "$PYTHON" -c 'import os, sys; print(os.path.realpath(sys.executable))'; }
+
 say() { echo "setup: $*" >&2; }
 
 if ! command -v "$PYTHON" >/dev/null; then
@@ -70,7 +73,7 @@ done <<<"$needs"
 
 list="${missing[*]}"
 # ensurepip belongs to the Python that runs it: apt can help the system's Python only.
-if [[ " $list " == *" python3-venv "* ]] && [ "$(readlink -f "$(command -v "$PYTHON")")" != "$(readlink -f /usr/bin/python3)" ]; then
+if [[ " $list " == *" python3-venv "* ]] && ! [ "$(real_python)" -ef /usr/bin/python3 ]; then
   say "'$PYTHON' cannot make virtual environments (no ensurepip): install its venv package, or use another with make PYTHON=…."
   exit 1
 fi

@@ -16,7 +16,8 @@ say() { echo "setup: $*" >&2; }
 base() {
   local site=()
   local chosen made_from
-  chosen=$(readlink -f "$(command -v "$python")")
+  # Seen through links and version managers' shims.
+  chosen=$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable))')
   made_from=$(cat "$venv/.python" 2>/dev/null) || made_from=
   # A .venv made from another Python than the one asked for is made anew.
   if [ -n "$made_from" ] && [ "$made_from" != "$chosen" ]; then rm -rf "$venv"; fi
