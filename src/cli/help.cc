@@ -44,8 +44,9 @@ std::string unknown(std::string_view what, const std::string& word, const std::v
 
 std::string command_sentence(const CLI::App& command, const CLI::ParseError& error, const std::string& see) {
   const auto left = command.remaining();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !left.empty()) {
-    return unknown(left.front().starts_with('-') ? "option" : "argument", left.front(), option_names(command), see);
+  const bool is_option = !left.empty() && left.front().starts_with('-');  // also behind "PATH is required"
+  if (is_option || (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !left.empty())) {
+    return unknown(is_option ? "option" : "argument", left.front(), option_names(command), see);
   }
   std::string sentence = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {

@@ -47,7 +47,7 @@ report::TextStyle text_style(const ReportOptions& options) {
   style.ascii = terminal.ascii;
   style.width = terminal.width;
   style.details = !options.only.empty();
-  if (style.details) style.max_rows = 0;
+  style.max_rows = style.details ? 0 : 5;
   if (options.rows >= 0) style.max_rows = static_cast<std::size_t>(options.rows);
   return style;
 }
@@ -150,7 +150,7 @@ void set_up_report(CLI::App& app, int& code) {
                "Read the input again even if it is in the cache, and do not fill the cache");
   app.add_flag("--strict", options->strict, "Exit with 1 when any data was lost");
   app.add_option("--rules", options->rules, "Your own rules for classes of device work")->type_name("FILE");
-  app.add_option("--rows", options->rows, "Longest table in the text; 0 shows all rows (default: 10, all with --only)")
+  app.add_option("--rows", options->rows, "Longest table in the text; 0 shows all rows (default: 5, all with --only)")
       ->type_name("N")
       ->check(whole_number(0, 1'000'000'000));
   app.add_option("--threads", options->threads, "Threads to read with (default: all cores)")

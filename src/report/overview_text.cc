@@ -1,7 +1,14 @@
+// The one-screen overview. It shows what the answers hold under known names and computes nothing; whatever is missing
+// is left out, so a report of few answers is a short page.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <set>
 
+#include "report/bar.h"
 #include "report/format.h"
+#include "report/shorten.h"
 #include "report/text_parts.h"
 #include "report/text_table.h"
 #include "report/utf8.h"
@@ -9,24 +16,182 @@
 namespace stepscope::report {
 namespace {
 
+constexpr std::size_t kMostBars = 8;
+constexpr std::size_t kLongestBar = 100;
+
 const Answer* find(const Report& report, std::string_view name) {
-  const auto found =
-      std::find_if(report.answers.begin(), report.answers.end(), [&](const Answer& a) { return a.name == name; });
+  const auto same = [&](const Answer& answer) { return answer.name == name; };
+  const auto found = std::find_if(report.answers.begin(), report.answers.end(), same);
   return found == report.answers.end() ? nullptr : &*found;
 }
 
-}  // namespace
+// "113.4 ms" where the scalar is there and known, else nothing.
+std::optional<std::string> shown(const Answer* answer, std::string_view name) {
+  const Scalar* scalar = answer == nullptr ? nullptr : answer->scalar(name);
+  if (scalar == nullptr) return std::nullopt;
+  std::string text = printable(format_value(scalar->value, scalar->unit));
+  if (text == kUnknown) return std::nullopt;
+  return text;
+}
 
-void write_overview(Page& page, const Report& report) {
-  if (const Answer* overview = find(report, "overview")) {
-    page.line();
-    write_scalars(page, *overview);
+// Which window the headline is about: "steps" or "span".
+std::string window_of(const Answer& overview) { return shown(&overview, "window").value_or("span"); }
+
+std::string joined(const std::vector<std::string>& items, std::string_view separator) {
+  return fmt::format("{}", fmt::join(items, separator));
+}
+
+// A column of a table by name, as a reader of its rows; absent columns and cells read as unknown.
+class ColumnOf {
+ public:
+  ColumnOf(const Table& table, std::string_view name) {
+    const auto same = [&](const TableColumn& column) { return column.name == name; };
+    at_ = static_cast<std::size_t>(std::find_if(table.columns.begin(), table.columns.end(), same) -
+                                   table.columns.begin());
   }
-  for (const auto& answer : report.answers) {
-    if (answer.tables.empty()) continue;
-    page.section("Top of " + answer.name);
-    write_table(page, answer.tables.front(), {.max_rows = page.style().max_rows});
+  Value operator()(const std::vector<Value>& row) const { return at_ < row.size() ? row[at_] : Value(); }
+
+ private:
+  std::size_t at_;
+};
+
+void write_step_line(Page& page, const Answer& overview) {
+  const auto step = shown(&overview, "step_time_median_ns");
+  const auto spread = shown(&overview, "step_time_spread");
+  const auto steps = overview.scalar("whole_step_count");
+  std::vector<std::string> items;
+  if (window_of(overview) == "steps" && step) {
+    items.push_back(page.ink(Ink::strong, "Step " + *step) + (spread ? " ±" + *spread : ""));
+    if (const auto* count = steps == nullptr ? nullptr : std::get_if<std::int64_t>(&steps->value)) {
+      items.push_back("median of " + format_plural(static_cast<std::uint64_t>(*count), "whole step"));
+    }
+  } else {
+    if (const auto span = shown(&overview, "span_ns")) {
+      items.push_back(page.ink(Ink::strong, "Device span " + *span) + ", first to last device work");
+    }
+    if (step) items.push_back("one whole step, " + *step);
+    if (!step) items.push_back("no whole step");
   }
+  page.paragraph(joined(items, " · "), 0, 2);
+}
+
+void write_facts(Page& page, const Report& report, const Answer& overview) {
+  const std::string window = window_of(overview), ratio_suffix = window == "steps" ? "_steps" : "";
+  const Answer* use = find(report, "utilization");
+  std::vector<std::string> items;
+  const auto add = [&](std::string_view before, const std::optional<std::string>& text, std::string_view after = "") {
+    if (text) items.push_back(fmt::format("{} {}{}", before, page.ink(Ink::strong, *text), after));
+  };
+  add("GPU busy", shown(&overview, "gpu_utilization_" + window));
+  add("SM efficiency", shown(use, "sm_efficiency_" + window));
+  add("occupancy", shown(use, "occupancy"));
+  add("tensor cores", shown(use, "tensor_core_share"), " of kernel time");
+  if (!items.empty()) page.paragraph(joined(items, " · "), 0, 2);
+  const auto communication = shown(&overview, "communication_" + window + "_ns");
+  if (!communication || *communication == format_time(0)) return;
+  items.clear();
+  add("Communication", communication);
+  add("hidden", shown(&overview, "communication_hidden_ratio" + ratio_suffix));
+  add("exposed", shown(&overview, "communication_exposed_" + window + "_ns"));
+  page.paragraph(joined(items, " · "), 0, 2);
+}
+
+struct Bar {
+  std::string title;  // "rank 0", "rank 0 device 1"
+  std::vector<BarPart> parts;
+};
+
+std::vector<Bar> bars_of(const Table& table) {
+  const ColumnOf rank(table, "rank"), device(table, "device"), part(table, "part"), time(table, "time_ns"),
+      share(table, "share");
+  std::vector<Bar> bars;
+  for (const auto& row : table.rows) {
+    std::string title = "rank " + format_value(rank(row), Unit::none);
+    if (!std::holds_alternative<std::monostate>(device(row)))
+      title += " device " + format_value(device(row), Unit::none);
+    if (bars.empty() || bars.back().title != title) bars.push_back({title, {}});
+    const std::string label = format_value(share(row), Unit::ratio);
+    bars.back().parts.push_back({format_value(part(row), Unit::none), number_of(share(row)).value_or(0), label});
+  }
+  return bars;
+}
+
+void write_legend(Page& page, std::vector<BarPart> parts) {
+  std::string line = " ";
+  for (const auto& item : legend(page, parts)) {
+    if (visible_width(line) > 1 && visible_width(line) + 2 + visible_width(item) > page.width()) {
+      page.line(line);
+      line = " ";
+    }
+    line += (visible_width(line) > 1 ? "  " : " ") + item;
+  }
+  page.line(line);
+}
+
+void write_breakdown(Page& page, const Answer& overview) {
+  const Table* table = overview.table("breakdown");
+  if (table == nullptr || table->rows.empty()) return;
+  const auto bars = bars_of(*table);
+  page.line();
+  if (bars.size() == 1) {
+    page.line("  " + draw_bar(page, bars.front().parts, std::min(page.width() - 4, kLongestBar)));
+    return write_legend(page, bars.front().parts);
+  }
+  std::size_t title_width = 0;
+  std::vector<BarPart> all;  // every part once, for the legend; the shares of each rank are in --only overview
+  for (const auto& bar : bars) {
+    title_width = std::max(title_width, bar.title.size());
+    for (const auto& part : bar.parts) {
+      const auto same = [&](const BarPart& p) { return p.name == part.name; };
+      if (std::none_of(all.begin(), all.end(), same)) all.push_back({part.name, 0, ""});
+    }
+  }
+  const std::size_t room = page.width() - std::min(page.width(), title_width + 6);
+  for (std::size_t i = 0; i < std::min(bars.size(), kMostBars); i++) {
+    page.line(fmt::format("  {:<{}}  {}", bars[i].title, title_width,
+                          draw_bar(page, bars[i].parts, std::clamp<std::size_t>(room, 10, kLongestBar))));
+  }
+  if (bars.size() > kMostBars) {
+    page.line("  " + page.ink(Ink::dim, fmt::format("+ {} more in --only overview", bars.size() - kMostBars)));
+  }
+  write_legend(page, all);
+}
+
+// "Phases of a step on the device: forward 214.0 | backward 431.0 | optimizer 61.0 ms".
+void write_phases(Page& page, const Answer& overview) {
+  const Table* table = overview.table("phases");
+  if (table == nullptr || table->rows.empty()) return;
+  const ColumnOf rank(*table, "rank"), phase(*table, "phase"), host(*table, "host_ns"), device(*table, "device_ns");
+  const Value first = rank(table->rows.front());
+  const bool several =
+      std::any_of(table->rows.begin(), table->rows.end(), [&](const auto& row) { return rank(row) != first; });
+  for (const auto& [title, column] : {std::pair{"host", host}, std::pair{"device", device}}) {
+    std::vector<double> numbers;
+    for (const auto& row : table->rows) {
+      if (rank(row) == first) numbers.push_back(number_of(column(row)).value_or(0));
+    }
+    if (std::all_of(numbers.begin(), numbers.end(), [](double ns) { return ns == 0; })) continue;
+    const ColumnFormat format = column_format(Unit::ns, numbers);
+    std::vector<std::string> items;
+    for (const auto& row : table->rows) {
+      if (rank(row) != first || number_of(column(row)).value_or(0) == 0) continue;
+      items.push_back(
+          fmt::format("{} {}", format_value(phase(row), Unit::none), page.ink(Ink::strong, format.cell(column(row)))));
+    }
+    std::string lead = fmt::format("Phases, {}{}: ", title, several ? ", rank " + format_value(first, Unit::none) : "");
+    page.hanging(lead, joined(items, " | ") + " " + format.suffix);
+  }
+}
+
+void write_top(Page& page, const Answer* answer, std::string_view table_name, std::string_view title,
+               std::vector<std::string> columns) {
+  const Table* table = answer == nullptr ? nullptr : answer->table(table_name);
+  if (table == nullptr || table->rows.empty()) return;
+  page.section(title);
+  write_table(page, *table, {.max_rows = page.style().max_rows, .columns = std::move(columns), .say_left_out = false});
+}
+
+void write_findings(Page& page, const Report& report) {
   bool titled = false;
   for (const auto& answer : report.answers) {
     for (const auto& finding : answer.findings) {
@@ -37,13 +202,32 @@ void write_overview(Page& page, const Report& report) {
   }
 }
 
+}  // namespace
+
+void write_overview(Page& page, const Report& report) {
+  const Answer* overview = find(report, "overview");
+  if (overview != nullptr) {
+    page.line();
+    write_step_line(page, *overview);
+    write_facts(page, report, *overview);
+    write_breakdown(page, *overview);
+    write_phases(page, *overview);
+  }
+  write_top(page, overview, "top_families", "Families of device work", {"family", "share", "total_ns", "count"});
+  write_top(page, overview, "top_kernels", "Kernels", {"name", "share", "total_ns", "count", "family"});
+  write_top(page, overview, "top_operators", "Operators", {"name", "device_self_ns", "host_self_ns", "calls"});
+  write_top(page, find(report, "idle"), "by_op", "Idle time of the device",
+            {"cause", "op", "phase", "idle_ns", "gaps"});
+  write_findings(page, report);
+}
+
 void write_next(Page& page, const Report& report) {
-  std::string names;
-  for (const auto& answer : report.answers) names += (names.empty() ? "" : ", ") + answer.name;
+  std::vector<std::string> names;
+  for (const auto& answer : report.answers) names.push_back(answer.name);
   if (names.empty()) return;
   page.line();
-  page.hanging(page.ink(Ink::dim, "More: "),
-               "stepscope report PATH --only NAME (" + names + "), --html report.html, --json");
+  page.hanging(page.ink(Ink::dim, "In full: "), fmt::format("stepscope report … --only {}", joined(names, " | ")));
+  page.hanging(page.ink(Ink::dim, "As page: "), "stepscope report … --html report.html");
 }
 
 }  // namespace stepscope::report

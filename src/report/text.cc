@@ -18,6 +18,7 @@ void write_answer_details(Page& page, const Answer& answer) {
   page.section(answer.name + (answer.summary.empty() ? "" : ": " + answer.summary));
   write_scalars(page, answer);
   for (const auto& table : answer.tables) {
+    if (answer.name == "quality" && table.name == "issues") continue;  // shown below, with their places
     page.line();
     page.line(page.ink(Ink::accent, fmt::format("{}.{}", answer.name, readable_name(table.name))));
     write_table(page, table, {.max_rows = page.style().max_rows});
@@ -39,7 +40,7 @@ std::string to_text(const Report& report, const TextStyle& style) {
     write_overview(page, report);
   }
   write_failed(page, report);
-  write_issues(page, report);
+  write_quality(page, report);
   if (!style.details) write_next(page, report);
   return page.take();
 }

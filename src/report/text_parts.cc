@@ -126,29 +126,58 @@ void write_failed(Page& page, const Report& report) {
   for (const auto& [name, reason] : report.failed) page.hanging("  " + name + "  ", printable(reason));
 }
 
-void write_issues(Page& page, const Report& report) {
-  if (report.issues.empty()) return;
+namespace {
+
+void write_issue(Page& page, const Issue& issue) {
+  std::string text = printable(issue.sentence);
+  if (issue.count > 1) text += fmt::format(" ({}×)", format_count(static_cast<std::int64_t>(issue.count)));
+  if (const std::string place = place_of(issue); !place.empty()) text += page.ink(Ink::dim, " [" + place + "]");
+  if (!issue.advice.empty()) text += " → " + printable(issue.advice);
+  page.hanging("  " + page.ink(ink_of(issue.severity), fmt::format("{:<9}", to_string(issue.severity))), text);
+}
+
+// Links of device work to launches, and what was not recorded: what the other answers rest on.
+void write_grounds(Page& page, const Answer& quality) {
+  std::vector<std::string> items;
+  const auto add = [&](std::string_view name, std::string_view words) {
+    const Scalar* scalar = quality.scalar(name);
+    if (scalar == nullptr || !number_of(scalar->value)) return;
+    items.push_back(fmt::format("{} {}", format_value(scalar->value, scalar->unit), words));
+  };
+  add("linked_ratio", "of device work linked to its launch");
+  add("launches_dropped_count", "launches without work");
+  add("unclassified_ratio", "unclassified");
+  if (!items.empty()) page.hanging("  ", fmt::format("{}", fmt::join(items, " · ")));
+  const Table* missing = quality.table("missing");
+  if (missing == nullptr) return;
+  std::vector<std::string> whats;
+  for (const auto& row : missing->rows) {
+    const std::string what = row.size() > 1 ? printable(format_value(row[1], Unit::none)) : "";
+    if (!what.empty() && std::find(whats.begin(), whats.end(), what) == whats.end()) whats.push_back(what);
+  }
+  if (!whats.empty())
+    page.hanging("  Not recorded: ", fmt::format("{} (why and how: --only quality)", fmt::join(whats, ", ")));
+}
+
+}  // namespace
+
+void write_quality(Page& page, const Report& report) {
+  const auto found =
+      std::find_if(report.answers.begin(), report.answers.end(), [](const Answer& a) { return a.name == "quality"; });
+  const bool grounds = found != report.answers.end() && !page.style().details;
+  if (report.issues.empty() && !grounds) return;
   page.section("Data quality");
+  if (grounds) write_grounds(page, *found);
   std::vector<const Issue*> issues;
   for (const auto& issue : report.issues) issues.push_back(&issue);
   std::stable_sort(issues.begin(), issues.end(),
                    [](const Issue* a, const Issue* b) { return a->severity > b->severity; });
-  const std::size_t shown = page.style().details || page.style().max_rows == 0
-                                ? issues.size()
-                                : std::min(issues.size(), page.style().max_rows);
-  for (std::size_t i = 0; i < shown; i++) {
-    const Issue& issue = *issues[i];
-    std::string label = fmt::format("{:<9}", to_string(issue.severity));
-    std::string text = printable(issue.sentence);
-    if (issue.count > 1) text += fmt::format(" ({}×)", format_count(static_cast<std::int64_t>(issue.count)));
-    if (const std::string place = place_of(issue); !place.empty()) text += page.ink(Ink::dim, " [" + place + "]");
-    if (!issue.advice.empty()) text += " → " + printable(issue.advice);
-    page.hanging("  " + page.ink(ink_of(issue.severity), label), text);
-  }
-  if (shown < issues.size()) {
-    page.line("  " + page.ink(Ink::dim, fmt::format("+ {}; all with --only quality or --json",
-                                                    format_plural(issues.size() - shown, "more issue"))));
-  }
+  const std::size_t most = page.style().max_rows;
+  const std::size_t shown_count = most == 0 ? issues.size() : std::min(issues.size(), most);
+  for (std::size_t i = 0; i < shown_count; i++) write_issue(page, *issues[i]);
+  if (shown_count == issues.size()) return;
+  const std::string rest = format_plural(issues.size() - shown_count, "more issue");
+  page.line("  " + page.ink(Ink::dim, fmt::format("+ {}: --only quality", rest)));
 }
 
 }  // namespace stepscope::report

@@ -18,8 +18,8 @@ void write_finding(Page& page, const Finding& finding);
 
 // Answers that could not be made, and why.
 void write_failed(Page& page, const Report& report);
-// Issues of the inputs with advice, those that lost data first.
-void write_issues(Page& page, const Report& report);
+// What the answers rest on: links, what was not recorded, and the issues with advice, those that lost data first.
+void write_quality(Page& page, const Report& report);
 // Where to look further.
 void write_next(Page& page, const Report& report);
 
