@@ -74,7 +74,8 @@ std::vector<std::string> legend(const Page& page, std::span<const BarPart> parts
     if (is_idle && idle) {
       name.remove_prefix(kIdle.size());
     } else {
-      item = page.ink(look.ink, look.cell) + " ";
+      item += page.ink(look.ink, look.cell);
+      item += ' ';
     }
     idle = idle || is_idle;
     item += readable_name(name);

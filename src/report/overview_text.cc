@@ -117,11 +117,11 @@ std::vector<Bar> bars_of(const Table& table) {
 }
 
 void write_legend(Page& page, std::vector<BarPart> parts) {
-  std::string line = " ";
+  std::string line(1, ' ');
   for (const auto& item : legend(page, parts)) {
     if (visible_width(line) > 1 && visible_width(line) + 2 + visible_width(item) > page.width()) {
       page.line(line);
-      line = " ";
+      line.resize(1);
     }
     line += (visible_width(line) > 1 ? "  " : " ") + item;
   }
@@ -221,13 +221,35 @@ void write_overview(Page& page, const Report& report) {
   write_findings(page, report);
 }
 
+namespace {
+
+// A path as one can paste it into a shell.
+std::string shell_word(std::string_view path) {
+  constexpr std::string_view harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!path.empty() && path.find_first_not_of(harmless) == path.npos) return std::string(path);
+  std::string word = "'";
+  for (const char c : path) {
+    if (c == '\'') word += "'\\'";
+    word += c;
+  }
+  return word + "'";
+}
+
+}  // namespace
+
 void write_next(Page& page, const Report& report) {
   std::vector<std::string> names;
-  for (const auto& answer : report.answers) names.push_back(answer.name);
-  if (names.empty()) return;
+  const Answer* next = find(report, "kernels");
+  for (const auto& answer : report.answers) {
+    names.push_back(answer.name);
+    if (!answer.findings.empty() && (next == nullptr || next->findings.empty())) next = &answer;
+  }
+  if (next == nullptr) return;
+  const std::string command = "stepscope report " + shell_word(printable(report.path));
   page.line();
-  page.hanging(page.ink(Ink::dim, "In full: "), fmt::format("stepscope report … --only {}", joined(names, " | ")));
-  page.hanging(page.ink(Ink::dim, "As page: "), "stepscope report … --html report.html");
+  page.line(fmt::format("{}{} --only {}", page.ink(Ink::dim, "Next: "), command, next->name));
+  page.line(fmt::format("      {} --html report.html", command));
+  page.hanging("      ", page.ink(Ink::dim, "answers for --only: " + joined(names, ", ")));
 }
 
 }  // namespace stepscope::report

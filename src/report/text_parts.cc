@@ -65,7 +65,11 @@ void write_input(Page& page, const Report& report) {
     bytes += input.file_bytes;
     cached += input.cached ? 1 : 0;
   }
-  page.paragraph(page.ink(Ink::strong, printable(report.path)), 0, 2);
+  std::string path = printable(report.path);
+  if (report.inputs.size() > 1 && report.inputs.front().path == report.path) {  // files named one by one
+    path += " and " + format_plural(report.inputs.size() - 1, "more file");
+  }
+  page.paragraph(page.ink(Ink::strong, path), 0, 2);
   if (report.inputs.empty()) return page.line("nothing was read");
   std::string text = ranks_text(report.inputs);
   if (!joined(writers).empty()) text += " · " + joined(writers);
@@ -174,6 +178,7 @@ void write_quality(Page& page, const Report& report) {
                    [](const Issue* a, const Issue* b) { return a->severity > b->severity; });
   const std::size_t most = page.style().max_rows;
   const std::size_t shown_count = most == 0 ? issues.size() : std::min(issues.size(), most);
+  if (issues.empty()) page.line("  no issues: the input was read as it is");
   for (std::size_t i = 0; i < shown_count; i++) write_issue(page, *issues[i]);
   if (shown_count == issues.size()) return;
   const std::string rest = format_plural(issues.size() - shown_count, "more issue");

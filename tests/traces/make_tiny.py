@@ -1,0 +1,122 @@
+"""Writes the tiny traces of this folder: a made-up training in the layout of torch.profiler, with round durations, so
+that every figure of a report can be checked by hand. Run it here after a change; the output is deterministic.
+
+    python3 tests/traces/make_tiny.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+GEMM = "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_stage3_cublas"
+ADD = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, "
+    "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)"
+)
+REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+HOST, DEVICE, COMPUTE, NCCL = 4242, 0, 7, 20
+STEPS, STEP_US = 3, 1000
+
+
+class Tiny:
+    """Events of one rank. Times are in µs from the start of the recording."""
+
+    def __init__(self, rank: int, world: int, device: bool = True) -> None:
+        self.rank, self.world, self.device = rank, world, device
+        self.events: list[dict[str, Any]] = []
+        self.correlation = 100
+
+    def add(self, cat: str, name: str, start: float, dur: float, pid: int, tid: int, **args: Any) -> None:
+        self.events.append(
+            {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": 5000 + start, "dur": dur, "args": args}
+        )
+
+    def op(self, name: str, start: float, dur: float, **args: Any) -> None:
+        self.add("cpu_op", name, start, dur, HOST, HOST, **{"External id": len(self.events) + 1, **args})
+
+    def mark(self, name: str, start: float, dur: float) -> None:
+        self.add("user_annotation", name, start, dur, HOST, HOST)
+
+    def launch(self, at: float, kernel: str, start: float, dur: float, stream: int = COMPUTE, **args: Any) -> None:
+        if not self.device:
+            return
+        self.correlation += 1
+        ids = {"correlation": self.correlation}
+        self.add("cuda_runtime", "cudaLaunchKernel", at, 5, HOST, HOST, cbid=211, **ids)
+        details = {"grid": [108, 1, 1], "block": [256, 1, 1], "blocks per SM": 1.0, "est. achieved occupancy %": 50}
+        self.add("kernel", kernel, start, dur, DEVICE, stream, device=0, stream=stream, **ids, **details, **args)
+
+    def copy(self, at: float, start: float, dur: float, size: int) -> None:
+        if not self.device:
+            return
+        self.correlation += 1
+        ids = {"correlation": self.correlation}
+        self.add("cuda_runtime", "cudaMemcpyAsync", at, 5, HOST, HOST, cbid=41, **ids)
+        name = "Memcpy HtoD (Pinned -> Device)"
+        self.add("gpu_memcpy", name, start, dur, DEVICE, COMPUTE, device=0, stream=COMPUTE, bytes=size, **ids)
+
+    def step(self, number: int) -> None:
+        """Of 1,000 µs: copy 50, GEMM 300 + 300, add 100, all-reduce 200 of which 100 beside the second GEMM."""
+        t = number * STEP_US
+        self.mark(f"ProfilerStep#{number + 3}", t, STEP_US)
+        self.mark("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", t + 5, 95)
+        self.copy(t + 110, t + 120, 50, 1 << 20)
+        self.op("aten::linear", t + 130, 60, **{"Input Dims": [[64, 512], [512, 512]]})
+        self.op("aten::mm", t + 135, 50, **{"Input Dims": [[64, 512], [512, 512]]})
+        self.launch(t + 150, GEMM, t + 170, 300)
+        self.op("autograd::engine::evaluate_function: AddmmBackward0", t + 200, 100)
+        self.op("aten::mm", t + 210, 50)
+        self.launch(t + 220, GEMM, t + 470, 300)
+        self.launch(t + 270, REDUCE, t + 670, 200, NCCL)
+        self.mark("Optimizer.step#SGD.step", t + 400, 200)
+        self.op("aten::_foreach_add_", t + 410, 100)
+        self.launch(t + 420, ADD, t + 870, 100)
+
+    def write(self, path: Path) -> None:
+        head: dict[str, Any] = {"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 1700000000000000000}
+        if self.device:
+            head["deviceProperties"] = [
+                {"id": 0, "name": "Toy GPU", "totalGlobalMem": 1 << 34, "computeMajor": 8, "computeMinor": 0,
+                 "numSms": 108, "maxThreadsPerMultiprocessor": 2048, "warpSize": 32}
+            ]  # fmt: skip
+        if self.world > 1:
+            head["distributedInfo"] = {"backend": "nccl", "rank": self.rank, "world_size": self.world}
+        names = [{"ph": "M", "name": "process_name", "pid": HOST, "tid": 0, "args": {"name": "python"}}]
+        lines = ",\n".join(json.dumps(event) for event in names + self.events)
+        start = json.dumps(head)[:-1]
+        path.write_text(f'{start}, "traceEvents": [\n{lines}\n]}}\n')
+
+
+def main() -> None:
+    for rank in range(2):
+        trace = Tiny(rank, 2)
+        for number in range(STEPS):
+            trace.step(number)
+        path = HERE / "two_ranks" / f"rank{rank}.json"
+        path.parent.mkdir(exist_ok=True)
+        trace.write(path)
+    alone = Tiny(0, 1)
+    for number in range(STEPS):
+        alone.step(number)
+    alone.write(HERE / "tiny_train.json")
+    host = Tiny(0, 1, device=False)
+    for number in range(STEPS):
+        host.step(number)
+    host.write(HERE / "tiny_cpu.json")
+    whole = (HERE / "tiny_train.json").read_text()
+    (HERE / "broken").mkdir(exist_ok=True)
+    (HERE / "broken" / "cut.json").write_text(whole[: int(len(whole) * 0.7)])
+    (HERE / "broken" / "empty.json").write_text("")
+    (HERE / "broken" / "page.json").write_text("<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n")
+    (HERE / "broken" / "lfs.json").write_text(
+        "version https://git-lfs.github.com/spec/v1\n"
+        "oid sha256:0000000000000000000000000000000000000000000000000000000000000000\nsize 12345\n"
+    )
+    (HERE / "broken" / "pickle.json").write_bytes(b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01a\x94K\x01s.")
+
+
+if __name__ == "__main__":
+    main()
