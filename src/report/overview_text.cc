@@ -179,7 +179,7 @@ void write_phases(Page& page, const Answer& overview) {
           fmt::format("{} {}", format_value(phase(row), Unit::none), page.ink(Ink::strong, format.cell(column(row)))));
     }
     std::string lead = fmt::format("Phases, {}{}: ", title, several ? ", rank " + format_value(first, Unit::none) : "");
-    page.hanging(lead, joined(items, " | ") + " " + format.suffix);
+    page.hanging(lead, fmt::format("{} {}", joined(items, " | "), format.suffix));
   }
 }
 
@@ -245,10 +245,13 @@ void write_next(Page& page, const Report& report) {
     if (!answer.findings.empty() && (next == nullptr || next->findings.empty())) next = &answer;
   }
   if (next == nullptr) return;
-  const std::string command = "stepscope report " + shell_word(printable(report.path));
+  constexpr std::string_view page_option = " --html report.html";
+  std::string command = "stepscope report " + shell_word(printable(report.path));
+  // Whole, so that it can be pasted, or not with its path at all.
+  if (6 + display_width(command) + page_option.size() > page.width()) command = "stepscope report …";
   page.line();
   page.line(fmt::format("{}{} --only {}", page.ink(Ink::dim, "Next: "), command, next->name));
-  page.line(fmt::format("      {} --html report.html", command));
+  page.line(fmt::format("      {}{}", command, page_option));
   page.hanging("      ", page.ink(Ink::dim, "answers for --only: " + joined(names, ", ")));
 }
 
