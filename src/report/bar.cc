@@ -75,11 +75,11 @@ std::vector<std::string> legend(const Page& page, std::span<const BarPart> parts
       name.remove_prefix(kIdle.size());
     } else {
       item += page.ink(look.ink, look.cell);
-      item += ' ';
+      item.push_back(' ');
     }
     idle = idle || is_idle;
     item += readable_name(name);
-    if (!parts[i].label.empty()) item += " " + page.ink(Ink::strong, parts[i].label);
+    if (!parts[i].label.empty()) item.append(1, ' ').append(page.ink(Ink::strong, parts[i].label));
     items.push_back(item);
   }
   return items;

@@ -250,8 +250,8 @@ void write_next(Page& page, const Report& report) {
   // Whole, so that it can be pasted, or not with its path at all.
   if (6 + display_width(command) + page_option.size() > page.width()) command = "stepscope report …";
   page.line();
-  page.line(fmt::format("{}{} --only {}", page.ink(Ink::dim, "Next: "), command, next->name));
-  page.line(fmt::format("      {}{}", command, page_option));
+  page.hanging(page.ink(Ink::dim, "Next: "), fmt::format("{} --only {}", command, next->name));
+  page.hanging("      ", fmt::format("{}{}", command, page_option));
   page.hanging("      ", page.ink(Ink::dim, "answers for --only: " + joined(names, ", ")));
 }
 
