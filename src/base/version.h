@@ -9,4 +9,7 @@ namespace stepscope {
 std::string_view version();  // "0.1.0"
 std::string_view commit();   // abbreviated hash; "unknown" when built outside a git checkout
 
+// A hash of the sources that decide what a Trace holds (cmake/source_id.cmake).
+std::string_view source_id();
+
 }  // namespace stepscope

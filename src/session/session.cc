@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <thread>
 
 #include "analyze/analysis.h"
 #include "base/did_you_mean.h"
 #include "derive/derive.h"
+#include "session/cache.h"
 #include "session/inputs.h"
 #include "session/ranks.h"
 
@@ -39,10 +42,23 @@ read::ReadOptions read_options(const OpenOptions& options, unsigned threads) {
   return read;
 }
 
-Outcome open_one(const InputFile& file, const OpenOptions& options, unsigned threads) {
+std::string file_content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Outcome open_one(const InputFile& file, const OpenOptions& options, const Cache& cache, unsigned threads) {
+  const bool try_cache = cache.enabled() && !options.tolerant_only;
+  const std::string key =
+      try_cache ? cache.key(file.path, options.rules_path.empty() ? "" : file_content(options.rules_path)) : "";
+  if (std::optional<Trace> kept = cache.load(key)) {
+    kept->source.path = file.path;  // as given now; the key holds where it leads
+    return {std::move(kept), std::nullopt};
+  }
   Result<Trace> trace = file.reader->read(file.path, read_options(options, threads));
   if (!trace) return {std::nullopt, trace.error()};
   if (const auto done = derive::derive(*trace, {options.rules_path}); !done) return {std::nullopt, done.error()};
+  if (trace->source.text_bytes >= kCacheMinTextBytes) cache.store(key, *trace);
   return {*std::move(trace), std::nullopt};
 }
 
@@ -54,9 +70,10 @@ std::vector<Outcome> open_all(const std::vector<InputFile>& files, const OpenOpt
   const unsigned threads_each = std::max(1u, cores / at_once);
   std::atomic<std::size_t> next{0}, done{0};
   std::mutex progress_mutex;
+  const Cache cache = Cache::from_environment(options.use_cache);
   const auto work = [&] {
     for (std::size_t i; (i = next++) < files.size();) {
-      outcomes[i] = open_one(files[i], options, threads_each);
+      outcomes[i] = open_one(files[i], options, cache, threads_each);
       done++;
       if (!options.progress) continue;
       const std::lock_guard lock(progress_mutex);
