@@ -27,6 +27,7 @@ class Pipeline {
  public:
   Pipeline(TextSource& source, Assembler& assembler, unsigned threads, bool tolerant_only, const std::string& path)
       : source_(source), assembler_(assembler), threads_(threads), tolerant_only_(tolerant_only), path_(path) {
+    decoders_.resize(threads);
     for (unsigned i = 0; i < 2 * threads + 1; i++) free_.push_back(std::make_unique<Parcel>());
   }
 
@@ -44,7 +45,7 @@ class Pipeline {
  private:
   void work(std::size_t worker) {
     StrictWalk strict;
-    Decoder decoder;
+    Decoder& decoder = decoders_[worker];
     while (std::unique_ptr<Parcel> parcel = take_free()) {
       Result<bool> more = source_.next(parcel->chunk);
       if (!more || !*more) {
@@ -156,6 +157,8 @@ class Pipeline {
   bool stopped_ = false;
   std::optional<Error> error_;
 
+  // By worker. They outlive their threads: batches that wait for their turn refer to texts in them.
+  std::vector<Decoder> decoders_;
   TolerantWalk tolerant_;
   Decoder tolerant_decoder_;
   Batch tolerant_batch_;
