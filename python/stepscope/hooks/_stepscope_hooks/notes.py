@@ -1,0 +1,65 @@
+"""What one process says in the run folder: processes/HOST_PID.json (docs/run-folder.md) and lines in hooks.log.
+
+Written whole and renamed, so that a reader never sees half a note. Every failure ends here and stays here.
+"""
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+
+SCHEMA_VERSION = 1
+
+
+class Notes:
+    def __init__(self, run_folder):
+        self.run_folder = run_folder
+        self.host = _file_name_part(socket.gethostname())
+        self.fields = {"problems": [], "windows": []}
+        self.shown = False  # becomes a file only when there is something to tell
+        self.forget_process()
+
+    def forget_process(self):
+        """In a forked child: the note of the parent is not ours."""
+        self.pid = os.getpid()
+        self.fields = {"problems": [], "windows": []}
+        self.shown = False
+
+    @contextlib.contextmanager
+    def guard(self, doing):
+        try:
+            yield
+        except Exception as error:
+            self.problem("%s failed: %s: %s" % (doing, type(error).__name__, error))
+
+    def problem(self, sentence):
+        sentence = " ".join(sentence.split())[:500]
+        if sentence in self.fields["problems"] or len(self.fields["problems"]) >= 20:
+            return
+        self.fields["problems"].append(sentence)
+        try:
+            with open(os.path.join(self.run_folder, "hooks.log"), "a") as log:
+                log.write("%s %s_%d: %s\n" % (time.strftime("%H:%M:%S"), self.host, self.pid, sentence))
+        except OSError:
+            pass  # nowhere left to say it
+        self.write()
+
+    def write(self, **fields):
+        self.fields.update(fields)
+        self.shown = True
+        head = {"schema_version": SCHEMA_VERSION, "host": self.host, "pid": self.pid, "parent_pid": os.getppid(),
+                "program": sys.argv[0] if getattr(sys, "argv", None) else "", "python": sys.version.split()[0]}
+        try:
+            folder = os.path.join(self.run_folder, "processes")
+            os.makedirs(folder, exist_ok=True)
+            path = os.path.join(folder, "%s_%d.json" % (self.host, self.pid))
+            with open(path + ".tmp", "w") as out:
+                json.dump(dict(head, **self.fields), out, indent=1)
+            os.replace(path + ".tmp", path)
+        except (OSError, TypeError, ValueError):
+            pass
+
+
+def _file_name_part(text):
+    return "".join(c if c.isalnum() or c in "-." else "-" for c in text) or "host"

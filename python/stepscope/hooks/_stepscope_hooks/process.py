@@ -1,0 +1,69 @@
+"""Which process is this: a rank, a launcher, a DataLoader worker, a compile worker; and which rank of how many."""
+import os
+import sys
+
+LAUNCHERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "accelerate.commands.launch",
+             "deepspeed", "deepspeed.launcher.runner", "deepspeed.launcher.launch")
+
+
+def command_line():
+    return list(getattr(sys, "orig_argv", None) or getattr(sys, "argv", None) or [])
+
+
+def is_compile_worker():
+    return any("_inductor" in part and "compile_worker" in part for part in command_line()[:4])
+
+
+def is_spawned():
+    """A child of multiprocessing's spawn or forkserver: a rank, a DataLoader worker or anything else."""
+    return any(part == "--multiprocessing-fork" or part.startswith("from multiprocessing.") for part in command_line())
+
+
+def is_child():
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    return multiprocessing is not None and multiprocessing.parent_process() is not None
+
+
+def is_launcher():
+    if "RANK" in os.environ:
+        return False
+    arguments = command_line()[1:]
+    for i, part in enumerate(arguments):
+        if part == "-m":
+            return i + 1 < len(arguments) and arguments[i + 1] in LAUNCHERS
+        if not part.startswith("-"):
+            return os.path.basename(part) in LAUNCHERS
+    return False
+
+
+def is_data_worker():
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None
+
+
+def rank(before=None):
+    """(rank, world size, where that is known from). `before`: an earlier answer, for when the group is gone again."""
+    dist = sys.modules.get("torch.distributed")
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        return dist.get_rank(), dist.get_world_size(), "torch.distributed"
+    if before is not None:
+        return before if before[2] == "torch.distributed" else rank()
+    for rank_name, world_name in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
+                                  ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")):
+        try:
+            return int(os.environ[rank_name]), int(os.environ[world_name]), "environment"
+        except (KeyError, ValueError):
+            continue
+    return 0, 1, "single process"
+
+
+def coordinates(rank_number):
+    """(data, tensor, pipeline) parallel place of this rank, where Megatron says so; plain data parallel else."""
+    state = sys.modules.get("megatron.core.parallel_state")
+    try:
+        if state is not None and state.model_parallel_is_initialized():
+            return (state.get_data_parallel_rank(), state.get_tensor_model_parallel_rank(),
+                    state.get_pipeline_model_parallel_rank())
+    except Exception:
+        pass  # another version of Megatron: the plain answer is still true for the folder's name
+    return rank_number, 0, 0

@@ -1,0 +1,102 @@
+"""Windows in seconds: a thread that waits, and asks the main thread to start and stop between two bytecodes.
+
+torch.profiler sees the thread that starts it (and autograd's), so the start has to happen on the main thread.
+Py_AddPendingCall is how Python itself delivers such requests; a main thread that sits in C code runs it when it returns.
+"""
+import ctypes
+import sys
+import threading
+import time
+
+from . import process, windows
+
+RETRY_S = 0.05
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+
+
+class Timer:
+    def __init__(self, capture):
+        self.capture = capture
+        self.span = capture.settings.seconds or windows.FALLBACK_SECONDS
+        self.cancelled = threading.Event()
+        self.begun = False
+        self.calls = []  # kept: C holds pointers into them
+
+    def start(self):
+        if process.is_launcher():
+            return
+        if self.span[0] <= 0 and threading.current_thread() is threading.main_thread():
+            self.begin()
+        threading.Thread(target=self.run, name="stepscope-timer", daemon=True).start()
+
+    def cancel(self):
+        self.cancelled.set()
+
+    def run(self):
+        with self.capture.notes.guard("timing a window"):
+            wait = self.capture.armed_at + self.span[0] - time.monotonic()
+            while not self.begun:
+                if self.cancelled.wait(max(0.0, wait)):
+                    return
+                if self.capture.settings.automatic and _optimizer_exists():
+                    return
+                self.on_main_thread(self.begin_between)
+                wait = RETRY_S
+            if not self.cancelled.wait(self.span[1] - self.span[0]):
+                self.on_main_thread(self.end)
+
+    def on_main_thread(self, function):
+        """Returns once the function has run there."""
+        done = threading.Event()
+
+        def call(_):
+            with self.capture.notes.guard("recording by time"):
+                function()
+            done.set()
+            return 0
+
+        self.calls.append(_CALL(call))
+        while ctypes.pythonapi.Py_AddPendingCall(self.calls[-1], None) != 0:  # its queue is full
+            time.sleep(RETRY_S)
+        while not done.wait(RETRY_S):
+            if self.cancelled.is_set():
+                return
+
+    def begin_between(self):
+        """Not inside an import: torch imports parts of itself late, and half of a module may be there."""
+        if not _inside_import():
+            self.begin()
+
+    def begin(self):
+        self.begun = True
+        capture = self.capture
+        if capture.off or self.cancelled.is_set() or capture.active is not None or process.is_data_worker():
+            return
+        if process.is_spawned() and process.rank()[2] == "single process":
+            return  # a helper process of the job
+        capture.start_seconds()
+
+    def end(self):
+        self.capture.end_seconds()
+
+
+def _inside_import():
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _optimizer_exists():
+    """Whether the job built an optimizer: torch marks the step function of each class at its first instance."""
+    import torch
+
+    waiting = list(torch.optim.Optimizer.__subclasses__())
+    while waiting:
+        cls = waiting.pop()
+        if getattr(cls.__dict__.get("step"), "hooked", None):
+            return True
+        waiting += cls.__subclasses__()
+    return False

@@ -1,0 +1,66 @@
+"""What differs between versions of torch.profiler, and what it would do to the job beyond recording.
+
+_KinetoProfile.prepare_trace imports torch._inductor, seconds in a job that never compiles: where the job has not
+imported it, the profiler inside is built here. torch's CPU allocator prints a line at the first free of a block older
+than the recording: it is made to happen here, with the C++ log silent for that one call.
+"""
+import contextlib
+import ctypes
+import inspect
+import os
+import sys
+
+
+def prepare(settings):
+    import torch
+
+    options = {"record_shapes": settings.shapes, "profile_memory": settings.memory, "with_stack": settings.stack}
+    wanted = activities(torch)
+    profiler = torch.profiler._KinetoProfile(activities=wanted, **options)
+    if "torch._inductor.config" in sys.modules:
+        profiler.prepare_trace()
+        return profiler
+    device = next((kind.name.lower() for kind in wanted if kind.name != "CPU"), None)
+    options.update(use_cpu=True, use_device=device, use_cuda=device == "cuda", use_kineto=True)
+    known = inspect.signature(torch.autograd.profiler.profile.__init__).parameters
+    if "use_device" in known:
+        options.pop("use_cuda")  # deprecated there
+    profiler.profiler = torch.autograd.profiler.profile(**{k: v for k, v in options.items() if k in known})
+    profiler.profiler._prepare_trace()
+    return profiler
+
+
+def start(profiler, memory):
+    import torch
+
+    older = torch.empty(16) if memory else None
+    profiler.start_trace()
+    with _silent_log(torch):
+        del older
+
+
+@contextlib.contextmanager
+def _silent_log(torch):
+    try:
+        library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
+        level = ctypes.c_int.in_dll(library, "FLAGS_caffe2_log_level")
+    except (OSError, ValueError):
+        yield
+        return
+    before = level.value
+    level.value = max(before, 2)  # errors only
+    try:
+        yield
+    finally:
+        level.value = before
+
+
+def activities(torch):
+    kinds = torch.profiler.ProfilerActivity
+    wanted = [kinds.CPU]
+    other_tool = "NSYS_PROFILING_SESSION_ID" in os.environ or "CUDA_INJECTION64_PATH" in os.environ
+    if torch.cuda.is_initialized() and not other_tool:  # CUPTI serves one tool at a time
+        wanted.append(kinds.CUDA)
+    elif getattr(torch, "xpu", None) is not None and torch.xpu.is_available() and hasattr(kinds, "XPU"):
+        wanted.append(kinds.XPU)
+    return wanted

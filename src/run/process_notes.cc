@@ -1,0 +1,78 @@
+// Reads what the hooks left in processes/: small JSON files, written by another program, so nothing in them is trusted.
+#include <simdjson.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "run/manifest.h"
+
+namespace stepscope::run {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::uintmax_t kLargestNote = 4 << 20;
+
+void take_windows(simdjson::dom::element note, ProcessNote& out) {
+  simdjson::dom::array windows;
+  if (note["windows"].get(windows) != simdjson::SUCCESS) return;
+  for (const simdjson::dom::element window : windows) {
+    ++out.windows;
+    simdjson::dom::array steps;
+    if (window["steps"].get(steps) != simdjson::SUCCESS) continue;
+    for (const simdjson::dom::element step : steps) {
+      std::int64_t number = 0;
+      if (step.get(number) != simdjson::SUCCESS) continue;
+      ++out.whole_steps;
+      out.first_step = std::min(out.first_step.value_or(number), number);
+      out.last_step = std::max(out.last_step.value_or(number), number);
+    }
+  }
+}
+
+std::string text_of(simdjson::dom::element note, const char* key) {
+  std::string_view text;
+  return note[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
+}
+
+ProcessNote to_note(simdjson::dom::element note) {
+  ProcessNote out;
+  out.json = simdjson::minify(note);
+  out.is_rank = text_of(note, "role") == "rank";
+  out.device = text_of(note, "device");
+  static_cast<void>(note["steps_seen"].get(out.steps_seen));
+  static_cast<void>(note["own_profiler"].get(out.own_profiler));
+  simdjson::dom::array problems;
+  if (note["problems"].get(problems) == simdjson::SUCCESS) {
+    std::string_view first;
+    if (problems.size() > 0 && problems.at(0).get(first) == simdjson::SUCCESS) out.first_problem = std::string(first);
+  }
+  take_windows(note, out);
+  return out;
+}
+
+}  // namespace
+
+std::vector<ProcessNote> read_process_notes(const std::string& run_folder, std::vector<std::string>& problems) {
+  std::vector<std::string> paths;
+  std::error_code code;
+  fs::directory_iterator at(fs::path(run_folder) / "processes", code);
+  for (; !code && at != fs::directory_iterator(); at.increment(code)) {
+    if (at->path().extension() == ".json") paths.push_back(at->path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<ProcessNote> notes;
+  simdjson::dom::parser parser;
+  for (const std::string& path : paths) {
+    simdjson::dom::element note;
+    const bool small = fs::file_size(path, code) <= kLargestNote && !code;
+    if (!small || parser.load(path).get(note) != simdjson::SUCCESS || !note.is_object()) {
+      problems.push_back("the note " + fs::path(path).filename().string() + " is no JSON object");
+      continue;
+    }
+    notes.push_back(to_note(note));
+    notes.back().file = fs::path(path).lexically_relative(run_folder).string();
+  }
+  return notes;
+}
+
+}  // namespace stepscope::run

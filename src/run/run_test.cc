@@ -1,0 +1,98 @@
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "run/json_text.h"
+#include "run/manifest.h"
+#include "run/run_folder.h"
+
+namespace stepscope::run {
+namespace fs = std::filesystem;
+namespace {
+
+struct Folder {
+  Folder() {
+    char name[] = "/tmp/stepscope-run-XXXXXX";
+    path = ::mkdtemp(name);
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string path;
+};
+
+}  // namespace
+
+TEST_CASE("job name is the script or module, through launchers") {
+  CHECK(job_name({"python", "-u", "src/train_gpt.py", "--lr", "3"}) == "train_gpt");
+  CHECK(job_name({"torchrun", "--nproc-per-node", "2", "a/b/pre train.py"}) == "pre_train");
+  CHECK(job_name({"python", "-m", "torch.distributed.run", "x.py"}) == "x");
+  CHECK(job_name({"python3", "-m", "pkg.train"}) == "pkg.train");
+  CHECK(job_name({"/usr/bin/env"}) == "env");
+  CHECK(job_name({"..."}) == "job");
+  CHECK(job_name({}) == "job");
+}
+
+TEST_CASE("run folders of the same second get a number") {
+  const Folder folder;
+  const auto first = make_run_folder(folder.path, "job", "Sep08_11-00-51");
+  const auto second = make_run_folder(folder.path, "job", "Sep08_11-00-51");
+  REQUIRE(first.has_value());
+  REQUIRE(second.has_value());
+  CHECK(*first == folder.path + "/job/Sep08_11-00-51");
+  CHECK(*second == folder.path + "/job/Sep08_11-00-51-2");
+}
+
+TEST_CASE("a run folder below a file is refused with the reason") {
+  const Folder folder;
+  std::ofstream(folder.path + "/file") << "x";
+  const auto made = make_run_folder(folder.path + "/file", "job", "stamp");
+  REQUIRE_FALSE(made.has_value());
+  CHECK(to_text(made.error()).find("--out") != std::string::npos);
+}
+
+TEST_CASE("json strings are valid whatever the bytes") {
+  CHECK(json_string("a\"b\\c\n\x01") == "\"a\\\"b\\\\c\\n\\u0001\"");
+  CHECK(json_string("gr\xC3\xBC\xC3\x9F") == "\"gr\xC3\xBC\xC3\x9F\"");
+  CHECK(json_string("\xFF\xC0\xAF") == "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");
+  CHECK(json_string("\xE2\x82") == "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");
+}
+
+TEST_CASE("secrets are masked, token counts are not") {
+  CHECK(masked({"x", "--api-key", "abc", "--hf-token=def", "--max-tokens=7", "WANDB_API_KEY=ghi", "--tokenizer", "t"}) ==
+        Arguments{"x", "--api-key", "***", "--hf-token=***", "--max-tokens=7", "WANDB_API_KEY=***", "--tokenizer", "t"});
+  char rank[] = "RANK=3";
+  char home[] = "HOME=/root";
+  char secret[] = "TORCH_HUB_TOKEN=abc";
+  char* environment[] = {secret, rank, home, nullptr};
+  const auto kept = explaining_environment(environment);
+  REQUIRE(kept.size() == 2);
+  CHECK(kept[0] == std::pair<std::string, std::string>("RANK", "3"));
+  CHECK(kept[1] == std::pair<std::string, std::string>("TORCH_HUB_TOKEN", "***"));
+}
+
+TEST_CASE("process notes are read, broken ones are named") {
+  const Folder folder;
+  fs::create_directories(folder.path + "/processes");
+  std::ofstream(folder.path + "/processes/h_1.json")
+      << R"({"role": "rank", "device": "cpu", "steps_seen": 20, "problems": ["p"], "windows": [{"steps": [10, 11, 12]}]})";
+  std::ofstream(folder.path + "/processes/h_2.json") << "{\"role\": ";
+  std::ofstream(folder.path + "/processes/h_3.json") << R"({"windows": 7, "problems": {}, "steps_seen": "many"})";
+  std::vector<std::string> problems;
+  const auto notes = read_process_notes(folder.path, problems);
+  REQUIRE(notes.size() == 2);
+  CHECK(problems == std::vector<std::string>{"the note h_2.json is no JSON object"});
+  CHECK(notes[0].is_rank);
+  CHECK(notes[0].whole_steps == 3);
+  CHECK(notes[0].first_step == 10);
+  CHECK(notes[0].last_step == 12);
+  CHECK(notes[0].first_problem == "p");
+  CHECK(notes[1].windows == 0);
+  Manifest manifest;
+  manifest.command = {"python", "x.py"};
+  manifest.processes = notes;
+  REQUIRE(write_manifest(folder.path, manifest).has_value());
+  CHECK(fs::exists(folder.path + "/run.json"));
+}
+
+}  // namespace stepscope::run
