@@ -23,4 +23,8 @@ struct Command {
 
 std::span<const Command> commands();  // from commands.list
 
+// Takes the command behind `run` off the words that CLI11 gets to see: it would read brackets and options in them. The
+// number of words that are left for it.
+int take_job_arguments(int argc, char** argv);
+
 }  // namespace stepscope::cli

@@ -54,7 +54,7 @@ int main_of(int argc, char** argv) {
     command.set_up(*sub, code);
   }
   try {
-    app.parse(argc, argv);
+    app.parse(take_job_arguments(argc, argv), argv);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
     return write_stdout((chosen.empty() ? app : *chosen.front()).help()) ? kOk : kRefused;

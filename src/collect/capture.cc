@@ -1,5 +1,7 @@
 // The recording window as people write it and as the hooks read it.
 #include <charconv>
+#include <cstdio>
+#include <limits>
 #include <cmath>
 
 #include "collect/collect.h"

@@ -45,7 +45,9 @@ std::map<std::string, std::string> job_environment(const std::string& hooks, con
                                                    const Capture& capture) {
   const char* before = std::getenv("PYTHONPATH");
   const bool empty = before == nullptr || *before == '\0';
-  std::map<std::string, std::string> extra{{"PYTHONPATH", empty ? hooks : hooks + ":" + before},
+  std::string path = hooks;
+  if (!empty) path.append(":").append(before);
+  std::map<std::string, std::string> extra{{"PYTHONPATH", path},
                                            {"STEPSCOPE_RUN", run_folder},
                                            {"STEPSCOPE_CAPTURE", to_text(capture)}};
   // Kineto writes lines about every recording to stderr; they would be the job's only for our sake.

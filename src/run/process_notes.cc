@@ -39,8 +39,8 @@ ProcessNote to_note(simdjson::dom::element note) {
   out.json = simdjson::minify(note);
   out.is_rank = text_of(note, "role") == "rank";
   out.device = text_of(note, "device");
-  static_cast<void>(note["steps_seen"].get(out.steps_seen));
-  static_cast<void>(note["own_profiler"].get(out.own_profiler));
+  if (note["steps_seen"].get(out.steps_seen) != simdjson::SUCCESS) out.steps_seen = 0;
+  if (note["own_profiler"].get(out.own_profiler) != simdjson::SUCCESS) out.own_profiler = false;
   simdjson::dom::array problems;
   if (note["problems"].get(problems) == simdjson::SUCCESS) {
     std::string_view first;

@@ -87,12 +87,14 @@ class Capture:
 
     # Steps ------------------------------------------------------------------------------------------------------
     def after_optimizer_step(self, optimizer, args, kwargs):
-        if self.off or self.compiling():
+        if self.compiling():
             return
         with self.notes.guard("counting a step"):
             if not self.leads(optimizer):
                 return
             self.boundary += 1
+            if self.off:
+                return
             if self.boundary == 1:
                 self.first_step()
             if self.something_to_do():
