@@ -1,7 +1,13 @@
 #!/bin/bash
-# demo.sh: what `make demo` does once everything is built: the example program, unchanged, under stepscope run.
+# demo.sh: what `make demo` does once everything is built: the example program, unchanged, under stepscope run; then the
+# report of what was recorded, in the terminal and as a page.
 set -eu
 program=examples/train_gpt.py
-[ -f "$program" ] || { echo "demo: there is no $program yet" >&2; exit 1; }
 export PATH="$PWD/.venv/bin:$PATH"
-exec stepscope run -- python "$program"
+stepscope run -- python "$program"
+runs=${STEPSCOPE_OUT:-stepscope}/train_gpt
+run=$runs/$(ls -t "$runs" | head -n 1)
+stepscope report "$run"
+stepscope report "$run" --html "$run/report.html" >/dev/null
+echo
+echo "The same as a page: $run/report.html"
