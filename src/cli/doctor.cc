@@ -1,11 +1,101 @@
-#include <CLI/CLI.hpp>
+// `stepscope doctor`: what works on this machine, and the fix for what does not.
+#include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "base/version.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
+#include "collect/collect.h"
+#include "report/report.h"
+#include "run/json_text.h"
 
 namespace stepscope::cli {
+namespace {
+
+using collect::Check;
+using collect::Status;
+
+constexpr int kDoctorVersion = 1;
+
+struct DoctorOptions {
+  std::string python;
+  std::string out = "stepscope";
+  bool json = false;
+};
+
+Check check_page() {
+  if (report::to_html(Report{})) return {"HTML report", Status::ok, "its scripts are in this build", "", false};
+  return {"HTML report", Status::warning, "this build was made without the page's scripts",
+          "Install Node 18 or newer and build again", false};
+}
+
+std::string_view word(Status status) {
+  return status == Status::ok ? "ok" : status == Status::warning ? "warning" : "failure";
+}
+
+std::string mark(Status status, const Terminal& terminal) {
+  const std::string_view plain = status == Status::ok ? (terminal.ascii ? "ok  " : "✓") : status == Status::warning ? (terminal.ascii ? "note" : "!") : (terminal.ascii ? "FAIL" : "✗");
+  if (!terminal.color) return std::string(plain);
+  const int color = status == Status::ok ? 32 : status == Status::warning ? 33 : 31;
+  return fmt::format("\033[{}m{}\033[0m", color, plain);
+}
+
+bool main_job_possible(const std::vector<Check>& checks) {
+  return std::none_of(checks.begin(), checks.end(), [](const Check& c) { return c.needed && c.status == Status::failure; });
+}
+
+std::string as_text(const std::vector<Check>& checks) {
+  const Terminal terminal = terminal_of(1);
+  std::string out;
+  for (const Check& check : checks) {
+    out += fmt::format("{} {:<17} {}\n", mark(check.status, terminal), check.name, check.found);
+    if (!check.fix.empty()) out += fmt::format("{:{}}{} {}\n", "", terminal.ascii ? 23 : 20, terminal.ascii ? "->" : "→", check.fix);
+  }
+  out += main_job_possible(checks) ? "\nReady. Next: stepscope run -- python train.py\n"
+                                   : "\nNot ready: the lines marked above need their fix first.\n";
+  return out;
+}
+
+std::string as_json(const std::vector<Check>& checks) {
+  using run::json_string;
+  std::string rows;
+  for (const Check& c : checks) {
+    rows += fmt::format("{}\n    {{\"name\": {}, \"status\": \"{}\", \"found\": {}, \"fix\": {}, \"needed\": {}}}",
+                        rows.empty() ? "" : ",", json_string(c.name), word(c.status), json_string(c.found),
+                        c.fix.empty() ? "null" : json_string(c.fix), c.needed);
+  }
+  return fmt::format("{{\n  \"schema_version\": {},\n  \"stepscope_version\": {},\n  \"ready\": {},\n  \"checks\": [{}\n  ]\n}}\n",
+                     kDoctorVersion, json_string(version()), main_job_possible(checks), rows);
+}
+
+int examine(const DoctorOptions& options) {
+  std::vector<Check> checks = collect::check_machine(options.python, options.out);
+  checks.push_back(check_page());
+  if (const auto written = write_stdout(options.json ? as_json(checks) : as_text(checks)); !written) {
+    print_error(written.error());
+    return kRefused;
+  }
+  return main_job_possible(checks) ? kOk : kRefused;
+}
+
+void set_up(CLI::App& app, int& code) {
+  auto options = std::make_shared<DoctorOptions>();
+  if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
+  app.add_option("--python", options->python, "Python to look at (default: of $VIRTUAL_ENV, else python3)");
+  app.add_option("--out", options->out, "Folder where runs are to be written (default ./stepscope)");
+  app.add_flag("--json", options->json, "One JSON object");
+  app.footer("Exit codes: 0 a job can be recorded and reported on, 1 something it needs is missing.");
+  app.callback([options, &code] { code = examine(*options); });
+}
+
+}  // namespace
 
 Command doctor_command() {
-  return {"doctor", "", [](CLI::App&, int&) {}};
+  return {"doctor", "Say what works on this machine, and how to fix what does not", set_up};
 }
 
 }  // namespace stepscope::cli

@@ -15,18 +15,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/version.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "collect/collect.h"
 #include "run/manifest.h"
 #include "run/run_folder.h"
-
-#if __has_include("base/version.h")
-#include "base/version.h"
-#else
-namespace stepscope {
-static std::string_view version() { return "0.1.0"; }
-}  // namespace stepscope
-#endif
 
 extern char** environ;
 
@@ -36,6 +30,7 @@ namespace {
 
 struct RunOptions {
   std::string steps, seconds, out = "stepscope", name;
+  bool no_shapes = false, no_memory = false;
   collect::Capture capture;
 };
 
@@ -45,8 +40,6 @@ collect::Arguments& job_arguments() {
   static collect::Arguments words;
   return words;
 }
-
-void say(const std::string& sentence) { fmt::print(stderr, "stepscope: {}\n", sentence); }
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -168,9 +161,9 @@ run::Manifest first_manifest(const std::string& job, const collect::Arguments& c
 
 // The job without us, and the reason in the place of the first line.
 int run_plain(const collect::Arguments& command, const Error& reason) {
-  say("the job runs without a recording: " + to_text(reason));
+  print_notice("the job runs without a recording: " + to_text(reason));
   const collect::Ending ending = collect::run_job(command, {});
-  if (!ending.failure.empty()) say(command.front() + " could not be started: " + ending.failure);
+  if (!ending.failure.empty()) print_notice(command.front() + " could not be started: " + ending.failure);
   return ending.code;
 }
 
@@ -180,7 +173,7 @@ int run_recorded(const collect::Arguments& command, const RunOptions& options, c
   if (!folder) return run_plain(command, folder.error());
   run::Manifest manifest = first_manifest(job, command, options.capture);
   if (const auto written = run::write_manifest(*folder, manifest); !written) return run_plain(command, written.error());
-  say(fmt::format("{} · recording {}{} into {}", version(), window_text(options.capture),
+  print_notice(fmt::format("{} · recording {}{} into {}", version(), window_text(options.capture),
                   has_gpu() ? "" : " on the CPU (no GPU here)", shown(*folder)));
   const collect::Ending ending = collect::run_job(command, collect::job_environment(hooks, *folder, options.capture));
   manifest.ended_unix_ns = now_ns();
@@ -190,12 +183,12 @@ int run_recorded(const collect::Arguments& command, const RunOptions& options, c
   const auto written = run::write_manifest(*folder, manifest);
   Outcome outcome = outcome_of(*folder, manifest);
   if (!written && outcome.problem.empty()) outcome.problem = to_text(written.error());
-  say(end_text(outcome, *folder, options.capture, ending));
+  print_notice(end_text(outcome, *folder, options.capture, ending));
   return ending.code;
 }
 
 int refuse(const Error& error, int code) {
-  say(to_text(error));
+  print_notice(to_text(error));
   return code;
 }
 
@@ -214,6 +207,8 @@ int run(RunOptions& options) {
     if (!seconds) return refuse(seconds.error(), kUsage);
     options.capture.seconds = *seconds;
   }
+  options.capture.shapes = !options.no_shapes;
+  options.capture.memory = !options.no_memory;
   const collect::Arguments command = whole_command(job_arguments());
   const auto hooks = collect::find_hooks();
   return hooks ? run_recorded(command, options, *hooks) : run_plain(command, hooks.error());
@@ -235,9 +230,9 @@ void set_up(CLI::App& app, int& code) {
   app.add_option("--seconds", options->seconds, "Seconds after the import of torch to record, START:END")->excludes("--steps");
   app.add_option("--out", options->out, "Folder of all runs (default ./stepscope, or STEPSCOPE_OUT)");
   app.add_option("--name", options->name, "Name of the job in that folder (default: the script's)");
-  app.add_flag("--shapes,!--no-shapes", options->capture.shapes, "Input shapes of every op (default on)");
-  app.add_flag("--memory,!--no-memory", options->capture.memory, "Allocations and frees (default on)");
-  app.add_flag("--stack,!--no-stack", options->capture.stack, "Python stacks: costs more (default off)");
+  app.add_flag("--no-shapes", options->no_shapes, "Leave out the input shapes of ops");
+  app.add_flag("--no-memory", options->no_memory, "Leave out allocations and frees");
+  app.add_flag("--stack", options->capture.stack, "Record Python stacks too: much larger traces");
   app.footer(kExamples);
   app.callback([options, &code] { code = run(*options); });
 }

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -36,7 +37,7 @@ Check warning(std::string name, std::string found, std::string fix) {
 }
 
 Check failure(std::string name, std::string found, std::string fix) {
-  return {std::move(name), Status::failure, std::move(found), std::move(fix), true};
+  return {std::move(name), Status::failure, std::move(found), std::move(fix), false};
 }
 
 std::string python_of_this_shell() {
@@ -90,7 +91,7 @@ Check check_hooks() {
 }
 
 // Tries to make a file, in the folder itself or in the nearest one above that exists.
-Check check_writable(const std::string& name, const std::string& folder, bool needed, const std::string& fix) {
+Check check_writable(const std::string& name, const std::string& folder, Status when_not, const std::string& fix) {
   std::error_code code;
   fs::path at = fs::absolute(folder, code);
   while (!code && !fs::exists(at, code) && at.has_relative_path()) at = at.parent_path();
@@ -100,10 +101,7 @@ Check check_writable(const std::string& name, const std::string& folder, bool ne
     if (!code && space.available < (std::uintmax_t{200} << 20)) return warning(name, folder + left, "Free some space there");
     return good(name, folder + left);
   }
-  Check check = failure(name, folder + " cannot be written", fix);
-  check.needed = needed;
-  if (!needed) check.status = Status::warning;
-  return check;
+  return {name, when_not, folder + " cannot be written", fix, false};
 }
 
 Check check_driver() {
@@ -149,7 +147,7 @@ std::string cache_folder() {
 Check check_cache() {
   const std::string folder = cache_folder();
   if (folder == "off") return good("cache", "switched off by STEPSCOPE_CACHE");
-  return check_writable("cache", folder, false, "Name another folder with STEPSCOPE_CACHE=DIR, or off");
+  return check_writable("cache", folder, Status::warning, "Name another folder with STEPSCOPE_CACHE=DIR, or off");
 }
 
 // Cores and memory, with the control group's limits where they are tighter.
@@ -181,12 +179,16 @@ std::vector<Check> check_machine(const std::string& python, const std::string& o
     for (Check& check : check_torch(interpreter)) checks.push_back(std::move(check));
   }
   checks.push_back(check_hooks());
-  checks.push_back(check_writable("run folder", out_folder, true, "Choose another folder with --out DIR or STEPSCOPE_OUT"));
+  checks.push_back(check_writable("run folder", out_folder, Status::failure, "Choose another folder with --out DIR or STEPSCOPE_OUT"));
   checks.push_back(check_driver());
   checks.push_back(check_ptrace());
   checks.push_back(check_perf_events());
   checks.push_back(check_cache());
   checks.push_back(check_resources());
+  for (Check& check : checks) {
+    static constexpr std::array kNeeded{"python", "torch", "hooks", "run folder"};
+    check.needed = std::find(kNeeded.begin(), kNeeded.end(), check.name) != kNeeded.end();
+  }
   return checks;
 }
 
