@@ -98,8 +98,9 @@ def main() -> None:
     torch.manual_seed(0)
     device = torch.device("cuda" if on_gpu else "cpu")
     text = own_text()
-    loader = DataLoader(Bytes(text, args.length, args.steps * args.batch), args.batch, num_workers=args.workers,
-                        pin_memory=on_gpu)
+    loader = DataLoader(
+        Bytes(text, args.length, args.steps * args.batch), args.batch, num_workers=args.workers, pin_memory=on_gpu
+    )
     model = GPT(args.width, heads=args.width // 32, layers=args.layers, length=args.length).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3 if not on_gpu else 6e-4)
     parameters = sum(p.numel() for p in model.parameters())

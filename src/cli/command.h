@@ -16,7 +16,7 @@ enum ExitCode : int { kOk = 0, kRefused = 1, kUsage = 2, kGateFailed = 3, kParti
 
 struct Command {
   std::string_view name;
-  std::string_view summary;                 // one line of --help
+  std::string_view summary;  // one line of --help
   // Adds options to `app` and arranges (app.callback) that running it stores the exit code in `code`.
   void (*set_up)(CLI::App& app, int& code);
 };

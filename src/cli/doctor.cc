@@ -38,14 +38,17 @@ std::string_view word(Status status) {
 }
 
 std::string mark(Status status, const Terminal& terminal) {
-  const std::string_view plain = status == Status::ok ? (terminal.ascii ? "ok  " : "✓") : status == Status::warning ? (terminal.ascii ? "note" : "!") : (terminal.ascii ? "FAIL" : "✗");
+  const std::string_view plain = status == Status::ok        ? (terminal.ascii ? "ok  " : "✓")
+                                 : status == Status::warning ? (terminal.ascii ? "note" : "!")
+                                                             : (terminal.ascii ? "FAIL" : "✗");
   if (!terminal.color) return std::string(plain);
   const int color = status == Status::ok ? 32 : status == Status::warning ? 33 : 31;
   return fmt::format("\033[{}m{}\033[0m", color, plain);
 }
 
 bool main_job_possible(const std::vector<Check>& checks) {
-  return std::none_of(checks.begin(), checks.end(), [](const Check& c) { return c.needed && c.status == Status::failure; });
+  return std::none_of(checks.begin(), checks.end(),
+                      [](const Check& c) { return c.needed && c.status == Status::failure; });
 }
 
 std::string as_text(const std::vector<Check>& checks) {
@@ -53,7 +56,8 @@ std::string as_text(const std::vector<Check>& checks) {
   std::string out;
   for (const Check& check : checks) {
     out += fmt::format("{} {:<17} {}\n", mark(check.status, terminal), check.name, check.found);
-    if (!check.fix.empty()) out += fmt::format("{:{}}{} {}\n", "", terminal.ascii ? 23 : 20, terminal.ascii ? "->" : "→", check.fix);
+    if (!check.fix.empty())
+      out += fmt::format("{:{}}{} {}\n", "", terminal.ascii ? 23 : 20, terminal.ascii ? "->" : "→", check.fix);
   }
   out += main_job_possible(checks) ? "\nReady. Next: stepscope run -- python train.py\n"
                                    : "\nNot ready: the lines marked above need their fix first.\n";
@@ -68,8 +72,9 @@ std::string as_json(const std::vector<Check>& checks) {
                         rows.empty() ? "" : ",", json_string(c.name), word(c.status), json_string(c.found),
                         c.fix.empty() ? "null" : json_string(c.fix), c.needed);
   }
-  return fmt::format("{{\n  \"schema_version\": {},\n  \"stepscope_version\": {},\n  \"ready\": {},\n  \"checks\": [{}\n  ]\n}}\n",
-                     kDoctorVersion, json_string(version()), main_job_possible(checks), rows);
+  return fmt::format(
+      "{{\n  \"schema_version\": {},\n  \"stepscope_version\": {},\n  \"ready\": {},\n  \"checks\": [{}\n  ]\n}}\n",
+      kDoctorVersion, json_string(version()), main_job_possible(checks), rows);
 }
 
 int examine(const DoctorOptions& options) {
@@ -94,8 +99,6 @@ void set_up(CLI::App& app, int& code) {
 
 }  // namespace
 
-Command doctor_command() {
-  return {"doctor", "Say what works on this machine, and how to fix what does not", set_up};
-}
+Command doctor_command() { return {"doctor", "Say what works on this machine, and how to fix what does not", set_up}; }
 
 }  // namespace stepscope::cli

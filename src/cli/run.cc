@@ -42,7 +42,8 @@ collect::Arguments& job_arguments() {
 }
 
 std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 // `script.py …` and `-m module …` mean Python, as python itself reads them.
@@ -106,22 +107,26 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
 
 std::string size_text(std::uintmax_t bytes) {
   if (bytes < 10'000) return fmt::format("{} B", bytes);
-  return bytes < 1'000'000 ? fmt::format("{} kB", bytes / 1000) : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+  return bytes < 1'000'000 ? fmt::format("{} kB", bytes / 1000)
+                           : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
 std::string why_nothing(const Outcome& out, const collect::Capture& capture, const collect::Ending& ending) {
-  if (out.own_profiler) return "the job uses torch.profiler itself, and torch has room for one: its own files can be reported on";
+  if (out.own_profiler)
+    return "the job uses torch.profiler itself, and torch has room for one: its own files can be reported on";
   if (!out.problem.empty()) return out.problem;
   if (!out.torch_seen) {
     return "no Python process of the job imported torch under the hooks (python -E, -I and -S switch them off)";
   }
   const std::string how = ending.signal ? fmt::format("was ended by signal {}", *ending.signal) : "ended";
-  if (!capture.seconds.empty()) return "the job " + how + " before its window began; try an earlier one, such as --seconds 0:2";
+  if (!capture.seconds.empty())
+    return "the job " + how + " before its window began; try an earlier one, such as --seconds 0:2";
   if (out.steps_seen == 0) {
-    return "no optimizer step was seen before the job " + how + "; a job without an optimizer is recorded with --seconds 0:2";
+    return "no optimizer step was seen before the job " + how +
+           "; a job without an optimizer is recorded with --seconds 0:2";
   }
-  return fmt::format("the job {} after {} optimizer steps; try --steps {}:{}", how, out.steps_seen, out.steps_seen > 2 ? 1 : 0,
-                     std::max<std::int64_t>(out.steps_seen, 1));
+  return fmt::format("the job {} after {} optimizer steps; try --steps {}:{}", how, out.steps_seen,
+                     out.steps_seen > 2 ? 1 : 0, std::max<std::int64_t>(out.steps_seen, 1));
 }
 
 std::string end_text(const Outcome& out, const std::string& folder, const collect::Capture& capture,
@@ -143,7 +148,8 @@ std::string end_text(const Outcome& out, const std::string& folder, const collec
   return text + ". Next: stepscope report " + shown(folder);
 }
 
-run::Manifest first_manifest(const std::string& job, const collect::Arguments& command, const collect::Capture& capture) {
+run::Manifest first_manifest(const std::string& job, const collect::Arguments& command,
+                             const collect::Capture& capture) {
   run::Manifest manifest;
   manifest.version = version();
   manifest.job = job;
@@ -174,7 +180,7 @@ int run_recorded(const collect::Arguments& command, const RunOptions& options, c
   run::Manifest manifest = first_manifest(job, command, options.capture);
   if (const auto written = run::write_manifest(*folder, manifest); !written) return run_plain(command, written.error());
   print_notice(fmt::format("{} · recording {}{} into {}", version(), window_text(options.capture),
-                  has_gpu() ? "" : " on the CPU (no GPU here)", shown(*folder)));
+                           has_gpu() ? "" : " on the CPU (no GPU here)", shown(*folder)));
   const collect::Ending ending = collect::run_job(command, collect::job_environment(hooks, *folder, options.capture));
   manifest.ended_unix_ns = now_ns();
   manifest.exit_code = ending.code;
@@ -194,8 +200,9 @@ int refuse(const Error& error, int code) {
 
 int run(RunOptions& options) {
   if (job_arguments().empty()) {
-    return refuse({ErrorKind::usage, "no command to run", {}, {}, "Write it behind --, such as stepscope run -- python train.py"},
-                  kUsage);
+    return refuse(
+        {ErrorKind::usage, "no command to run", {}, {}, "Write it behind --, such as stepscope run -- python train.py"},
+        kUsage);
   }
   if (!options.steps.empty()) {
     const auto steps = collect::parse_steps(options.steps);
@@ -227,7 +234,8 @@ void set_up(CLI::App& app, int& code) {
   auto options = std::make_shared<RunOptions>();
   if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
   app.add_option("--steps", options->steps, "Optimizer steps to record, START:END (default 10:15)");
-  app.add_option("--seconds", options->seconds, "Seconds after the import of torch to record, START:END")->excludes("--steps");
+  app.add_option("--seconds", options->seconds, "Seconds after the import of torch to record, START:END")
+      ->excludes("--steps");
   app.add_option("--out", options->out, "Folder of all runs (default ./stepscope, or STEPSCOPE_OUT)");
   app.add_option("--name", options->name, "Name of the job in that folder (default: the script's)");
   app.add_flag("--no-shapes", options->no_shapes, "Leave out the input shapes of ops");

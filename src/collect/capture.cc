@@ -1,8 +1,8 @@
 // The recording window as people write it and as the hooks read it.
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <limits>
-#include <cmath>
 
 #include "collect/collect.h"
 
@@ -10,7 +10,10 @@ namespace stepscope::collect {
 namespace {
 
 Error usage(std::string_view option, std::string_view text, std::string_view example) {
-  return {ErrorKind::usage, std::string(option) + " '" + std::string(text) + "' is no window", {}, {},
+  return {ErrorKind::usage,
+          std::string(option) + " '" + std::string(text) + "' is no window",
+          {},
+          {},
           "Write START:END, such as " + std::string(option) + " " + std::string(example)};
 }
 

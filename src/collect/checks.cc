@@ -47,8 +47,10 @@ std::string python_of_this_shell() {
 }
 
 Check check_python(const std::string& python) {
-  const auto said = output_of({python, "-c", "import sys; print(sys.version.split()[0], sys.executable, sys.version_info >= (3, 9))"}, 20);
-  if (!said) return failure("python", python + " does not run", "Install Python 3.9 or newer, or name one with --python PATH");
+  const auto said = output_of(
+      {python, "-c", "import sys; print(sys.version.split()[0], sys.executable, sys.version_info >= (3, 9))"}, 20);
+  if (!said)
+    return failure("python", python + " does not run", "Install Python 3.9 or newer, or name one with --python PATH");
   std::istringstream words(*said);
   std::string version, path, new_enough;
   words >> version >> path >> new_enough;
@@ -98,7 +100,8 @@ Check check_writable(const std::string& name, const std::string& folder, Status 
   if (fs::is_directory(at, code) && ::access(at.c_str(), W_OK | X_OK) == 0) {
     const auto space = fs::space(at, code);
     const std::string left = code ? "" : ", " + std::to_string(space.available >> 20) + " MiB free";
-    if (!code && space.available < (std::uintmax_t{200} << 20)) return warning(name, folder + left, "Free some space there");
+    if (!code && space.available < (std::uintmax_t{200} << 20))
+      return warning(name, folder + left, "Free some space there");
     return good(name, folder + left);
   }
   return {name, when_not, folder + " cannot be written", fix, false};
@@ -119,19 +122,22 @@ Check check_driver() {
     }
     return good("GPU driver", std::string(library) + " loads (nvidia-smi says nothing)");
   }
-  return warning("GPU driver", "none: neither libcuda.so.1 nor libamdhip64.so loads", "Install the driver if this machine has a GPU");
+  return warning("GPU driver", "none: neither libcuda.so.1 nor libamdhip64.so loads",
+                 "Install the driver if this machine has a GPU");
 }
 
 Check check_ptrace() {
   const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
   if (scope.empty() || scope == "0") return good("ptrace", scope.empty() ? "not restricted" : "ptrace_scope 0");
-  return warning("ptrace", "ptrace_scope " + scope + ": attaching to a running job is restricted (stepscope run is not)",
+  return warning("ptrace",
+                 "ptrace_scope " + scope + ": attaching to a running job is restricted (stepscope run is not)",
                  "Set it with: sudo sysctl kernel.yama.ptrace_scope=0");
 }
 
 Check check_perf_events() {
   const std::string level = first_line("/proc/sys/kernel/perf_event_paranoid");
-  if (level.empty()) return warning("perf events", "this kernel offers none", "Nothing to do: only hardware counters are missing");
+  if (level.empty())
+    return warning("perf events", "this kernel offers none", "Nothing to do: only hardware counters are missing");
   if (std::atoi(level.c_str()) <= 2) return good("perf events", "perf_event_paranoid " + level);
   return warning("perf events", "perf_event_paranoid " + level + ": no hardware counters (stepscope run needs none)",
                  "Set it with: sudo sysctl kernel.perf_event_paranoid=2");
@@ -166,7 +172,8 @@ Check check_resources() {
   const auto pages = static_cast<std::uintmax_t>(sysconf(_SC_PHYS_PAGES));
   found += ", " + std::to_string(pages * static_cast<std::uintmax_t>(sysconf(_SC_PAGESIZE)) >> 20) + " MiB of memory";
   const std::string limit = first_line("/sys/fs/cgroup/memory.max");
-  if (!limit.empty() && limit != "max") found += " (limited to " + std::to_string(std::strtoull(limit.c_str(), nullptr, 10) >> 20) + " MiB)";
+  if (!limit.empty() && limit != "max")
+    found += " (limited to " + std::to_string(std::strtoull(limit.c_str(), nullptr, 10) >> 20) + " MiB)";
   return good("resources", found);
 }
 
@@ -179,7 +186,8 @@ std::vector<Check> check_machine(const std::string& python, const std::string& o
     for (Check& check : check_torch(interpreter)) checks.push_back(std::move(check));
   }
   checks.push_back(check_hooks());
-  checks.push_back(check_writable("run folder", out_folder, Status::failure, "Choose another folder with --out DIR or STEPSCOPE_OUT"));
+  checks.push_back(check_writable("run folder", out_folder, Status::failure,
+                                  "Choose another folder with --out DIR or STEPSCOPE_OUT"));
   checks.push_back(check_driver());
   checks.push_back(check_ptrace());
   checks.push_back(check_perf_events());

@@ -18,8 +18,8 @@ using Arguments = std::vector<std::string>;
 // What the hooks are to record. Neither span: automatic (an early window that is kept only in jobs of a few steps, then
 // steps 10-14; a job without an optimizer: seconds 3 to 5 after the import of torch).
 struct Capture {
-  std::string steps;     // "START:END", END is the first step that is not recorded
-  std::string seconds;   // "START:END" since the import of torch
+  std::string steps;    // "START:END", END is the first step that is not recorded
+  std::string seconds;  // "START:END" since the import of torch
   bool shapes = true;
   bool memory = true;
   bool stack = false;
@@ -62,8 +62,8 @@ struct Check {
   std::string name;
   Status status = Status::ok;
   std::string found;
-  std::string fix;        // empty when ok
-  bool needed = false;    // a failure here means that the main job cannot be done
+  std::string fix;      // empty when ok
+  bool needed = false;  // a failure here means that the main job cannot be done
 };
 
 // All checks that need no other room. `python`: the interpreter to look at; empty: $VIRTUAL_ENV, then PATH.

@@ -37,7 +37,10 @@ Result<std::string> find_hooks() {
     if (!code && holds_hooks(absolute)) return absolute.lexically_normal().string();
     looked += (looked.empty() ? "" : ", ") + place.string();
   }
-  return fail({ErrorKind::not_found, "the Python hooks of stepscope were not found (looked in " + looked + ")", {}, {},
+  return fail({ErrorKind::not_found,
+               "the Python hooks of stepscope were not found (looked in " + looked + ")",
+               {},
+               {},
                "Set STEPSCOPE_HOOKS to the folder that holds stepscope's sitecustomize.py"});
 }
 
@@ -47,9 +50,8 @@ std::map<std::string, std::string> job_environment(const std::string& hooks, con
   const bool empty = before == nullptr || *before == '\0';
   std::string path = hooks;
   if (!empty) path.append(":").append(before);
-  std::map<std::string, std::string> extra{{"PYTHONPATH", path},
-                                           {"STEPSCOPE_RUN", run_folder},
-                                           {"STEPSCOPE_CAPTURE", to_text(capture)}};
+  std::map<std::string, std::string> extra{
+      {"PYTHONPATH", path}, {"STEPSCOPE_RUN", run_folder}, {"STEPSCOPE_CAPTURE", to_text(capture)}};
   // Kineto writes lines about every recording to stderr; they would be the job's only for our sake.
   if (std::getenv("KINETO_LOG_LEVEL") == nullptr) extra["KINETO_LOG_LEVEL"] = "6";
   return extra;

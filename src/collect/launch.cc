@@ -22,8 +22,8 @@ namespace {
 constexpr std::array kForwarded{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
 
 struct Signals {
-  sigset_t waited{};               // blocked here, taken one by one
-  sigset_t mask_before{};          // the job's
+  sigset_t waited{};       // blocked here, taken one by one
+  sigset_t mask_before{};  // the job's
   struct sigaction child_before {};
 };
 

@@ -17,7 +17,8 @@ TEST_CASE("windows are read as people write them") {
   for (const char* bad : {"", ":", "5:", ":5", "5:5", "6:5", "-1:4", "a:b", "1:2:3", "99999999999:2", "2147483647"}) {
     CHECK_FALSE(parse_steps(bad).has_value());
   }
-  for (const char* bad : {"", ":", "0", "5:5", "nan", "1:inf", "-1", "3:1e9"}) CHECK_FALSE(parse_seconds(bad).has_value());
+  for (const char* bad : {"", ":", "0", "5:5", "nan", "1:inf", "-1", "3:1e9"})
+    CHECK_FALSE(parse_seconds(bad).has_value());
 }
 
 TEST_CASE("the job's exit code passes through") {
@@ -47,7 +48,8 @@ TEST_CASE("a signal sent to us reaches the job") {
     ::kill(::getpid(), SIGUSR1);
   });
   // The handler ends the loop; without the signal the job ends by itself with another code.
-  const Ending ending = run_job({"sh", "-c", "trap 'exit 5' USR1; i=0; while [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done"}, {});
+  const Ending ending =
+      run_job({"sh", "-c", "trap 'exit 5' USR1; i=0; while [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done"}, {});
   sender.join();
   CHECK(ending.code == 5);
 }

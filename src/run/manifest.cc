@@ -16,9 +16,10 @@ constexpr std::string_view kMask = "***";
 
 bool looks_secret(std::string_view name) {
   std::string upper(name);
-  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  static constexpr std::array kWords{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "API-KEY", "APIKEY",
-                                     "ACCESS_KEY", "ACCESS-KEY", "PRIVATE_KEY", "AUTH"};
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  static constexpr std::array kWords{"TOKEN",   "SECRET", "PASSWORD",   "PASSWD",     "CREDENTIAL",  "API_KEY",
+                                     "API-KEY", "APIKEY", "ACCESS_KEY", "ACCESS-KEY", "PRIVATE_KEY", "AUTH"};
   // Tokenizers and token counts are everyday options of these jobs.
   for (const char* plain : {"TOKENIZER", "TOKENS", "NUM_TOKEN", "MAX_TOKEN", "NUM-TOKEN", "MAX-TOKEN", "AUTHOR"}) {
     if (upper.find(plain) != std::string::npos) return false;
@@ -27,13 +28,15 @@ bool looks_secret(std::string_view name) {
 }
 
 bool explains(std::string_view name) {
-  static constexpr std::array kNames{"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK",
-                                     "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_PROCID",
-                                     "SLURM_NNODES", "SLURM_STEP_ID", "VIRTUAL_ENV", "CONDA_DEFAULT_ENV"};
-  static constexpr std::array kPrefixes{"CUDA_", "NCCL_", "TORCH", "PYTORCH_", "OMP_", "MKL_", "KINETO_", "HIP_", "ROCR_",
-                                        "RCCL_", "GLOO_", "NVIDIA_VISIBLE", "TRITON_"};
+  static constexpr std::array kNames{"RANK",          "LOCAL_RANK",   "WORLD_SIZE",       "LOCAL_WORLD_SIZE",
+                                     "GROUP_RANK",    "NODE_RANK",    "MASTER_ADDR",      "MASTER_PORT",
+                                     "SLURM_JOB_ID",  "SLURM_NTASKS", "SLURM_PROCID",     "SLURM_NNODES",
+                                     "SLURM_STEP_ID", "VIRTUAL_ENV",  "CONDA_DEFAULT_ENV"};
+  static constexpr std::array kPrefixes{"CUDA_", "NCCL_", "TORCH", "PYTORCH_", "OMP_",           "MKL_",   "KINETO_",
+                                        "HIP_",  "ROCR_", "RCCL_", "GLOO_",    "NVIDIA_VISIBLE", "TRITON_"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
-         std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view p) { return name.substr(0, p.size()) == p; });
+         std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view p) { return name.substr(0, p.size()) == p; });
 }
 
 std::string list(const std::vector<std::string>& texts) {
@@ -78,12 +81,15 @@ std::vector<std::pair<std::string, std::string>> explaining_environment(char** e
 std::string to_json(const Manifest& m) {
   std::string environment;
   for (const auto& [name, value] : m.environment) {
-    environment += (environment.empty() ? "" : ",") + std::string("\n    ") + json_string(name) + ": " + json_string(value);
+    environment +=
+        (environment.empty() ? "" : ",") + std::string("\n    ") + json_string(name) + ": " + json_string(value);
   }
   std::string processes;
   for (const ProcessNote& note : m.processes) processes += (processes.empty() ? "\n    " : ",\n    ") + note.json;
   std::string out = "{\n  \"schema_version\": " + std::to_string(kManifestVersion);
-  const auto add = [&](const char* name, const std::string& value) { out += ",\n  \"" + std::string(name) + "\": " + value; };
+  const auto add = [&](const char* name, const std::string& value) {
+    out += ",\n  \"" + std::string(name) + "\": " + value;
+  };
   add("stepscope_version", json_string(m.version));
   add("job", json_string(m.job));
   add("command", list(masked(m.command)));
@@ -109,7 +115,8 @@ Result<void> write_manifest(const std::string& run_folder, const Manifest& manif
   if (file != nullptr) written = std::fclose(file) == 0 && written;
   if (written) written = std::rename(partial.c_str(), path.c_str()) == 0;
   if (written) return {};
-  return fail({ErrorKind::unreadable, std::string("cannot write the run's manifest: ") + std::strerror(errno), path, {}, ""});
+  return fail(
+      {ErrorKind::unreadable, std::string("cannot write the run's manifest: ") + std::strerror(errno), path, {}, ""});
 }
 
 }  // namespace stepscope::run

@@ -17,30 +17,30 @@ inline constexpr int kManifestVersion = 1;
 
 // What a process of the job said in processes/HOST_PID.json.
 struct ProcessNote {
-  std::string file;                 // relative to the run folder
-  std::string json;                 // the whole note, valid JSON on one line
-  bool is_rank = false;             // false: a launcher
+  std::string file;      // relative to the run folder
+  std::string json;      // the whole note, valid JSON on one line
+  bool is_rank = false;  // false: a launcher
   std::int64_t steps_seen = 0;
-  std::int64_t whole_steps = 0;     // recorded ones
+  std::int64_t whole_steps = 0;  // recorded ones
   std::optional<std::int64_t> first_step;
   std::optional<std::int64_t> last_step;
   std::size_t windows = 0;
-  bool own_profiler = false;        // the job profiles itself
-  std::string device;               // cuda, cpu
+  bool own_profiler = false;  // the job profiles itself
+  std::string device;         // cuda, cpu
   std::string first_problem;
 };
 
 struct Manifest {
-  std::string version;              // of stepscope
+  std::string version;  // of stepscope
   std::string job;
-  Arguments command;                // secrets masked by to_json
-  std::string directory;            // working directory of the job
+  Arguments command;      // secrets masked by to_json
+  std::string directory;  // working directory of the job
   std::string host;
-  std::string capture;              // as handed to the hooks
+  std::string capture;                                           // as handed to the hooks
   std::vector<std::pair<std::string, std::string>> environment;  // by allow-list, secrets masked
   std::int64_t started_unix_ns = 0;
   std::optional<std::int64_t> ended_unix_ns;
-  std::optional<int> exit_code;     // as passed through: 128 + signal when killed
+  std::optional<int> exit_code;  // as passed through: 128 + signal when killed
   std::optional<int> signal;
   std::vector<std::string> problems;
   std::vector<ProcessNote> processes;

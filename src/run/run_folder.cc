@@ -16,8 +16,13 @@ bool ends_with(std::string_view text, std::string_view tail) {
 
 // Modules and programs that only start another script; the job is what they start.
 bool is_launcher(std::string_view name) {
-  static constexpr std::array kLaunchers{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch",
-                                         "deepspeed.launcher.runner", "torchrun", "accelerate", "deepspeed"};
+  static constexpr std::array kLaunchers{"torch.distributed.run",
+                                         "torch.distributed.launch",
+                                         "accelerate.commands.launch",
+                                         "deepspeed.launcher.runner",
+                                         "torchrun",
+                                         "accelerate",
+                                         "deepspeed"};
   return std::find(kLaunchers.begin(), kLaunchers.end(), name) != kLaunchers.end();
 }
 
@@ -49,7 +54,8 @@ std::string job_name(const Arguments& command) {
 std::string start_stamp(std::time_t seconds) {
   std::tm local{};
   localtime_r(&seconds, &local);
-  static constexpr std::array kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  static constexpr std::array kMonths{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
   char rest[32];
   std::strftime(rest, sizeof rest, "%d_%H-%M-%S", &local);
   return std::string(kMonths[static_cast<std::size_t>(local.tm_mon)]) + rest;  // whatever the language is set to

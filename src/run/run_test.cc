@@ -59,8 +59,9 @@ TEST_CASE("json strings are valid whatever the bytes") {
 }
 
 TEST_CASE("secrets are masked, token counts are not") {
-  CHECK(masked({"x", "--api-key", "abc", "--hf-token=def", "--max-tokens=7", "WANDB_API_KEY=ghi", "--tokenizer", "t"}) ==
-        Arguments{"x", "--api-key", "***", "--hf-token=***", "--max-tokens=7", "WANDB_API_KEY=***", "--tokenizer", "t"});
+  CHECK(
+      masked({"x", "--api-key", "abc", "--hf-token=def", "--max-tokens=7", "WANDB_API_KEY=ghi", "--tokenizer", "t"}) ==
+      Arguments{"x", "--api-key", "***", "--hf-token=***", "--max-tokens=7", "WANDB_API_KEY=***", "--tokenizer", "t"});
   char rank[] = "RANK=3";
   char home[] = "HOME=/root";
   char secret[] = "TORCH_HUB_TOKEN=abc";

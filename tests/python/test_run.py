@@ -1,4 +1,4 @@
-"""`stepscope run` around real Python jobs with the real torch: the job must not notice, the run folder must be whole."""
+"""`stepscope run` around real jobs with the real torch: the job must not notice, the run folder must be whole."""
 
 from __future__ import annotations
 
@@ -77,8 +77,15 @@ class Place:
 
     def execute(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
         """Runs a command in a session of its own, and ends all of that session when it takes too long."""
-        with subprocess.Popen(command, cwd=self.folder, env={**self.environment, **more}, text=True, start_new_session=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env={**self.environment, **more},
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
             try:
                 stdout, stderr = process.communicate(timeout=240)
             except BaseException:
@@ -134,9 +141,25 @@ def test_command_that_cannot_start(place: Place) -> None:
 
 
 def test_stdin_and_arguments_reach_the_job(place: Place) -> None:
-    command = [sys.executable, "-c", "import sys; print(sys.argv[1:], sys.stdin.read())", "[1,2]", "--", "--steps", "-m", ""]
-    done = subprocess.run(place.command(*command), input="hello", cwd=place.folder, env=place.environment,
-                          capture_output=True, text=True, timeout=60)
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; print(sys.argv[1:], sys.stdin.read())",
+        "[1,2]",
+        "--",
+        "--steps",
+        "-m",
+        "",
+    ]
+    done = subprocess.run(
+        place.command(*command),
+        input="hello",
+        cwd=place.folder,
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.stdout == "['[1,2]', '--', '--steps', '-m', ''] hello\n"
 
 
@@ -152,8 +175,14 @@ def test_signals_are_forwarded(place: Place, number: signal.Signals) -> None:
         print("ready", flush=True)
         time.sleep(60)
     """)
-    with subprocess.Popen(place.command(sys.executable, script), cwd=place.folder, env=place.environment,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+    with subprocess.Popen(
+        place.command(sys.executable, script),
+        cwd=place.folder,
+        env=place.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as job:
         try:
             assert job.stdout is not None
             assert job.stdout.readline() == "ready\n"
@@ -331,8 +360,15 @@ def test_a_job_that_profiles_itself_is_left_alone(place: Place) -> None:
 
 @needs_torch
 def test_run_folder(place: Place) -> None:
-    job = place.run(sys.executable, place.script(TRAIN, "my_train.py"), "20", "--api-key=hidden", WORLD_SIZE="2", RANK="1",
-                    HF_TOKEN="hidden")
+    job = place.run(
+        sys.executable,
+        place.script(TRAIN, "my_train.py"),
+        "20",
+        "--api-key=hidden",
+        WORLD_SIZE="2",
+        RANK="1",
+        HF_TOKEN="hidden",
+    )
     assert job.folder is not None
     assert job.folder.parent.name == "my_train"
     manifest = job.manifest()
@@ -366,8 +402,20 @@ def test_torchrun_two_ranks(place: Place) -> None:
             optimizer.step()
         dist.destroy_process_group()
     """)
-    job = place.run(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d",
-                    "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1", script)
+    job = place.run(
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        "127.0.0.1:0",
+        "--local-addr",
+        "127.0.0.1",
+        script,
+    )
     assert job.code == 0, job.stderr
     assert [t.parent.name for t in job.traces()] == ["rank0_dp0_tp0_pp0", "rank1_dp1_tp0_pp0"]
     for rank, trace in enumerate(job.traces()):
@@ -443,7 +491,9 @@ def test_shared_examples_run_unmodified(place: Place, corpus: Path, name: str) -
 
 @needs_torch
 def test_killed_after_its_window_keeps_the_trace(place: Place) -> None:
-    script = place.script(TRAIN + "\n    import os, signal, time; time.sleep(1); os.kill(os.getpid(), signal.SIGKILL)\n")
+    script = place.script(
+        TRAIN + "\n    import os, signal, time; time.sleep(1); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
     job = place.run(sys.executable, script, "20")
     assert job.code == 137
     assert [job.step_marks(t) for t in job.traces()] == [[10, 11, 12, 13, 14]]

@@ -3,6 +3,7 @@
 It imports nothing, takes itself out of sys.path again and hands over to the user's own sitecustomize. What remains is
 one entry of sys.meta_path that waits for torch: a process that never imports torch does nothing further.
 """
+
 import os
 import sys
 
@@ -53,8 +54,9 @@ def _load(folder):
     import importlib.util
 
     package = os.path.join(folder, "_stepscope_hooks")
-    spec = importlib.util.spec_from_file_location("_stepscope_hooks", os.path.join(package, "__init__.py"),
-                                                  submodule_search_locations=[package])
+    spec = importlib.util.spec_from_file_location(
+        "_stepscope_hooks", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
+    )
     module = importlib.util.module_from_spec(spec)
     sys.modules["_stepscope_hooks"] = module
     spec.loader.exec_module(module)
@@ -64,7 +66,7 @@ def _load(folder):
 def _say_why(error):
     try:
         with open(os.path.join(os.environ["STEPSCOPE_RUN"], "hooks.log"), "a") as log:
-            log.write("%d: the hooks could not start: %r\n" % (os.getpid(), error))
+            log.write(f"{os.getpid()}: the hooks could not start: {error!r}\n")
     except Exception:
         pass
 

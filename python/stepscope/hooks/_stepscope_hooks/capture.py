@@ -4,6 +4,7 @@ A boundary is not taken inside the optimizer's post hook: there the range `Optim
 marks would overlap it. The hook leaves an object in the call's own kwargs instead; it is released when the optimizer's
 step has returned, on the same thread, and its __del__ is the boundary.
 """
+
 import atexit
 import os
 import sys
@@ -30,21 +31,21 @@ class Capture:
         self.settings = settings
         self.notes = notes
         self.armed_at = time.monotonic()
-        self.off = False           # for good: another profiler, a failure, everything done
-        self.by_time = None        # the timer of a window in seconds
-        self.identity = None       # rank, world size, source
-        self.guard = None          # watches for a profiler of the job's own
+        self.off = False  # for good: another profiler, a failure, everything done
+        self.by_time = None  # the timer of a window in seconds
+        self.identity = None  # rank, world size, source
+        self.guard = None  # watches for a profiler of the job's own
         self.reset()
 
     def reset(self):
-        self.boundary = 0          # optimizer steps done
-        self.leader = None         # the optimizer whose steps count
-        self.others = 0            # steps of other optimizers since the leader's last
+        self.boundary = 0  # optimizer steps done
+        self.leader = None  # the optimizer whose steps count
+        self.others = 0  # steps of other optimizers since the leader's last
         self.plan = windows.StepWindows(self.settings.steps)
-        self.active = None         # (Recorder, window) that records now
-        self.ready = None          # Recorder prepared for the next boundary
-        self.early = None          # Recorder of the early window, stopped, not written
-        self.done = []             # Recorders written
+        self.active = None  # (Recorder, window) that records now
+        self.ready = None  # Recorder prepared for the next boundary
+        self.early = None  # Recorder of the early window, stopped, not written
+        self.done = []  # Recorders written
 
     # Setting up -------------------------------------------------------------------------------------------------
     def arm(self):
@@ -73,9 +74,17 @@ class Capture:
         number, world, source = self.identity = process.rank(self.identity)
         device = "cuda" if torch.cuda.is_initialized() else "cpu"
         role = "launcher" if process.is_launcher() else "rank"
-        self.notes.write(rank=number, world_size=world, rank_source=source, role=role, torch=str(torch.__version__),
-                         device=device, device_name=torch.cuda.get_device_name() if device == "cuda" else None,
-                         steps_seen=self.boundary, **fields)
+        self.notes.write(
+            rank=number,
+            world_size=world,
+            rank_source=source,
+            role=role,
+            torch=str(torch.__version__),
+            device=device,
+            device_name=torch.cuda.get_device_name() if device == "cuda" else None,
+            steps_seen=self.boundary,
+            **fields,
+        )
 
     def in_forked_child(self):
         """A child that steps an optimizer is a rank of its own; one forked while recording must leave that alone."""
@@ -173,9 +182,9 @@ class Capture:
         if self.early is None or len(recorder.steps) >= len(self.early.steps):
             self.early = None
             self.write(recorder, SECONDS if window == SECONDS else "steps", complete)
-        if window == SECONDS or self.plan.over(self.boundary):
-            if not self.settings.automatic or window != SECONDS:
-                self.stand_down()
+        asked = window == SECONDS and not self.settings.automatic
+        if asked or (window != SECONDS and self.plan.over(self.boundary)):
+            self.stand_down()
 
     def write(self, recorder, kind, complete):
         superseded, self.done = self.done, [recorder]

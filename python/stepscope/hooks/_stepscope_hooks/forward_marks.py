@@ -3,6 +3,7 @@
 Global module hooks are in place only while a window in seconds is recorded: torch.compile would trace them, so they
 return at once while it does.
 """
+
 import threading
 
 
@@ -33,8 +34,7 @@ class ForwardMarks:
             if state["depth"] == 0:
                 recorder.end_step()
 
-        self.handles = [register_module_forward_pre_hook(before),
-                        register_module_forward_hook(after, always_call=True)]
+        self.handles = [register_module_forward_pre_hook(before), register_module_forward_hook(after, always_call=True)]
 
     def remove(self):
         for handle in self.handles:

@@ -2,6 +2,7 @@
 
 Written whole and renamed, so that a reader never sees half a note. Every failure ends here and stays here.
 """
+
 import contextlib
 import json
 import os
@@ -31,7 +32,7 @@ class Notes:
         try:
             yield
         except Exception as error:
-            self.problem("%s failed: %s: %s" % (doing, type(error).__name__, error))
+            self.problem(f"{doing} failed: {type(error).__name__}: {error}")
 
     def problem(self, sentence):
         sentence = " ".join(sentence.split())[:500]
@@ -40,7 +41,7 @@ class Notes:
         self.fields["problems"].append(sentence)
         try:
             with open(os.path.join(self.run_folder, "hooks.log"), "a") as log:
-                log.write("%s %s_%d: %s\n" % (time.strftime("%H:%M:%S"), self.host, self.pid, sentence))
+                log.write(f"{time.strftime('%H:%M:%S')} {self.host}_{self.pid}: {sentence}\n")
         except OSError:
             pass  # nowhere left to say it
         self.write()
@@ -48,12 +49,18 @@ class Notes:
     def write(self, **fields):
         self.fields.update(fields)
         self.shown = True
-        head = {"schema_version": SCHEMA_VERSION, "host": self.host, "pid": self.pid, "parent_pid": os.getppid(),
-                "program": sys.argv[0] if getattr(sys, "argv", None) else "", "python": sys.version.split()[0]}
+        head = {
+            "schema_version": SCHEMA_VERSION,
+            "host": self.host,
+            "pid": self.pid,
+            "parent_pid": os.getppid(),
+            "program": sys.argv[0] if getattr(sys, "argv", None) else "",
+            "python": sys.version.split()[0],
+        }
         try:
             folder = os.path.join(self.run_folder, "processes")
             os.makedirs(folder, exist_ok=True)
-            path = os.path.join(folder, "%s_%d.json" % (self.host, self.pid))
+            path = os.path.join(folder, f"{self.host}_{self.pid}.json")
             with open(path + ".tmp", "w") as out:
                 json.dump(dict(head, **self.fields), out, indent=1)
             os.replace(path + ".tmp", path)

@@ -1,4 +1,5 @@
 """Watches for a profiler that the job constructs itself. torch allows one at a time and raises at the second."""
+
 import functools
 import threading
 

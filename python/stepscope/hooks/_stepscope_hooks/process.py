@@ -1,9 +1,18 @@
 """Which process is this: a rank, a launcher, a DataLoader worker, a compile worker; and which rank of how many."""
+
 import os
 import sys
 
-LAUNCHERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "accelerate.commands.launch",
-             "deepspeed", "deepspeed.launcher.runner", "deepspeed.launcher.launch")
+LAUNCHERS = (
+    "torchrun",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate",
+    "accelerate.commands.launch",
+    "deepspeed",
+    "deepspeed.launcher.runner",
+    "deepspeed.launcher.launch",
+)
 
 
 def command_line():
@@ -48,8 +57,12 @@ def rank(before=None):
         return dist.get_rank(), dist.get_world_size(), "torch.distributed"
     if before is not None:
         return before if before[2] == "torch.distributed" else rank()
-    for rank_name, world_name in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
-                                  ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")):
+    for rank_name, world_name in (
+        ("RANK", "WORLD_SIZE"),
+        ("SLURM_PROCID", "SLURM_NTASKS"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+    ):
         try:
             return int(os.environ[rank_name]), int(os.environ[world_name]), "environment"
         except (KeyError, ValueError):
@@ -62,8 +75,11 @@ def coordinates(rank_number):
     state = sys.modules.get("megatron.core.parallel_state")
     try:
         if state is not None and state.model_parallel_is_initialized():
-            return (state.get_data_parallel_rank(), state.get_tensor_model_parallel_rank(),
-                    state.get_pipeline_model_parallel_rank())
+            return (
+                state.get_data_parallel_rank(),
+                state.get_tensor_model_parallel_rank(),
+                state.get_pipeline_model_parallel_rank(),
+            )
     except Exception:
         pass  # another version of Megatron: the plain answer is still true for the folder's name
     return rank_number, 0, 0

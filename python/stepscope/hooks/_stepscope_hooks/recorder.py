@@ -3,6 +3,7 @@
 Marks are ranges named ProfilerStep#N with the job's own step numbers. The text is written by torch into the run
 folder and compressed by a thread beside the job; when the job is killed meanwhile, the plain file is what remains.
 """
+
 import gzip
 import json
 import os
@@ -20,12 +21,12 @@ class Recorder:
         self.profiler = None
         self.mark = None
         self.thread = None
-        self.steps = []      # numbers of the steps marked so far, whole ones only
+        self.steps = []  # numbers of the steps marked so far, whole ones only
         self.cost_s = {"start": 0.0, "stop": 0.0, "export": 0.0}
         self.compressor = None
         self.forwards = None  # marks of an inference job
         self.identity = None  # rank, world size, source: as they were at the start
-        self.window = None   # what the notes say of the written trace
+        self.window = None  # what the notes say of the written trace
 
     def prepare(self):
         """Everything slow (CUPTI attaches here), so that it does not fall into the first recorded step."""
@@ -49,7 +50,7 @@ class Recorder:
     def begin_step(self, number):
         import torch
 
-        self.mark = (number, torch.autograd.profiler.record_function("ProfilerStep#%d" % number))
+        self.mark = (number, torch.autograd.profiler.record_function(f"ProfilerStep#{number}"))
         self.mark[1].__enter__()
 
     def end_step(self, whole=True):
@@ -79,22 +80,30 @@ class Recorder:
         """Writes the trace; its path inside the run folder and the rest of what is known go into the notes."""
         start = time.perf_counter()
         number = self.identity[0]
-        place = os.path.join("traces", "rank%d_dp%d_tp%d_pp%d" % ((number,) + process.coordinates(number)))
+        place = os.path.join("traces", "rank{}_dp{}_tp{}_pp{}".format(number, *process.coordinates(number)))
         folder = os.path.join(self.notes.run_folder, place)
         os.makedirs(folder, exist_ok=True)
-        name = "%s_%d.%d.pt.trace.json" % (self.notes.host, self.notes.pid, time.time_ns())
+        name = f"{self.notes.host}_{self.notes.pid}.{time.time_ns()}.pt.trace.json"
         plain = os.path.join(folder, name)
         self.profiler.export_chrome_trace(plain)
         self.profiler = None
         if not os.path.exists(plain) or os.path.getsize(plain) == 0:
-            raise OSError("torch wrote no trace to %s (is the disk full?)" % folder)
+            raise OSError(f"torch wrote no trace to {folder} (is the disk full?)")
         self.cost_s["export"] += time.perf_counter() - start
-        window = {"kind": kind, "trace": os.path.join(place, name), "complete": complete, "steps": self.steps,
-                  "bytes": os.path.getsize(plain), "cost_s": {k: round(v, 6) for k, v in self.cost_s.items()}}
+        window = {
+            "kind": kind,
+            "trace": os.path.join(place, name),
+            "complete": complete,
+            "steps": self.steps,
+            "bytes": os.path.getsize(plain),
+            "cost_s": {k: round(v, 6) for k, v in self.cost_s.items()},
+        }
         self.window = window
         self.notes.fields["windows"].append(window)
         self.notes.write()
-        self.compressor = threading.Thread(target=self._compress, args=(plain, window), name="stepscope-gzip", daemon=True)
+        self.compressor = threading.Thread(
+            target=self._compress, args=(plain, window), name="stepscope-gzip", daemon=True
+        )
         self.compressor.start()
 
     def take_back(self):

@@ -2,13 +2,14 @@
 
 Keys: steps=START:END or seconds=START:END (neither: automatic), shapes, memory, stack = 0 or 1.
 """
+
 import os
 
 
 class Settings:
     def __init__(self, run_folder, steps, seconds, shapes, memory, stack):
         self.run_folder = run_folder
-        self.steps = steps      # (first, end) of the step numbers to record, or None
+        self.steps = steps  # (first, end) of the step numbers to record, or None
         self.seconds = seconds  # (start, end) counted from the import of torch, or None
         self.shapes = shapes
         self.memory = memory
@@ -25,8 +26,14 @@ def from_environment(environ=os.environ):
     if not folder:
         return None
     pairs = dict(item.split("=", 1) for item in environ.get("STEPSCOPE_CAPTURE", "").split() if "=" in item)
-    return Settings(folder, _span(pairs.get("steps"), int), _span(pairs.get("seconds"), float),
-                    pairs.get("shapes", "1") == "1", pairs.get("memory", "1") == "1", pairs.get("stack", "0") == "1")
+    return Settings(
+        folder,
+        _span(pairs.get("steps"), int),
+        _span(pairs.get("seconds"), float),
+        pairs.get("shapes", "1") == "1",
+        pairs.get("memory", "1") == "1",
+        pairs.get("stack", "0") == "1",
+    )
 
 
 def _span(text, number):

@@ -1,8 +1,9 @@
 """Windows in seconds: a thread that waits, and asks the main thread to start and stop between two bytecodes.
 
 torch.profiler sees the thread that starts it (and autograd's), so the start has to happen on the main thread.
-Py_AddPendingCall is how Python itself delivers such requests; a main thread that sits in C code runs it when it returns.
+Py_AddPendingCall is how Python itself delivers such requests; a main thread in C code runs it when it returns.
 """
+
 import ctypes
 import sys
 import threading

@@ -4,6 +4,7 @@ _KinetoProfile.prepare_trace imports torch._inductor, seconds in a job that neve
 imported it, the profiler inside is built here. torch's CPU allocator prints a line at the first free of a block older
 than the recording: it is made to happen here, with the C++ log silent for that one call.
 """
+
 import contextlib
 import ctypes
 import inspect

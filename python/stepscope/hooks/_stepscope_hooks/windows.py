@@ -3,9 +3,10 @@
 Boundary k lies before step k (k optimizer steps are done). Automatic mode has two windows: an early one that is kept
 only when the job ends before the main one did (jobs of a handful of steps), and the main one after the warm-up.
 """
+
 EARLY = (1, 6)
 MAIN = (10, 15)
-EARLY_WITHIN_S = 30.0       # an early window only where the first step came soon: no compiling, no big model
+EARLY_WITHIN_S = 30.0  # an early window only where the first step came soon: no compiling, no big model
 FALLBACK_SECONDS = (3.0, 5.0)  # automatic mode in a job that builds no optimizer
 
 
