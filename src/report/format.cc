@@ -123,7 +123,11 @@ ColumnFormat column_format(Unit unit, std::span<const double> values) {
     return ColumnFormat{unit, s.unit, s.column_decimals, std::string(s.suffix)};
   };
   switch (unit) {
-    case Unit::ns: return scaled_to(scale_of(kTimes, largest));
+    case Unit::ns: {
+      ColumnFormat format = scaled_to(scale_of(kTimes, largest));
+      if (largest > 1e12) format.decimals = 6;  // no durations: points on a clock, which differ late
+      return format;
+    }
     case Unit::bytes: return scaled_to(scale_of(kBytes, largest));
     case Unit::ratio: return {unit, 0.01, 1, "%"};
     case Unit::gb_per_s: return {unit, 1, 1, "GB/s"};

@@ -69,10 +69,10 @@ void write_step_line(Page& page, const Answer& overview) {
     if (const auto span = shown(&overview, "span_ns")) {
       items.push_back(page.ink(Ink::strong, "Device span " + *span) + ", first to last device work");
     }
-    if (step) items.push_back("one whole step, " + *step);
-    if (!step) items.push_back("no whole step");
+    items.push_back(step ? "one whole step, " + *step : "no whole step");
+    if (items.size() == 1) items[0] = page.ink(Ink::strong, step ? "One whole step, " + *step : "No whole step");
   }
-  page.paragraph(joined(items, " · "), 0, 2);
+  page.items("", items, " · ");
 }
 
 void write_facts(Page& page, const Report& report, const Answer& overview) {
@@ -86,14 +86,14 @@ void write_facts(Page& page, const Report& report, const Answer& overview) {
   add("SM efficiency", shown(use, "sm_efficiency_" + window));
   add("occupancy", shown(use, "occupancy"));
   add("tensor cores", shown(use, "tensor_core_share"), " of kernel time");
-  if (!items.empty()) page.paragraph(joined(items, " · "), 0, 2);
+  if (!items.empty()) page.items("", items, " · ");
   const auto communication = shown(&overview, "communication_" + window + "_ns");
   if (!communication || *communication == format_time(0)) return;
   items.clear();
   add("Communication", communication);
   add("hidden", shown(&overview, "communication_hidden_ratio" + ratio_suffix));
   add("exposed", shown(&overview, "communication_exposed_" + window + "_ns"));
-  page.paragraph(joined(items, " · "), 0, 2);
+  page.items("", items, " · ");
 }
 
 struct Bar {
@@ -116,18 +116,6 @@ std::vector<Bar> bars_of(const Table& table) {
   return bars;
 }
 
-void write_legend(Page& page, std::vector<BarPart> parts) {
-  std::string line(1, ' ');
-  for (const auto& item : legend(page, parts)) {
-    if (visible_width(line) > 1 && visible_width(line) + 2 + visible_width(item) > page.width()) {
-      page.line(line);
-      line.resize(1);
-    }
-    line += (visible_width(line) > 1 ? "  " : " ") + item;
-  }
-  page.line(line);
-}
-
 void write_breakdown(Page& page, const Answer& overview) {
   const Table* table = overview.table("breakdown");
   if (table == nullptr || table->rows.empty()) return;
@@ -135,7 +123,7 @@ void write_breakdown(Page& page, const Answer& overview) {
   page.line();
   if (bars.size() == 1) {
     page.line("  " + draw_bar(page, bars.front().parts, std::min(page.width() - 4, kLongestBar)));
-    return write_legend(page, bars.front().parts);
+    return page.items("  ", legend(page, bars.front().parts), "  ");
   }
   std::size_t title_width = 0;
   std::vector<BarPart> all;  // every part once, for the legend; the shares of each rank are in --only overview
@@ -154,7 +142,7 @@ void write_breakdown(Page& page, const Answer& overview) {
   if (bars.size() > kMostBars) {
     page.line("  " + page.ink(Ink::dim, fmt::format("+ {} more in --only overview", bars.size() - kMostBars)));
   }
-  write_legend(page, all);
+  page.items("  ", legend(page, all), "  ");
 }
 
 // "Phases of a step on the device: forward 214.0 | backward 431.0 | optimizer 61.0 ms".
@@ -179,7 +167,8 @@ void write_phases(Page& page, const Answer& overview) {
           fmt::format("{} {}", format_value(phase(row), Unit::none), page.ink(Ink::strong, format.cell(column(row)))));
     }
     std::string lead = fmt::format("Phases, {}{}: ", title, several ? ", rank " + format_value(first, Unit::none) : "");
-    page.hanging(lead, fmt::format("{} {}", joined(items, " | "), format.suffix));
+    items.back().append(1, ' ').append(format.suffix);
+    page.items(lead, items, " | ");
   }
 }
 
@@ -239,10 +228,15 @@ std::string shell_word(std::string_view path) {
 
 void write_next(Page& page, const Report& report) {
   std::vector<std::string> names;
-  const Answer* next = find(report, "kernels");
+  const Answer* next = nullptr;
+  for (const std::string_view name : {"kernels", "operators", "overview"}) {
+    const Answer* answer = find(report, name);
+    const bool rows = answer != nullptr && !answer->tables.empty() && !answer->tables.front().rows.empty();
+    if (next == nullptr && rows) next = answer;
+  }
   for (const auto& answer : report.answers) {
     names.push_back(answer.name);
-    if (!answer.findings.empty() && (next == nullptr || next->findings.empty())) next = &answer;
+    if (next == nullptr || (next->findings.empty() && !answer.findings.empty())) next = &answer;
   }
   if (next == nullptr) return;
   constexpr std::string_view page_option = " --html report.html";

@@ -44,7 +44,7 @@ void Page::line(std::string_view text) {
 
 void Page::section(std::string_view title) {
   line();
-  line(ink(Ink::strong, title));
+  paragraph(ink(Ink::strong, title), 0, 2);
 }
 
 void Page::paragraph(std::string_view words, std::size_t indent, std::size_t hanging) {
@@ -54,6 +54,23 @@ void Page::paragraph(std::string_view words, std::size_t indent, std::size_t han
 void Page::hanging(std::string_view lead, std::string_view words) {
   const std::string start = style_.ascii ? to_ascii(lead) : std::string(lead);
   flow(start, std::min(visible_width(start), width_ / 2), words);
+}
+
+void Page::items(std::string_view lead, const std::vector<std::string>& items, std::string_view separator) {
+  std::string current(lead);
+  const std::size_t start = std::min(visible_width(lead), width_ / 2);
+  bool empty = true;
+  for (const auto& item : items) {
+    if (!empty && visible_width(current) + visible_width(separator) + visible_width(item) > width_) {
+      line(current);
+      current.assign(start, ' ');
+      empty = true;
+    }
+    if (!empty) current += separator;
+    current += item;
+    empty = false;
+  }
+  if (!empty) line(current);
 }
 
 void Page::flow(std::string current, std::size_t hanging, std::string_view words) {

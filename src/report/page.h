@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "report/report.h"
 
@@ -30,6 +31,9 @@ class Page {
 
   // `lead`, then words beside it; further lines start below the first word.
   void hanging(std::string_view lead, std::string_view words);
+
+  // The same with items that are never broken; `separator` stands between two on one line.
+  void items(std::string_view lead, const std::vector<std::string>& items, std::string_view separator);
 
   // The whole text; spelled in ASCII when the style asks for it.
   std::string take();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "report/utf8.h"
 
@@ -14,22 +15,19 @@ void erase_all(std::string& text, std::string_view part) {
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at)) text.erase(at, part.size());
 }
 
-// Does it look like a demangled C++ function, in contrast to "aten::mm" or "module.py(12): forward"?
-bool is_cpp_signature(std::string_view name) {
-  return name.ends_with(')') &&
-         (name.starts_with("void ") || name.find("::") != name.npos || name.find('<') != name.npos);
-}
-
-// Cuts the parameter list at the end, minding nested brackets.
-void drop_parameters(std::string& name) {
+// Cuts the parameter list at the end, minding nested brackets. Not every name that ends with a bracket is a function:
+// in "Memcpy HtoD (Pinned -> Device)" the bracket follows a space. Says whether it was one.
+bool drop_parameters(std::string& name) {
+  if (!name.ends_with(')')) return false;
   int depth = 0;
   for (std::size_t at = name.size(); at-- > 0;) {
     if (name[at] == ')') depth++;
-    if (name[at] == '(' && --depth == 0) {
-      if (at > 0) name.resize(at);
-      return;
-    }
+    if (name[at] != '(' || --depth > 0) continue;
+    const bool is_function = at > 0 && (is_word(name[at - 1]) || name[at - 1] == '>');
+    if (is_function) name.resize(at);
+    return is_function;
   }
+  return false;
 }
 
 // "at::native::f<c10::Half>" to "f<Half>".
@@ -62,6 +60,38 @@ std::string without_inner_arguments(std::string_view name, int keep) {
   return out;
 }
 
+// `text` in at most `width` columns, "…" at the end where something was cut.
+std::string cut_end(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  std::size_t at = 0, used = 1;
+  while (at < text.size()) {
+    const CodePoint point = decode_at(text, at);
+    used += display_width(text.substr(at, point.bytes));
+    if (used > width) break;
+    at += point.bytes;
+  }
+  return width == 0 ? "" : std::string(text.substr(0, at)) + "…";
+}
+
+// Without what no reader misses: return type, parameters, anonymous namespaces.
+std::string tidied(std::string_view name, bool& is_function) {
+  std::string text(name);
+  is_function = drop_parameters(text);
+  if (text.starts_with("void ")) text.erase(0, 5);
+  erase_all(text, "(anonymous namespace)::");
+  return text;
+}
+
+// The start of the name, then the part from byte `differ` on.
+std::string show_from(std::string_view name, std::size_t differ, std::size_t width) {
+  while (differ > 0 && differ < name.size() && (is_word(name[differ - 1]) || (name[differ] & 0xC0) == 0x80)) differ--;
+  const std::size_t head = width / 3;
+  if (display_width(name.substr(0, differ)) <= head) return cut_end(name, width);
+  std::string start = cut_end(without_namespaces(name.substr(0, differ)), head);
+  if (!start.ends_with("…") && display_width(start) < width) start += "…";
+  return start + cut_end(name.substr(differ), width - std::min(width, display_width(start)));
+}
+
 }  // namespace
 
 std::string cut_middle(std::string_view text, std::size_t width) {
@@ -87,15 +117,37 @@ std::string cut_middle(std::string_view text, std::size_t width) {
   return std::string(text.substr(0, end_of(head_width))) + "…" + std::string(text.substr(tail));
 }
 
+std::vector<std::string> shorten_names(const std::vector<std::string>& names, std::size_t width) {
+  std::vector<std::string> out;
+  std::map<std::string, std::vector<std::size_t>> same;  // rows by how they look
+  for (std::size_t i = 0; i < names.size(); i++) {
+    out.push_back(shorten_name(names[i], width));
+    if (out[i] != names[i]) same[out[i]].push_back(i);
+  }
+  for (const auto& [look, rows] : same) {
+    std::vector<std::string> plain;
+    bool is_function = false;
+    for (const std::size_t row : rows) plain.push_back(tidied(names[row], is_function));
+    std::size_t differ = std::string::npos;  // the first place where any two of them differ
+    for (const auto& text : plain) {
+      const auto [mine, first] = std::mismatch(text.begin(), text.end(), plain[0].begin(), plain[0].end());
+      if (mine != text.end() || first != plain[0].end()) {
+        differ = std::min(differ, static_cast<std::size_t>(mine - text.begin()));
+      }
+    }
+    if (rows.size() < 2 || differ == std::string::npos) continue;
+    for (std::size_t i = 0; i < rows.size(); i++) out[rows[i]] = show_from(plain[i], differ, width);
+  }
+  return out;
+}
+
 std::string shorten_name(std::string_view name, std::size_t width) {
   const auto fits = [&](std::string_view text) { return display_width(text) <= width; };
-  std::string shorter(name);
+  if (fits(name)) return std::string(name);
+  bool is_function = false;
+  std::string shorter = tidied(name, is_function);
   if (fits(shorter)) return shorter;
-  if (is_cpp_signature(shorter)) drop_parameters(shorter);
-  if (shorter.starts_with("void ")) shorter.erase(0, 5);
-  erase_all(shorter, "(anonymous namespace)::");
-  if (fits(shorter)) return shorter;
-  if (shorter.find('<') != std::string::npos || is_cpp_signature(name)) shorter = without_namespaces(shorter);
+  if (is_function || shorter.find('<') != std::string::npos) shorter = without_namespaces(shorter);
   for (int keep = 2; keep >= 1 && !fits(shorter); keep--) shorter = without_inner_arguments(shorter, keep);
   return cut_middle(shorter, width);
 }

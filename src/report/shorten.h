@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stepscope::report {
 
@@ -12,6 +13,9 @@ namespace stepscope::report {
 // and parameter list, namespaces, inner template arguments), at last with "…" in the middle. The input must be
 // printable (see utf8.h).
 std::string shorten_name(std::string_view name, std::size_t width);
+
+// The names of one column. Names that would look the same are cut so that the place where they first differ shows.
+std::vector<std::string> shorten_names(const std::vector<std::string>& names, std::size_t width);
 
 // `text` in at most `width` columns, cut in the middle by "…".
 std::string cut_middle(std::string_view text, std::size_t width);

@@ -35,3 +35,18 @@ TEST_CASE("whatever the name, the width holds") {
     }
   }
 }
+
+TEST_CASE("names of one column stay apart") {
+  const std::string start = "void a::kernel<a::Config<128, 64, 32>, a::Layout<float, float>, a::Tile<";
+  const auto shown = shorten_names({start + "1>, 7>(int)", start + "2>, 7>(int)", "relu"}, 34);
+  CHECK(shown[0] != shown[1]);
+  CHECK(shown[0].find("1>") != std::string::npos);
+  CHECK(shown[1].find("2>") != std::string::npos);
+  CHECK(shown[2] == "relu");
+  for (const auto& name : shown) CHECK(display_width(name) <= 34);
+  const auto spaces =
+      shorten_names({"void f<one::long_name_space::Kernel>(int)", "void f<two::long_name_space::Kernel>(int)"}, 20);
+  CHECK(spaces[0] != spaces[1]);  // only the namespace tells them apart
+  const std::string same(300, 'x');
+  CHECK(shorten_names({same, same}, 10)[0] == shorten_names({same, same}, 10)[1]);  // one name twice may look alike
+}

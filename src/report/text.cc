@@ -26,7 +26,7 @@ void write_answer_details(Page& page, const Answer& answer) {
   if (!answer.findings.empty()) page.line();
   for (const auto& finding : answer.findings) write_finding(page, finding);
   if (!answer.notes.empty()) page.line();
-  for (const auto& note : answer.notes) page.paragraph(printable(note), 2, 2);
+  for (const auto& note : answer.notes) page.hanging("  - ", printable(note));
 }
 
 }  // namespace

@@ -44,9 +44,9 @@ Ink ink_of(Severity severity) {
   return Ink::dim;
 }
 
-std::string place_of(const Issue& issue) {
+std::string place_of(const Issue& issue, bool several_files) {
   std::string text;
-  if (!issue.file.empty()) text = printable(issue.file);
+  if (several_files && !issue.file.empty()) text = printable(issue.file);
   if (issue.offset)
     text += fmt::format("{}byte {}", text.empty() ? "" : ", ", format_count(static_cast<std::int64_t>(*issue.offset)));
   if (issue.event)
@@ -71,13 +71,16 @@ void write_input(Page& page, const Report& report) {
   }
   page.paragraph(page.ink(Ink::strong, path), 0, 2);
   if (report.inputs.empty()) return page.line("nothing was read");
-  std::string text = ranks_text(report.inputs);
-  if (!joined(writers).empty()) text += " · " + joined(writers);
-  text += " · " + format_plural(events, "event") + " · " + format_bytes(static_cast<double>(bytes));
-  if (report.inputs.size() > 1) text = format_plural(report.inputs.size(), "file") + " · " + text;
+  std::vector<std::string> items;
+  if (report.inputs.size() > 1) items.push_back(format_plural(report.inputs.size(), "file"));
+  items.push_back(ranks_text(report.inputs));
+  if (!joined(writers).empty()) items.push_back(joined(writers));
+  items.push_back(format_plural(events, "event"));
+  items.push_back(format_bytes(static_cast<double>(bytes)));
   if (cached > 0)
-    text += cached == report.inputs.size() ? " · from the cache" : fmt::format(" · {} from the cache", cached);
-  page.paragraph(page.ink(Ink::dim, text), 0, 2);
+    items.push_back(cached == report.inputs.size() ? "from the cache" : fmt::format("{} from the cache", cached));
+  for (auto& item : items) item = page.ink(Ink::dim, item);
+  page.items("", items, page.ink(Ink::dim, " · "));
 }
 
 void write_scalars(Page& page, const Answer& answer) {
@@ -107,21 +110,21 @@ void write_scalars(Page& page, const Answer& answer) {
 }
 
 void write_finding(Page& page, const Finding& finding) {
-  std::string mark = finding.confidence ? fmt::format("[{}] ", printable(*finding.confidence)) : "* ";
-  page.hanging("  " + page.ink(Ink::accent, mark), printable(finding.sentence));
-  if (finding.gain) {
-    page.paragraph(fmt::format("gain: {:.2f}× to {:.2f}× faster steps; then bound by {}", finding.gain->speedup_low,
-                               finding.gain->speedup_high, printable(finding.gain->binds)),
-                   6, 6);
-  }
+  page.hanging(page.ink(Ink::accent, "  * "), printable(finding.sentence));
+  std::vector<std::string> grounds;
   for (const auto& evidence : finding.evidence) {
-    std::string text = printable(evidence.text);
-    if (!std::holds_alternative<std::monostate>(evidence.value)) {
-      text += ": " + printable(format_value(evidence.value, evidence.unit));
-    }
-    page.paragraph(page.ink(Ink::dim, text), 6, 8);
+    grounds.push_back(printable(evidence.text));
+    if (std::holds_alternative<std::monostate>(evidence.value)) continue;
+    grounds.back() += fmt::format(" {}", page.ink(Ink::strong, printable(format_value(evidence.value, evidence.unit))));
   }
-  if (finding.next) page.paragraph("→ " + printable(*finding.next), 6, 8);
+  if (finding.confidence) grounds.push_back("confidence " + printable(*finding.confidence));
+  if (!grounds.empty()) page.hanging("    ", fmt::format("{}", fmt::join(grounds, " · ")));
+  if (finding.gain) {
+    page.hanging("    ",
+                 fmt::format("gain: steps {:.2f}× to {:.2f}× as fast, then bound by {}", finding.gain->speedup_low,
+                             finding.gain->speedup_high, printable(finding.gain->binds)));
+  }
+  if (finding.next) page.hanging("    → ", printable(*finding.next));
 }
 
 void write_failed(Page& page, const Report& report) {
@@ -132,10 +135,11 @@ void write_failed(Page& page, const Report& report) {
 
 namespace {
 
-void write_issue(Page& page, const Issue& issue) {
+void write_issue(Page& page, const Issue& issue, bool several_files) {
   std::string text = printable(issue.sentence);
   if (issue.count > 1) text += fmt::format(" ({}×)", format_count(static_cast<std::int64_t>(issue.count)));
-  if (const std::string place = place_of(issue); !place.empty()) text += page.ink(Ink::dim, " [" + place + "]");
+  if (const std::string place = place_of(issue, several_files); !place.empty())
+    text += page.ink(Ink::dim, " [" + place + "]");
   if (!issue.advice.empty()) text += " → " + printable(issue.advice);
   page.hanging("  " + page.ink(ink_of(issue.severity), fmt::format("{:<9}", to_string(issue.severity))), text);
 }
@@ -149,9 +153,9 @@ void write_grounds(Page& page, const Answer& quality) {
     items.push_back(fmt::format("{} {}", format_value(scalar->value, scalar->unit), words));
   };
   add("linked_ratio", "of device work linked to its launch");
-  add("launches_dropped_count", "launches without work");
+  if (!items.empty()) add("launches_dropped_count", "launches without work");
   add("unclassified_ratio", "unclassified");
-  if (!items.empty()) page.hanging("  ", fmt::format("{}", fmt::join(items, " · ")));
+  page.items("  ", items, " · ");
   const Table* missing = quality.table("missing");
   if (missing == nullptr) return;
   std::vector<std::string> whats;
@@ -179,7 +183,7 @@ void write_quality(Page& page, const Report& report) {
   const std::size_t most = page.style().max_rows;
   const std::size_t shown_count = most == 0 ? issues.size() : std::min(issues.size(), most);
   if (issues.empty()) page.line("  no issues: the input was read as it is");
-  for (std::size_t i = 0; i < shown_count; i++) write_issue(page, *issues[i]);
+  for (std::size_t i = 0; i < shown_count; i++) write_issue(page, *issues[i], report.inputs.size() > 1);
   if (shown_count == issues.size()) return;
   const std::string rest = format_plural(issues.size() - shown_count, "more issue");
   page.line("  " + page.ink(Ink::dim, fmt::format("+ {}: --only quality", rest)));
