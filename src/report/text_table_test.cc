@@ -21,8 +21,8 @@ const Table kKernels{
      {"share", ValueType::real, Unit::ratio, ""},
      {"op", ValueType::text, Unit::none, ""},
      {"why", ValueType::text, Unit::none, ""}},
-    {{std::int64_t{3}, std::string("gemm"), std::int64_t{1'500'000}, 0.75, {}, std::string("it multiplies")},
-     {std::int64_t{3}, std::string("add"), std::int64_t{500'000}, 0.25, {}, std::string("it adds")}}};
+    {{std::int64_t{3}, std::string("gemm"), std::int64_t{1'500'000}, 0.75, Value(), std::string("it multiplies")},
+     {std::int64_t{3}, std::string("add"), std::int64_t{500'000}, 0.25, Value(), std::string("it adds")}}};
 
 }  // namespace
 
@@ -43,7 +43,7 @@ TEST_CASE("columns are chosen by name, rows are limited and the rest is counted"
 
 TEST_CASE("a table without rows or columns says so or is nothing") {
   CHECK(drawn({"empty", {{"name"}}, {}}, 80) == "  no rows\n");
-  CHECK(drawn({"ragged", {{"a"}, {"b"}}, {{std::string("x")}}}, 80) == "  a\n  x\n  unknown in all rows: b\n");
+  CHECK(drawn({"ragged", {{"a"}, {"b"}}, {std::vector<Value>(1, Value(std::string("x")))}}, 80) == "  a\n  x\n  unknown in all rows: b\n");
 }
 
 TEST_CASE("sentences go before numbers when there is no room") {

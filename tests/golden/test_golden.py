@@ -65,7 +65,9 @@ def text_of(golden: Golden) -> str:
 
 
 def run(golden: Golden, stepscope: Path) -> str:
-    keep = {name: os.environ[name] for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ}
+    keep = {
+        name: os.environ[name] for name in ("HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ
+    }
     path = f"{stepscope.parent}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", golden.command],
@@ -77,7 +79,12 @@ def run(golden: Golden, stepscope: Path) -> str:
         check=False,
     )
     output = f"exit {done.returncode}\n--- stdout\n{done.stdout.decode()}--- stderr\n{done.stderr.decode()}"
-    output = re.sub(r'^commit \S+|(?<="commit": )"[^"]+"', lambda m: "commit COMMIT" if m[0][0] == "c" else '"COMMIT"', output, flags=re.M)
+    output = re.sub(
+        r'^commit \S+|(?<="commit": )"[^"]+"',
+        lambda m: "commit COMMIT" if m[0][0] == "c" else '"COMMIT"',
+        output,
+        flags=re.M,
+    )
     return output.replace(str(ROOT), "ROOT")
 
 

@@ -115,7 +115,9 @@ def main() -> None:
         "version https://git-lfs.github.com/spec/v1\n"
         "oid sha256:0000000000000000000000000000000000000000000000000000000000000000\nsize 12345\n"
     )
-    (HERE / "broken" / "pickle.json").write_bytes(b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01a\x94K\x01s.")
+    (HERE / "broken" / "pickle.json").write_bytes(
+        b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01a\x94K\x01s."
+    )
 
 
 if __name__ == "__main__":
