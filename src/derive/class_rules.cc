@@ -65,8 +65,9 @@ Result<Term> parse_term(std::string_view text) {
     return term;
   }
   if (text.starts_with('^')) {
-    term.how = Term::How::starts;
+    term.how = text.ends_with('$') ? Term::How::equals : Term::How::starts;
     text.remove_prefix(1);
+    if (term.how == Term::How::equals) text.remove_suffix(1);
   } else if (text.ends_with('$')) {
     term.how = Term::How::ends;
     text.remove_suffix(1);
@@ -86,6 +87,7 @@ bool fits(const Term& term, const WorkName& work) {
     case Term::How::contains: return work.name.find(term.text) != std::string_view::npos;
     case Term::How::starts: return work.name.starts_with(term.text);
     case Term::How::ends: return work.name.ends_with(term.text);
+    case Term::How::equals: return work.name == term.text;
     case Term::How::memcpy: return work.kind == SliceKind::memcpy;
     case Term::How::memset: return work.kind == SliceKind::memset;
     case Term::How::collective: return work.collective;

@@ -2,8 +2,8 @@
 //
 // A line is NAME | CLASS | FAMILY | PATTERN | WHY. A pattern is alternatives joined by " or ", each of which is terms
 // joined by " and ", each of which is text to be found in the name, case-sensitively: "^text" at its start, "text$" at
-// its end, "not text" nowhere; @memcpy, @memset and @collective ask what the profiler recorded. docs/class-rules.md
-// is the user's description.
+// its end, "^text$" all of it, "not text" nowhere; @memcpy, @memset and @collective ask what the profiler recorded.
+// docs/class-rules.md is the user's description.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 namespace stepscope::derive {
 
 struct Term {
-  enum class How : std::uint8_t { contains, starts, ends, memcpy, memset, collective };
+  enum class How : std::uint8_t { contains, starts, ends, equals, memcpy, memset, collective };
   How how = How::contains;
   bool negated = false;
   std::string text;

@@ -57,13 +57,24 @@ std::vector<Call> calls_by_correlation(const Trace& trace, LaunchNames& launches
   return calls;
 }
 
-// Of calls [first, last) with one correlation id, the one that launched work which started at `start_ns`.
+// The call in [first, last) that began last before `start_ns`, else the first one.
 SliceId best_call(const Call* first, const Call* last, std::int64_t start_ns) {
-  const Call* end = first;  // the calls that launch work stand first; others only where there are none
-  while (end != last && end->launches == first->launches) end++;
-  const Call* after = std::upper_bound(first, end, start_ns,
+  const Call* after = std::upper_bound(first, last, start_ns,
                                        [](std::int64_t start, const Call& call) { return start < call.start_ns; });
   return (after == first ? first : after - 1)->id;
+}
+
+// The calls with one correlation id that come into question: those that launch work, the others only without any.
+struct Group {
+  const Call* first;
+  const Call* last;
+};
+
+Group group_of(std::int64_t correlation, const Call* from, const Call* end) {
+  while (from != end && from->correlation < correlation) from++;
+  const Call* last = from;
+  while (last != end && last->correlation == correlation && last->launches == from->launches) last++;
+  return {from, last};
 }
 
 struct Work {
@@ -79,16 +90,15 @@ void link_by_correlation(Trace& trace, LaunchNames& launches) {
     if (is_correlation(trace.device.correlation[row]))
       works.push_back({trace.device.correlation[row], static_cast<std::uint32_t>(row)});
   sort_runs(works, [](const Work& a, const Work& b) { return a.correlation < b.correlation; });
-  std::size_t first = 0, last = 0;
+  const Call* end = calls.data() + calls.size();
+  Group group{calls.data(), calls.data()};
+  std::int64_t correlation = 0;
   for (const Work& work : works) {
-    if (first == last || calls[first].correlation != work.correlation) {
-      first = last;
-      while (first < calls.size() && calls[first].correlation < work.correlation) first++;
-      for (last = first; last < calls.size() && calls[last].correlation == work.correlation;) last++;
-    }
-    if (first == last) continue;
+    if (work.correlation != correlation) group = group_of(work.correlation, group.last, end);
+    correlation = work.correlation;
+    if (group.first == group.last) continue;
     const std::int64_t start = trace.slices.start_ns[trace.device.slice[work.row]];
-    trace.device.launch[work.row] = best_call(&calls[first], &calls[first] + (last - first), start);
+    trace.device.launch[work.row] = best_call(group.first, group.last, start);
   }
 }
 
