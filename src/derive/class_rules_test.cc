@@ -109,6 +109,7 @@ TEST_CASE("class rules: terms") {
       table.add("# a comment\r\n"
                 "starts | compute | A | ^ab | why\r\n"
                 "ends   | compute | B | yz$ | why\n"
+                "whole  | compute | E | ^exact$ | why\n"
                 "both   | compute | C | one and two or three | why\n"
                 "not    | compute | D | x1 and not x2 | why\n",
                 "f"));
@@ -116,6 +117,8 @@ TEST_CASE("class rules: terms") {
   CHECK(name_of("abc") == "starts");
   CHECK(name_of("cab") == "none");
   CHECK(name_of("xyz") == "ends");
+  CHECK(name_of("exact") == "whole");
+  CHECK(name_of("exactly") == "none");
   CHECK(name_of("two one") == "both");
   CHECK(name_of("two") == "none");
   CHECK(name_of("three") == "both");
