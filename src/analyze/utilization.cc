@@ -13,7 +13,7 @@ namespace stepscope::analyze {
 namespace {
 
 constexpr std::string_view kSummary = "How well is the device used?";
-constexpr std::int64_t kBuckets = 100;
+constexpr std::int64_t kBuckets = 200;
 
 struct Use {
   std::int64_t kernel_ns = 0;        // sum of kernel durations
@@ -153,6 +153,17 @@ void add_series(Answer& answer, const DeviceTime& device, const Use& use, const 
   }
   answer.series.push_back(std::move(busy));
   if (use.blocks_known_ns > 0) answer.series.push_back(std::move(filled));
+  // What ran: of each class the share of the bucket in which some work of it ran; classes may overlap.
+  for (std::size_t i = 0; i < kDeviceClasses; i++) {
+    if (device.classes[i].empty()) continue;
+    Series ran{.name = std::string(to_string(static_cast<DeviceClass>(i))) + where, .unit = Unit::ratio};
+    const auto parts = lengths_in(device.classes[i], buckets);
+    for (std::size_t at = 0; at < buckets.size(); at++) {
+      ran.t_ns.push_back(buckets[at].start);
+      ran.v.push_back(static_cast<double>(parts[at]) / static_cast<double>(buckets[at].end - buckets[at].start));
+    }
+    answer.series.push_back(std::move(ran));
+  }
 }
 
 // The mean of a column over the devices that have it.

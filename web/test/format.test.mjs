@@ -37,6 +37,16 @@ test("a column has one scale", () => {
   assert.deepEqual([113_412_345, 20, 0, null].map(format.cell), ["113.412", "<0.001", "0.000", "unknown"]);
 });
 
+test("a point on a clock is shown from the first one, a length never", () => {
+  const column = (name) => ({ name, type: "integer", unit: "ns", meaning: "" });
+  const clock = columnFormat(column("start_ns"), [1_760_000_000_000_000_000n, 1_760_000_000_002_500_000n]);
+  assert.equal(clock.suffix, "ms from the first");
+  assert.equal(clock.cell(1_760_000_000_002_500_000n), "2.500");
+  for (const name of ["time_ns", "wall_ns", "idle_ns", "total_ns"]) {
+    assert.deepEqual([columnFormat(column(name), [5e6, 9e6]).cell(5e6), columnFormat(column(name), [5e6, 9e6]).suffix], ["5.000", "ms"]);
+  }
+});
+
 test("CSV keeps numbers exact and spreadsheets harmless", () => {
   const columns = [
     { name: "name", type: "text", unit: "", meaning: "" },

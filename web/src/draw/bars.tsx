@@ -1,6 +1,6 @@
 // Stacked bars: one horizontal bar whose parts add up to a whole, and a row of upright ones. Parts are named in a legend
 // with their figures, so that nothing hangs on colour or on a tooltip alone.
-import { partColor } from "./color";
+import { isPale, partColor } from "./color";
 import { formatNumber, percent, words } from "./format";
 import type { Unit } from "../data/report";
 
@@ -20,7 +20,7 @@ export function StackedBar(props: { label: string; parts: Part[]; unit: Unit; wh
       <div class="bar" role="img" aria-label={`${props.label}: ${says || "nothing"}`}>
         {known.map((part) => (
           <div
-            class="part"
+            class={isPale(part.name) ? "part pale" : "part"}
             title={`${words(part.name)}: ${formatNumber(part.value!, props.unit)}, ${percent(part.value! / whole)}`}
             style={{ width: `${(part.value! / whole) * 100}%`, background: partColor(part.name) }}
           >

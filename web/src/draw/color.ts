@@ -18,11 +18,11 @@ const BY_WORD: [RegExp, string][] = [
   [/backward/, "--c-copy"],
   [/optimizer/, "--c-sync"],
   [/zero_grad/, "--c-set"],
-  [/compute|kernel|busy/, "--c-compute"],
+  [/compute|kernel|busy|utilization/, "--c-compute"],
   [/unclassified/, "--c-unclassified"],
   [/unknown|other/, "--c-other"],
 ];
-const SERIES = ["--c-compute", "--c-exposed", "--c-copy", "--c-sync", "--c-data", "--c-set", "--c-host", "--c-other"];
+const SERIES = ["--c-sync", "--c-depend", "--c-set", "--c-host", "--c-runtime", "--c-data"];
 
 /** Idle parts are pale, each towards the color of its cause. */
 export function partColor(name: string): string {
@@ -32,6 +32,12 @@ export function partColor(name: string): string {
   return "var(--c-other)";
 }
 
+/** Parts so light that dark text is read better on them. */
+export function isPale(name: string): boolean {
+  return /^idle|hidden|data.?(loader|wait)|^(memory.?)?set$/.test(name);
+}
+
+/** For series that are no part of time. */
 export function seriesColor(index: number): string {
   return `var(${SERIES[index % SERIES.length]})`;
 }

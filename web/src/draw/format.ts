@@ -102,7 +102,7 @@ export function formatValue(value: Value | undefined, unit: Unit): string {
 
 /** A point on a clock, not a length: shown from the first one on, because the clock's own zero says nothing. */
 function isInstant(column: Column): boolean {
-  return /^(start|end|t|time|at)_ns$/.test(column.name);
+  return /^(start|end|t)_ns$/.test(column.name);
 }
 
 function earliest(values: Value[]): number {

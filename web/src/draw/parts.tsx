@@ -10,9 +10,14 @@ export function Card(props: { name: string; label?: string; scalar: Scalar | und
     <div class={`card ${props.tone ?? ""}`} data-scalar={props.name}>
       <div class="label">{props.label ?? words(props.name)}</div>
       <div class={unknown ? "figure unknown" : "figure"}>{unknown ? UNKNOWN : formatValue(scalar.value, scalar.unit)}</div>
-      <div class="meaning">{scalar.meaning}</div>
+      <div class="meaning">{withoutWindow(scalar.meaning)}</div>
     </div>
   );
+}
+
+/** The meaning without the name of the window, where the page says it once for all figures. */
+function withoutWindow(meaning: string): string {
+  return meaning.replace(/, (from the first to the last device work|inside the whole steps)/, "");
 }
 
 /** Two scalars of one thing: in the whole recording (span) and in the whole steps. */
@@ -98,7 +103,7 @@ function Windows(props: { paired: Pair[]; scalars: Record<string, Scalar> }) {
               <th scope="row">{name}</th>
               {cell(span)}
               {cell(steps)}
-              <td class="meaning">{(span.value !== null ? span : steps).meaning.replace(/, (from the first|inside the whole).*?(?=;|$)/, "")}</td>
+              <td class="meaning">{withoutWindow((span.value !== null ? span : steps).meaning)}</td>
             </tr>
           ))}
         </tbody>

@@ -44,7 +44,7 @@ function ascending(current: Sort | null, column: Column, index: number): Sort {
   return { column: index, descending: column.type !== "text" };
 }
 
-export function DataTable(props: { name: string; table: Table; first?: number; hide?: string[] }) {
+export function DataTable(props: { name: string; table: Table; first?: number; allColumns?: boolean }) {
   const { table } = props;
   const first = props.first ?? 10;
   const [sort, setSort] = useState<Sort | null>(null);
@@ -57,7 +57,7 @@ export function DataTable(props: { name: string; table: Table; first?: number; h
   );
   const wide = useMemo(() => table.columns.map((column, i) => column.type === "text" && longest(table, i) > 24), [table]);
   const rows = useMemo(() => sortedRows(filteredRows(table.rows, filter), sort), [table, filter, sort]);
-  const [shown, unknown] = useMemo(() => columnsToShow(table, props.hide ?? []), [table]);
+  const [shown, unknown] = useMemo(() => columnsToShow(table, props.allColumns === true), [table]);
   const meter = sort?.column ?? table.columns.findIndex((column) => column.unit === "ratio");
   const largest = useMemo(
     () => table.rows.reduce((most, row) => Math.max(most, Math.abs(asNumber(row[meter]) ?? 0)), 0),
@@ -150,14 +150,13 @@ export function DataTable(props: { name: string; table: Table; first?: number; h
 }
 
 /** Columns worth a place: not the rank where there is one only, and not those of which every cell is unknown. */
-function columnsToShow(table: Table, hide: string[]): [number[], Column[]] {
+function columnsToShow(table: Table, all: boolean): [number[], Column[]] {
   const shown: number[] = [];
   const unknown: Column[] = [];
   table.columns.forEach((column, i) => {
     const first = table.rows[0]?.[i] ?? null;
     const same = table.rows.every((row) => (row[i] ?? null) === first);
-    if (hide.includes(column.name)) return;
-    if (same && (column.name === "rank" || column.name === "device") && table.columns.length > 2) return;
+    if (!all && same && (column.name === "rank" || column.name === "device") && table.columns.length > 2) return;
     if (same && first === null && table.rows.length > 0) unknown.push(column);
     else shown.push(i);
   });

@@ -37,12 +37,30 @@ function Cards(props: { overview: Answer }) {
   ];
   const known = cards.filter(([name]) => scalars[name] !== undefined);
   const shown = known.length > 0 ? known : Object.keys(scalars).slice(0, 8).map((name): [string, string] => [name, name]);
+  const unknown = shown.filter(([name]) => scalars[name]?.value === null);
+  const reasons = [...new Set(unknown.map(([name]) => scalars[name]!.meaning))];
   return (
-    <div class="cards">
-      {shown.map(([name, label]) => (
-        <Card name={name} label={label} scalar={scalars[name]} />
+    <>
+      <div class="cards">
+        {shown
+          .filter(([name]) => scalars[name]?.value !== null)
+          .map(([name, label]) => (
+            <Card name={name} label={label} scalar={scalars[name]} />
+          ))}
+      </div>
+      {reasons.map((reason) => (
+        <p class="unknown-cards">
+          <b>
+            {unknown
+              .filter(([name]) => scalars[name]!.meaning === reason)
+              .map(([, label]) => label)
+              .join(", ")}
+            : unknown.
+          </b>{" "}
+          {reason}
+        </p>
       ))}
-    </div>
+    </>
   );
 }
 

@@ -14,7 +14,7 @@ const TABLES = ["by_op", "gaps", "causes"];
 function causeBars(causes: Table, rows: Value[][]): Bar[] {
   const at = (row: Value[], name: string) => row[columnIndex(causes, name)] ?? null;
   const several = new Set(rows.map((row) => at(row, "device"))).size > 1;
-  return rows.map((row) => ({
+  return rows.filter((row) => (asNumber(at(row, "idle_span_ns")) ?? 0) > 0).map((row) => ({
     name: String(at(row, "cause")) + (several ? `, device ${at(row, "device")}` : ""),
     value: asNumber(at(row, "idle_span_ns")) ?? 0,
     share: asNumber(at(row, "share_of_span")),

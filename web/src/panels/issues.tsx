@@ -60,7 +60,9 @@ function View(props: { report: Report }) {
       {quality && (
         <>
           <Figures scalars={quality.scalars} />
-          {Object.entries(quality.tables).map(([name, table]) => (
+          {Object.entries(quality.tables)
+            .filter(([name, table]) => name !== "issues" && table.rows.length > 0)
+            .map(([name, table]) => (
             <>
               <h3>{words(name)}</h3>
               <DataTable name={`quality.${name}`} table={table} />

@@ -32,7 +32,7 @@ export const provenance: Panel = {
   applies: () => true,
   view: ({ report }) => (
     <>
-      <DataTable name="input.files" table={filesTable(report)} first={8} />
+      <DataTable name="input.files" table={filesTable(report)} first={8} allColumns />
       <p class="versions">
         stepscope {report.stepscope.version}
         {report.stepscope.commit ? ` (${report.stepscope.commit})` : ""} · report format {report.schema_version}

@@ -76,7 +76,7 @@ function View(props: { report: Report }) {
       {steps && steps.rows.some((row) => row[columnIndex(steps, "partial")] === true) && (
         <p class="soft">Pale: steps cut by the edge of the recording; they count in no mean.</p>
       )}
-      <TabbedTables name="steps" answer={answer} tables={Object.keys(answer.tables).filter((name) => name !== "phases")} first={8} />
+      <TabbedTables name="steps" answer={answer} tables={["steps", ...Object.keys(answer.tables).filter((name) => name !== "steps" && name !== "phases")]} first={8} />
       <Rest name="steps" answer={answer} shown={{ tables: Object.keys(answer.tables) }} />
     </>
   );

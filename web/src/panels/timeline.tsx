@@ -23,7 +23,7 @@ export function seriesByRank(report: Report): Map<string, Found[]> {
     for (const [name, one] of Object.entries(series)) {
       if (one.t_ns.length === 0) continue;
       const rank = /(?:^|_)rank_?(\d+)/.exec(name)?.[1] ?? "";
-      const found = { name: name.replace(/_?rank_?\d+/, "") || answer, series: one };
+      const found = { name: name.replace(/_?rank_?\d+/, "").replace(/_device_?(\d+)/, " device $1") || answer, series: one };
       const group = groups.get(rank);
       if (group) group.push(found);
       else groups.set(rank, [found]);
@@ -49,12 +49,14 @@ function stepMarks(report: Report, rank: string, start: number, length: number):
     .sort((a, b) => a.t - b.t);
 }
 
-function OneRank(props: { report: Report; rank: string; found: Found[] }) {
+function OneRank(props: { report: Report; rank: string; found: Found[]; several: boolean }) {
   const { report, rank, found } = props;
   const times = found.map(({ series }) => series.t_ns.map((t) => asNumber(t) ?? 0));
   const start = Math.min(...times.map((t) => t[0]!));
   const length = Math.max(1, ...times.map((t) => endOf(t) - start));
-  const lanes: Lane[] = found.map(({ name, series }, i) => {
+  const devices = new Set(found.map(({ name }) => / device \d+$/.exec(name)?.[0]));
+  const lanes: Lane[] = found.map(({ name: full, series }, i) => {
+    const name = devices.size > 1 ? full : full.replace(/ device \d+$/, "");
     const color = partColor(name);
     return {
       name,
@@ -67,7 +69,7 @@ function OneRank(props: { report: Report; rank: string; found: Found[] }) {
   const marks = stepMarks(report, rank, start, length);
   return (
     <>
-      {rank !== "" && <h3>rank {rank}</h3>}
+      {rank !== "" && props.several && <h3>rank {rank}</h3>}
       <Strip label={`${lanes.map((lane) => words(lane.name)).join(", ")} over time`} lanes={lanes} marks={marks} length={length} />
     </>
   );
@@ -78,7 +80,7 @@ function View(props: { report: Report }) {
   return (
     <>
       {groups.slice(0, MAX_STRIPS).map(([rank, found]) => (
-        <OneRank report={props.report} rank={rank} found={found} />
+        <OneRank report={props.report} rank={rank} found={found} several={groups.length > 1} />
       ))}
       {groups.length > MAX_STRIPS && <p class="soft">Drawn: the first {MAX_STRIPS} of {groups.length} ranks.</p>}
     </>
