@@ -2,14 +2,18 @@
 import type { Answer, Scalar } from "../data/report";
 import { UNKNOWN, formatValue, words } from "./format";
 
-export function Card(props: { name: string; label?: string; scalar: Scalar | undefined; tone?: string }) {
+/** `of`: the whole that the figure is a part of, as a length of time. */
+export function Card(props: { name: string; label?: string; scalar: Scalar | undefined; of?: Scalar | undefined }) {
   const { scalar } = props;
   if (scalar === undefined) return null;
   const unknown = scalar.value === null;
   return (
-    <div class={`card ${props.tone ?? ""}`} data-scalar={props.name}>
+    <div class="card" data-scalar={props.name}>
       <div class="label">{props.label ?? words(props.name)}</div>
-      <div class={unknown ? "figure unknown" : "figure"}>{unknown ? UNKNOWN : formatValue(scalar.value, scalar.unit)}</div>
+      <div class={unknown ? "figure unknown" : "figure"}>
+        {unknown ? UNKNOWN : formatValue(scalar.value, scalar.unit)}
+        {!unknown && props.of && props.of.value !== null && <small> of {formatValue(props.of.value, props.of.unit)}</small>}
+      </div>
       <div class="meaning">{withoutWindow(scalar.meaning)}</div>
     </div>
   );

@@ -45,7 +45,12 @@ function Cards(props: { overview: Answer }) {
         {shown
           .filter(([name]) => scalars[name]?.value !== null)
           .map(([name, label]) => (
-            <Card name={name} label={label} scalar={scalars[name]} />
+            <Card
+              name={name}
+              label={label}
+              scalar={scalars[name]}
+              of={name.endsWith(`_${window}_ns`) ? scalars[`${window}_ns`] : undefined}
+            />
           ))}
       </div>
       {reasons.map((reason) => (
