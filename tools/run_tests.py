@@ -63,18 +63,10 @@ def count_pytest(text: str) -> Counts:
 
 
 def suites(jobs: str) -> list[Suite]:
-    build = "tools/cmake_build.sh"
+    build = ["tools/cmake_build.sh", "dev", "build-dev", jobs]
     return [
-        Suite(
-            "C++ (ASan, UBSan)",
-            [[build, "dev", "build-dev", jobs, "stepscope_tests"], ["tools/doctest.sh", "build-dev"]],
-            count_doctest,
-        ),
-        Suite(
-            "fuzz",
-            [[build, "fuzz", "build-fuzz", jobs, "fuzz_targets"], ["tools/fuzz.sh", "build-fuzz", "30", jobs]],
-            count_fuzz,
-        ),
+        Suite("C++ (ASan, UBSan)", [[*build, "stepscope_tests"], ["tools/doctest.sh", "build-dev"]], count_doctest),
+        Suite("fuzz", [[*build, "fuzz_targets"], ["tools/fuzz.sh", "build-dev", "30", jobs]], count_fuzz),
         Suite("web", [["tools/web.sh", "test"]], count_node, may_be_empty=True),
         Suite("Python", [[sys.executable, "-m", "pytest", "-q", "-rs", "-m", "not soak", "tests"]], count_pytest),
     ]
