@@ -136,7 +136,9 @@ void add_step_scalars(Answer& answer, const std::vector<RankSteps>& ranks) {
   scalar("step_time_min_ns", known ? Value(walls.front()) : Value(), Unit::ns, "Shortest whole step");
   scalar("step_time_max_ns", known ? Value(walls.back()) : Value(), Unit::ns, "Longest whole step");
   scalar("step_time_spread", step_spread(walls), Unit::ratio,
-         "Half the distance between the 10th and the 90th percentile of the step times, over the median");
+         walls.size() < 2 ? "Needs two whole steps"
+                          : "Half the distance between the 10th and the 90th percentile of the step times, over the "
+                            "median");
 }
 
 void add_series(Answer& answer, const std::vector<RankSteps>& ranks) {

@@ -140,7 +140,7 @@ function View(props: { report: Report }) {
             <Figures scalars={overview.scalars} />
             <TabbedTables name="overview" answer={overview} />
           </details>
-          <Notes answer={overview} />
+          <Notes answer={overview} but={Object.values(overview.scalars).filter((one) => one.value === null).map((one) => one.meaning)} />
         </>
       )}
     </>
