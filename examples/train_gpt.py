@@ -91,7 +91,7 @@ def main() -> None:
     options.add_argument("--width", type=int, default=512 if on_gpu else 128)
     options.add_argument("--layers", type=int, default=8 if on_gpu else 4)
     options.add_argument("--length", type=int, default=256 if on_gpu else 64)
-    options.add_argument("--batch", type=int, default=32 if on_gpu else 16)
+    options.add_argument("--batch", type=int, default=32 if on_gpu else 8)
     options.add_argument("--workers", type=int, default=2 if on_gpu else 0, help="processes that load data")
     args = options.parse_args()
 

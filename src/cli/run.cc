@@ -141,7 +141,8 @@ std::string end_text(const Outcome& out, const std::string& folder, const collec
   } else {
     text += fmt::format("steps {}-{}", *out.first_step, *out.last_step);
   }
-  if (out.first_step && out.steps_seen > 0) text += fmt::format(" of {}", out.steps_seen);
+  // A killed process could not say how far it came.
+  if (out.first_step && out.steps_seen > 0 && !ending.signal) text += fmt::format(" of {}", out.steps_seen);
   if (out.traces > 1) text += fmt::format(" in {} processes", out.traces);
   text += fmt::format(", {}, {}", out.on_gpu ? "CPU and GPU" : "CPU only (torch used no GPU)", size_text(out.bytes));
   if (!out.problem.empty()) text += fmt::format("; a problem: {}", out.problem);
