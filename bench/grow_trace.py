@@ -18,8 +18,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Callable
 
-IDS = ("correlation", "External id", "external id", "Ev Idx", "Record function id", "Sequence number",
-       "wait_on_cuda_event_record_corr_id")
+IDS = (
+    "correlation",
+    "External id",
+    "external id",
+    "Ev Idx",
+    "Record function id",
+    "Sequence number",
+    "wait_on_cuda_event_record_corr_id",
+)
 STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 
@@ -45,13 +52,14 @@ def encode(value: Any, layout: str) -> str:
 
 def kineto_event(event: dict[str, Any]) -> str:
     """The event as Kineto's exporter lays it out; `ts` is the placeholder that the caller fills."""
+
     def line(*keys: str) -> str:
         return ", ".join(f'"{k}": {encode(event[k], "kineto")}' for k in keys if k in event)
 
     rest = [k for k in event if k not in ("ph", "cat", "name", "pid", "tid", "ts", "dur", "args")]
     lines = [line("ph", "cat", "name", "pid", "tid", *rest), line("ts", "dur")]
     if "args" in event:
-        args = ", ".join(f'{encode(k, "kineto")}: {encode(v, "kineto")}' for k, v in event["args"].items())
+        args = ", ".join(f"{encode(k, 'kineto')}: {encode(v, 'kineto')}" for k, v in event["args"].items())
         lines.append('"args": {\n      ' + args + "\n    }")
     return "  {\n    " + ",\n    ".join(text for text in lines if text) + "\n  }"
 
@@ -88,7 +96,7 @@ def template(event: dict[str, Any], layout: str, base: int, steps: int) -> Calla
             if isinstance(piece, str) and token in piece:
                 quoted = f'"{token}"'
                 before, after = piece.split(quoted if quoted in piece else token, 1)
-                pieces[i:i + 1] = [before, fill, after]
+                pieces[i : i + 1] = [before, fill, after]
                 break
     return lambda k, shift: "".join(p if isinstance(p, str) else p(k, shift) for p in pieces)
 
@@ -101,8 +109,13 @@ def grow(source: Path, target: Path, megabytes: float, layout: str) -> dict[str,
     timed = [e for e in events if is_timed(e)]
     start = min(to_ns(e["ts"]) for e in timed)
     end = max(to_ns(e["ts"]) + to_ns(e.get("dur", 0)) for e in timed)
-    ids = [e["args"][k] for e in timed if isinstance(e.get("args"), dict) for k in IDS
-           if isinstance(e["args"].get(k), int) and e["args"][k] < 2**40]
+    ids = [
+        e["args"][k]
+        for e in timed
+        if isinstance(e.get("args"), dict)
+        for k in IDS
+        if isinstance(e["args"].get(k), int) and e["args"][k] < 2**40
+    ]
     base = 1 + max(ids + [e["id"] for e in timed if isinstance(e.get("id"), int)] + [1])
     numbers = [int(m.group(1)) for e in timed if (m := STEP.match(str(e.get("name", ""))))]
     steps = max(numbers) - min(numbers) + 1 if numbers else 0

@@ -18,7 +18,9 @@ double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock
 double cpu_s() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -50,11 +52,12 @@ int main(int argc, char** argv) {
   getrusage(RUSAGE_SELF, &usage);
   StoredBytes stored;
   stored(*trace);
-  std::printf("{\"wall_s\": %.4f, \"cpu_s\": %.4f, \"events\": %llu, \"rss_mb\": %.1f, \"text_bytes\": %llu, "
-              "\"stored_bytes\": %zu}\n",
-              t1 - t0, c1 - c0, static_cast<unsigned long long>(trace->source.events),
-              static_cast<double>(usage.ru_maxrss) / 1024,
-              static_cast<unsigned long long>(trace->source.text_bytes), stored.bytes);
+  std::printf(
+      "{\"wall_s\": %.4f, \"cpu_s\": %.4f, \"events\": %llu, \"rss_mb\": %.1f, \"text_bytes\": %llu, "
+      "\"stored_bytes\": %zu}\n",
+      t1 - t0, c1 - c0, static_cast<unsigned long long>(trace->source.events),
+      static_cast<double>(usage.ru_maxrss) / 1024, static_cast<unsigned long long>(trace->source.text_bytes),
+      stored.bytes);
   std::fflush(stdout);
   _exit(0);  // giving the memory back is not what is measured
 }

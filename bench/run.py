@@ -33,7 +33,10 @@ sys.path.insert(0, str(ROOT / "bench"))
 from grow_trace import grow  # noqa: E402
 
 JSON_LOAD = "import json,sys; json.load(open(sys.argv[1], 'rb'))"
-HTA = "import sys; from hta.trace_analysis import TraceAnalysis; TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir='/')"
+HTA = (
+    "import sys; from hta.trace_analysis import TraceAnalysis; "
+    "TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir='/')"
+)
 
 
 def run(command: list[str], env: dict[str, str] | None = None) -> dict[str, float]:
@@ -48,8 +51,11 @@ def run(command: list[str], env: dict[str, str] | None = None) -> dict[str, floa
         text = out.read(4096)
     if process.returncode != 0:
         raise SystemExit(f"bench: {' '.join(command[:3])} … ended with {process.returncode}")
-    result: dict[str, float] = {"process_wall_s": wall, "process_cpu_s": usage.ru_utime + usage.ru_stime,
-                                "process_rss_mb": usage.ru_maxrss / 1024}
+    result: dict[str, float] = {
+        "process_wall_s": wall,
+        "process_cpu_s": usage.ru_utime + usage.ru_stime,
+        "process_rss_mb": usage.ru_maxrss / 1024,
+    }
     if text.startswith(b'{"') and text.endswith(b"}\n"):
         result.update(json.loads(text))
     return result
@@ -111,15 +117,27 @@ def read_contest(path: Path, rounds: int, megabytes: int) -> dict[str, Any]:
     cpu = contest.ratio("two", "cpu_s", "one", "cpu_s")
     share = contest.median("one", "rss_mb") * 2**20 / contest.median("one", "text_bytes")
     per_event = contest.median("one", "stored_bytes") / contest.median("one", "events")
-    print(f"{path.name}: {contest.median('one', 'events'):,.0f} events, one thread {one:.2f} s wall, "
-          f"{contest.median('one', 'cpu_s'):.2f} s CPU; walk {contest.median('walk', 'walk_s'):.2f} s")
-    line("columns on one thread, times the simdjson walk (wall)", f"{contest.ratio('walk', 'walk_s', 'one', 'wall_s'):.2f}x",
-         "wanted 2.2, floor 1.9")
+    print(
+        f"{path.name}: {contest.median('one', 'events'):,.0f} events, one thread {one:.2f} s wall, "
+        f"{contest.median('one', 'cpu_s'):.2f} s CPU; walk {contest.median('walk', 'walk_s'):.2f} s"
+    )
+    line(
+        "columns on one thread, times the simdjson walk (wall)",
+        f"{contest.ratio('walk', 'walk_s', 'one', 'wall_s'):.2f}x",
+        "wanted 2.2, floor 1.9",
+    )
     line("  the same by CPU seconds", f"{contest.ratio('walk', 'walk_cpu_s', 'one', 'cpu_s'):.2f}x", "")
-    line(f"columns on two threads (cpu/wall {parallel:.2f})", f"{contest.ratio('walk', 'walk_s', 'two', 'wall_s'):.2f}x",
-         "wanted 3.8 where cpu/wall >= 1.7")
+    line(
+        f"columns on two threads (cpu/wall {parallel:.2f})",
+        f"{contest.ratio('walk', 'walk_s', 'two', 'wall_s'):.2f}x",
+        "wanted 3.8 where cpu/wall >= 1.7",
+    )
     line("CPU of two threads / one", f"{cpu:.2f}", "wanted <= 1.15")
-    line(".gz on two cores, times one-thread plain", f"{contest.ratio('one', 'wall_s', 'gz', 'wall_s'):.2f}x", "wanted >= 1.0")
+    line(
+        ".gz on two cores, times one-thread plain",
+        f"{contest.ratio('one', 'wall_s', 'gz', 'wall_s'):.2f}x",
+        "wanted >= 1.0",
+    )
     line("peak memory / text", f"{share:.3f}", "wanted <= 0.25" if megabytes >= 1000 else "")
     line("bytes stored per event", f"{per_event:.1f}", "")
     return {"file": path.name, "results": contest.results}
@@ -140,16 +158,31 @@ def report_contest(path: Path, rounds: int, megabytes: int) -> dict[str, Any]:
     cpu, bar = contest.median("first", "process_cpu_s"), 0.6 if megabytes <= 100 else 6
     print(f"{path.name}: file to printed report")
     line("CPU seconds", f"{cpu:.2f} s", f"wanted <= {bar}")
-    line("peak memory / text", f"{contest.median('first', 'process_rss_mb') * 2**20 / path.stat().st_size:.2f}",
-         "wanted <= 0.6" if megabytes >= 1000 else "")
-    line("reopened from the cache / first, CPU", f"{contest.ratio('again', 'process_cpu_s', 'first', 'process_cpu_s'):.3f}",
-         "wanted < 0.10" if megabytes >= 1000 else "")
-    line("reopened from the cache / first, wall", f"{contest.ratio('again', 'process_wall_s', 'first', 'process_wall_s'):.3f}", "")
+    line(
+        "peak memory / text",
+        f"{contest.median('first', 'process_rss_mb') * 2**20 / path.stat().st_size:.2f}",
+        "wanted <= 0.6" if megabytes >= 1000 else "",
+    )
+    line(
+        "reopened from the cache / first, CPU",
+        f"{contest.ratio('again', 'process_cpu_s', 'first', 'process_cpu_s'):.3f}",
+        "wanted < 0.10" if megabytes >= 1000 else "",
+    )
+    line(
+        "reopened from the cache / first, wall",
+        f"{contest.ratio('again', 'process_wall_s', 'first', 'process_wall_s'):.3f}",
+        "",
+    )
     for name in ("json.load", "hta"):
         if name in contest.results:
-            line(f"{name}, CPU times ours", f"{contest.ratio(name, 'process_cpu_s', 'first', 'process_cpu_s'):.1f}x", "")
-            line(f"{name}, peak memory / text",
-                 f"{contest.median(name, 'process_rss_mb') * 2**20 / path.stat().st_size:.1f}", "")
+            line(
+                f"{name}, CPU times ours", f"{contest.ratio(name, 'process_cpu_s', 'first', 'process_cpu_s'):.1f}x", ""
+            )
+            line(
+                f"{name}, peak memory / text",
+                f"{contest.median(name, 'process_rss_mb') * 2**20 / path.stat().st_size:.1f}",
+                "",
+            )
     if megabytes <= 100 and "hta" not in contest.results:
         line("HTA", "n/a", "not installed: pip install HolisticTraceAnalysis")
     return {"file": path.name, "report": contest.results}
@@ -181,8 +214,11 @@ def main() -> None:
     try:
         for megabytes in (100,) if args.quick else (100, 1000):
             plain = grown(folder, f"compact_{megabytes}", PLAIN, megabytes, "compact")
-            for path in (plain, grown(folder, f"kineto_{megabytes}", PLAIN, megabytes, "kineto"),
-                         grown(folder, f"shapes_{megabytes}", SHAPES, megabytes, "kineto")):
+            for path in (
+                plain,
+                grown(folder, f"kineto_{megabytes}", PLAIN, megabytes, "kineto"),
+                grown(folder, f"shapes_{megabytes}", SHAPES, megabytes, "kineto"),
+            ):
                 results.append(read_contest(path, args.rounds, megabytes))
             results.append(report_contest(plain, args.rounds, megabytes))
     finally:

@@ -76,9 +76,10 @@ int main(int argc, char** argv) {
   const double t2 = wall_s(), c2 = cpu_s();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("{\"read_s\": %.4f, \"walk_s\": %.4f, \"walk_cpu_s\": %.4f, \"events\": %llu, \"rss_mb\": %.1f, "
-              "\"check\": %.0f}\n",
-              t1 - t0, t2 - t1, c2 - c1, static_cast<unsigned long long>(sum.events),
-              static_cast<double>(usage.ru_maxrss) / 1024,
-              sum.ts + sum.dur + static_cast<double>(sum.correlation + sum.name_bytes + sum.category_bytes));
+  std::printf(
+      "{\"read_s\": %.4f, \"walk_s\": %.4f, \"walk_cpu_s\": %.4f, \"events\": %llu, \"rss_mb\": %.1f, "
+      "\"check\": %.0f}\n",
+      t1 - t0, t2 - t1, c2 - c1, static_cast<unsigned long long>(sum.events),
+      static_cast<double>(usage.ru_maxrss) / 1024,
+      sum.ts + sum.dur + static_cast<double>(sum.correlation + sum.name_bytes + sum.category_bytes));
 }

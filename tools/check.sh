@@ -34,7 +34,11 @@ tidy() {
   return $status
 }
 
-types() { "$bin/mypy" --no-error-summary --cache-dir build/mypy; }
+types() {
+  local package=()
+  [ -f python/stepscope/__init__.py ] && package=(python)
+  "$bin/mypy" --no-error-summary --cache-dir build/mypy "${package[@]}" tools tests
+}
 
 part layers "$bin/python" tools/check_layers.py
 part layout layout

@@ -11,10 +11,10 @@ namespace stepscope::formats {
 struct GzipStream::State {
   int fd;
   std::uint64_t file_bytes;
-  std::uint64_t read_at = 0;       // next byte of the file to fetch
+  std::uint64_t read_at = 0;  // next byte of the file to fetch
   std::vector<std::uint8_t> input = std::vector<std::uint8_t>(256 << 10);
   inflate_state inflate{};
-  bool in_member = false;          // a member was begun and is not finished
+  bool in_member = false;  // a member was begun and is not finished
   bool any_member = false;
   bool ended = false;
   Damage damage;

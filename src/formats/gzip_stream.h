@@ -15,10 +15,10 @@ namespace stepscope::formats {
 class GzipStream {
  public:
   struct Damage {
-    bool cut = false;             // the file ends inside a member
-    bool bad_checksum = false;    // content and CRC or length disagree
-    bool bad_data = false;        // the compressed data is broken; the rest cannot be read
-    std::uint64_t trailing = 0;   // bytes behind the last member that are no gzip
+    bool cut = false;            // the file ends inside a member
+    bool bad_checksum = false;   // content and CRC or length disagree
+    bool bad_data = false;       // the compressed data is broken; the rest cannot be read
+    std::uint64_t trailing = 0;  // bytes behind the last member that are no gzip
   };
 
   // Reads from `fd` (not owned) with pread, never past `file_bytes`.

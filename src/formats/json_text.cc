@@ -138,7 +138,8 @@ std::string unescape(std::string_view raw, bool& repaired) {
 }
 
 std::size_t skip_space(std::string_view text, std::size_t begin) {
-  while (begin < text.size() && (text[begin] == ' ' || text[begin] == '\n' || text[begin] == '\r' || text[begin] == '\t'))
+  while (begin < text.size() &&
+         (text[begin] == ' ' || text[begin] == '\n' || text[begin] == '\r' || text[begin] == '\t'))
     begin++;
   return begin;
 }
@@ -207,7 +208,8 @@ std::vector<RawMember> members(std::string_view text, std::size_t* end) {
 
 std::string value_text(std::string_view raw) {
   bool repaired = false;
-  if (raw.size() >= 2 && raw.front() == '"' && raw.back() == '"') return unescape(raw.substr(1, raw.size() - 2), repaired);
+  if (raw.size() >= 2 && raw.front() == '"' && raw.back() == '"')
+    return unescape(raw.substr(1, raw.size() - 2), repaired);
   return std::string(raw);
 }
 

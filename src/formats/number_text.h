@@ -1,8 +1,8 @@
 // Exact numbers from JSON text: integers as int64, microseconds with a fraction as int64 nanoseconds.
 //
-// No time goes through a floating type unless its text has an exponent or more than 16 digits before the point. The functions
-// read 8 bytes at a time, so the text must be followed by at least 8 readable bytes; they never look past a non-digit
-// for meaning.
+// No time goes through a floating type unless its text has an exponent or more than 16 digits before the point. The
+// functions read 8 bytes at a time, so the text must be followed by at least 8 readable bytes; they never look past a
+// non-digit for meaning.
 #pragma once
 
 #include <cmath>
@@ -67,7 +67,8 @@ inline bool parse_real_slow(const char* begin, const char* end, double& out) {
 // A number in any JSON notation; the whole of [begin, end) must be it. Up to 15 digits need no help from the C library:
 // integer and power of ten are exact doubles then, so one division rounds correctly.
 inline bool parse_real(const char* begin, const char* end, double& out) {
-  static constexpr double kPowers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  static constexpr double kPowers[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                       1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
   const char* p = begin + (*begin == '-');
   if (end - p < 1 || end - p > 16 || !is_digit(*p)) return parse_real_slow(begin, end, out);
   std::uint64_t value = 0;

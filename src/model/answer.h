@@ -70,13 +70,13 @@ struct Gain {
 };
 
 struct Finding {
-  std::string id;        // stable snake_case
+  std::string id;  // stable snake_case
   std::string cause;
   std::string sentence;
   Place where;
   std::vector<Evidence> evidence;
   std::optional<Gain> gain;
-  std::string gain_reason;  // why there is no gain, when there is none
+  std::string gain_reason;                // why there is no gain, when there is none
   std::optional<std::string> confidence;  // "high", "medium", "low"
   std::optional<std::string> next;        // the next thing to do
 };

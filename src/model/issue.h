@@ -18,7 +18,7 @@ enum class Severity : std::uint8_t {
 std::string_view to_string(Severity severity);
 
 struct Issue {
-  std::string code;                     // stable snake_case id, such as "cut_inside_event"
+  std::string code;  // stable snake_case id, such as "cut_inside_event"
   Severity severity = Severity::info;
   std::string sentence;                 // what is wrong, one sentence
   std::string advice;                   // what to do about it, starts with a verb; may be empty

@@ -53,8 +53,8 @@ SliceKind slice_kind(std::string_view category) {
 
 std::string_view to_string(SliceKind kind) {
   static constexpr std::array<std::string_view, 13> names{
-      "cpu_op", "user_annotation", "python_function",     "runtime",        "kernel",       "memcpy",   "memset",
-      "sync",   "gpu_user_annotation", "profiler_range", "trace_window", "overhead", "other"};
+      "cpu_op", "user_annotation",     "python_function", "runtime",      "kernel",   "memcpy", "memset",
+      "sync",   "gpu_user_annotation", "profiler_range",  "trace_window", "overhead", "other"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -64,8 +64,8 @@ std::string_view to_string(RankSource source) {
 }
 
 std::string_view to_string(Phase phase) {
-  static constexpr std::array<std::string_view, kPhases> names{"other",     "dataloader", "forward",
-                                                               "backward",  "optimizer",  "zero_grad",
+  static constexpr std::array<std::string_view, kPhases> names{"other",         "dataloader", "forward",
+                                                               "backward",      "optimizer",  "zero_grad",
                                                                "communication", "evaluation", "checkpoint"};
   return names[static_cast<std::size_t>(phase)];
 }

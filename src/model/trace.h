@@ -1,9 +1,9 @@
 // Trace: everything that one input file (one rank) says, as typed columns. Run: the traces that were opened together.
 //
 // Rows are events in file order; tables are structs of arrays; strings are ids of the trace's pool. `read` fills the
-// tables ("exactly what the file says"), `derive` fills the parts marked derived, after that a Trace is const and may be
-// read from many threads. Times are int64 nanoseconds on the file's own clock; `absent` marks what the file left out.
-// The cost of every stored column is given in bytes per row: at 10^7 rows it is felt.
+// tables ("exactly what the file says"), `derive` fills the parts marked derived, after that a Trace is const and may
+// be read from many threads. Times are int64 nanoseconds on the file's own clock; `absent` marks what the file left
+// out. The cost of every stored column is given in bytes per row: at 10^7 rows it is felt.
 #pragma once
 
 #include <cstdint>
@@ -61,13 +61,13 @@ struct Track {
   StringId process_name = StringId::none;  // metadata, where given
   StringId thread_name = StringId::none;
   std::int64_t sort_index = kAbsent;
-  bool device = false;                     // holds device work, device syncs or mirrored annotations
+  bool device = false;  // holds device work, device syncs or mirrored annotations
 };
 
 // Things that last. 26 bytes a row as read, +9 derived.
 struct Slices {
   Column<std::int64_t> start_ns;
-  NarrowColumn dur_ns;         // never negative after reading
+  NarrowColumn dur_ns;  // never negative after reading
   Column<StringId> name;
   Column<TrackId> track;
   Column<CategoryId> category;
@@ -75,7 +75,7 @@ struct Slices {
   // derived (call tree): the slice that encloses this one on its track, and how many do
   Column<SliceId> parent;
   Column<std::uint16_t> depth;
-  Column<std::uint8_t> phase;   // derived: a Phase
+  Column<std::uint8_t> phase;  // derived: a Phase
 
   std::size_t size() const { return start_ns.size(); }
   std::int64_t end_ns(SliceId id) const { return start_ns[id] + dur_ns[id]; }
@@ -86,11 +86,11 @@ struct Ops {
   Column<SliceId> slice;
   NarrowColumn external_id;
   NarrowColumn record_function_id;
-  NarrowColumn sequence;       // autograd sequence number
-  NarrowColumn fwd_thread;     // thread id that ran the forward op; 0 in forward ops
-  OptionalColumn<StringId> input_dims;   // the raw JSON text, such as [[8,64],[64]]
+  NarrowColumn sequence;                // autograd sequence number
+  NarrowColumn fwd_thread;              // thread id that ran the forward op; 0 in forward ops
+  OptionalColumn<StringId> input_dims;  // the raw JSON text, such as [[8,64],[64]]
   OptionalColumn<StringId> input_types;
-  OptionalColumn<StringId> call_stack;   // "file(line): function;…", where recorded
+  OptionalColumn<StringId> call_stack;  // "file(line): function;…", where recorded
 
   std::size_t size() const { return slice.size(); }
 };
@@ -109,25 +109,25 @@ struct DeviceRows {
   Column<SliceId> slice;
   NarrowColumn correlation;
   NarrowColumn external_id;
-  Column<std::int32_t> device;       // -1: not given
+  Column<std::int32_t> device;  // -1: not given
   NarrowColumn stream;
-  Column<std::uint32_t> grid[3];     // 0: not given
+  Column<std::uint32_t> grid[3];  // 0: not given
   Column<std::uint32_t> block[3];
-  Column<std::uint32_t> registers;   // per thread; kNoCount: not given
+  Column<std::uint32_t> registers;  // per thread; kNoCount: not given
   Column<std::uint32_t> shared_bytes;
-  Column<float> blocks_per_sm;       // NaN: not given
+  Column<float> blocks_per_sm;  // NaN: not given
   Column<float> warps_per_sm;
-  Column<float> occupancy_percent;   // estimated by the profiler
-  NarrowColumn bytes;                // copies and fills
-  NarrowColumn wait_stream;          // sync rows: the stream waited for
-  NarrowColumn wait_correlation;     // sync rows: correlation of the cudaEventRecord waited for
+  Column<float> occupancy_percent;  // estimated by the profiler
+  NarrowColumn bytes;               // copies and fills
+  NarrowColumn wait_stream;         // sync rows: the stream waited for
+  NarrowColumn wait_correlation;    // sync rows: correlation of the cudaEventRecord waited for
   // derived
-  Column<SliceId> launch;            // the call that launched it; none: not in the trace
-  Column<SliceId> op;                // the innermost op or annotation around the launch; none: unknown
-  Column<std::uint8_t> device_class; // a DeviceClass
-  Column<std::uint16_t> rule;        // index into Trace::class_rules of the rule that decided the class and family
-  Column<StepId> step;               // step of the launch call, of the start without one; none: outside all steps
-  Column<std::uint8_t> phase;        // a Phase: that of the launching op
+  Column<SliceId> launch;             // the call that launched it; none: not in the trace
+  Column<SliceId> op;                 // the innermost op or annotation around the launch; none: unknown
+  Column<std::uint8_t> device_class;  // a DeviceClass
+  Column<std::uint16_t> rule;         // index into Trace::class_rules of the rule that decided the class and family
+  Column<StepId> step;                // step of the launch call, of the start without one; none: outside all steps
+  Column<std::uint8_t> phase;         // a Phase: that of the launching op
 
   static constexpr std::uint32_t kNoCount = 0xffffffff;
   std::size_t size() const { return slice.size(); }
@@ -136,14 +136,14 @@ struct DeviceRows {
 // Metadata of communication calls (record_param_comms and NCCL kernels). Sorted by slice.
 struct Collectives {
   Column<SliceId> slice;
-  Column<StringId> kind;          // "allreduce", "_allgather_base" … as recorded
+  Column<StringId> kind;  // "allreduce", "_allgather_base" … as recorded
   Column<StringId> dtype;
   NarrowColumn in_elements;
   NarrowColumn out_elements;
   NarrowColumn group_size;
   Column<StringId> group_name;
-  Column<StringId> group_ranks;   // raw JSON text or as recorded
-  NarrowColumn sequence;          // of the collective in its group, where recorded
+  Column<StringId> group_ranks;  // raw JSON text or as recorded
+  NarrowColumn sequence;         // of the collective in its group, where recorded
 
   std::size_t size() const { return slice.size(); }
 };
@@ -165,7 +165,7 @@ struct MemoryEvents {
 // Arrows between tracks. `phase` is 's', 't' or 'f'.
 struct Flows {
   Column<std::int64_t> time_ns;
-  NarrowColumn id;                // numeric ids; text ids are the pool's id + 2^40
+  NarrowColumn id;  // numeric ids; text ids are the pool's id + 2^40
   Column<TrackId> track;
   Column<CategoryId> category;
   Column<char> phase;
@@ -219,13 +219,13 @@ struct PlaceBlock {
 
 struct Source {
   std::string path;
-  std::string format;             // reader name, such as "chrome_trace"
-  std::string writer;             // who wrote it, as far as the file says: "kineto", "chrome" …
+  std::string format;  // reader name, such as "chrome_trace"
+  std::string writer;  // who wrote it, as far as the file says: "kineto", "chrome" …
   bool compressed = false;
-  bool cached = false;            // came from the cache, not from the file itself
+  bool cached = false;  // came from the cache, not from the file itself
   std::uint64_t file_bytes = 0;
-  std::uint64_t text_bytes = 0;   // uncompressed
-  std::uint64_t events = 0;       // events in the file, metadata included
+  std::uint64_t text_bytes = 0;  // uncompressed
+  std::uint64_t events = 0;      // events in the file, metadata included
   std::vector<PlaceBlock> blocks;
 };
 
@@ -234,13 +234,21 @@ std::string_view to_string(RankSource source);
 
 struct RankInfo {
   std::int64_t rank = 0;
-  std::int64_t world_size = 0;    // 0: unknown
+  std::int64_t world_size = 0;  // 0: unknown
   RankSource source = RankSource::order;
   std::string backend;
 };
 
 enum class Phase : std::uint8_t {
-  other, dataloader, forward, backward, optimizer, zero_grad, communication, evaluation, checkpoint,
+  other,
+  dataloader,
+  forward,
+  backward,
+  optimizer,
+  zero_grad,
+  communication,
+  evaluation,
+  checkpoint,
 };
 inline constexpr std::size_t kPhases = 9;
 std::string_view to_string(Phase phase);
@@ -251,11 +259,11 @@ std::string_view to_string(DeviceClass device_class);
 
 // One line of the rule table that classified device work; index 0 means "no rule matched".
 struct ClassRule {
-  std::string name;      // stable id of the rule
-  std::string pattern;   // what it looks for
-  std::string family;    // op family: "GEMM", "attention" …
+  std::string name;     // stable id of the rule
+  std::string pattern;  // what it looks for
+  std::string family;   // op family: "GEMM", "attention" …
   DeviceClass device_class = DeviceClass::unclassified;
-  std::string why;       // one sentence
+  std::string why;  // one sentence
 };
 
 // A step of the program on this rank. `end_ns` of the host part; `device_end_ns` >= end_ns where its work ran longer.
@@ -282,12 +290,12 @@ struct Backward {
 
 // Filled by derive; how well things could be linked, for the quality answer.
 struct LinkCounts {
-  std::uint64_t device_linked = 0;      // device work with its launch, by correlation or flow
+  std::uint64_t device_linked = 0;          // device work with its launch, by correlation or flow
   std::uint64_t device_linked_by_flow = 0;  // of these, only by a flow
-  std::uint64_t device_unlinked = 0;    // device work whose launch is not in the trace
+  std::uint64_t device_unlinked = 0;        // device work whose launch is not in the trace
   std::uint64_t launches_with_work = 0;
-  std::uint64_t launches_dropped = 0;   // launch calls (kernel, graph, copy, fill) without any device work
-  std::uint64_t partial_overlaps = 0;   // slices that overlap their neighbour without nesting; kept
+  std::uint64_t launches_dropped = 0;  // launch calls (kernel, graph, copy, fill) without any device work
+  std::uint64_t partial_overlaps = 0;  // slices that overlap their neighbour without nesting; kept
 };
 
 struct Trace {
@@ -332,9 +340,9 @@ struct Trace {
 
 // What was opened together: one trace per rank file, in rank order.
 struct Run {
-  std::string path;              // as the user gave it
+  std::string path;  // as the user gave it
   std::vector<Trace> traces;
-  std::vector<Issue> issues;     // of the run as a whole (rank clashes, files left out …)
+  std::vector<Issue> issues;  // of the run as a whole (rank clashes, files left out …)
 };
 
 }  // namespace stepscope

@@ -53,7 +53,8 @@ void each_member(MaybeConst<Launches> auto& part, V& visit) {
 template <class V>
 void each_member(MaybeConst<DeviceRows> auto& part, V& visit) {
   auto& [slice, correlation, external_id, device, stream, grid, block, registers, shared_bytes, blocks_per_sm,
-         warps_per_sm, occupancy, bytes, wait_stream, wait_correlation, launch, op, device_class, rule, step, phase] = part;
+         warps_per_sm, occupancy, bytes, wait_stream, wait_correlation, launch, op, device_class, rule, step, phase] =
+      part;
   detail::visit_all(visit, slice, correlation, external_id, device, stream, grid[0], grid[1], grid[2], block[0],
                     block[1], block[2], registers, shared_bytes, blocks_per_sm, warps_per_sm, occupancy, bytes,
                     wait_stream, wait_correlation, launch, op, device_class, rule, step, phase);
@@ -62,7 +63,8 @@ void each_member(MaybeConst<DeviceRows> auto& part, V& visit) {
 template <class V>
 void each_member(MaybeConst<Collectives> auto& part, V& visit) {
   auto& [slice, kind, dtype, in_elements, out_elements, group_size, group_name, group_ranks, sequence] = part;
-  detail::visit_all(visit, slice, kind, dtype, in_elements, out_elements, group_size, group_name, group_ranks, sequence);
+  detail::visit_all(visit, slice, kind, dtype, in_elements, out_elements, group_size, group_name, group_ranks,
+                    sequence);
 }
 
 template <class V>

@@ -22,7 +22,7 @@ constexpr std::size_t kHeadLimit = 64 << 20;
 class OpenFile {
  public:
   explicit OpenFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    struct stat info{};
+    struct stat info {};
     if (fd_ >= 0 && fstat(fd_, &info) == 0) bytes_ = static_cast<std::uint64_t>(info.st_size);
   }
   ~OpenFile() {
@@ -48,9 +48,9 @@ Error cannot_open(const std::string& path) {
 }
 
 // An object whose first keys are among these is a trace, wherever its events stand.
-constexpr std::string_view kTraceKeys[] = {"\"traceEvents\"",     "\"schemaVersion\"", "\"deviceProperties\"",
-                                           "\"displayTimeUnit\"", "\"otherData\"",     "\"distributedInfo\"",
-                                           "\"systemTraceEvents\"", "\"stackFrames\"", "\"traceName\""};
+constexpr std::string_view kTraceKeys[] = {"\"traceEvents\"",       "\"schemaVersion\"", "\"deviceProperties\"",
+                                           "\"displayTimeUnit\"",   "\"otherData\"",     "\"distributedInfo\"",
+                                           "\"systemTraceEvents\"", "\"stackFrames\"",   "\"traceName\""};
 
 bool recognizes(std::string_view head) {
   std::size_t at = head.starts_with("\xEF\xBB\xBF") ? 3 : 0;
@@ -77,8 +77,8 @@ Result<Head> find_head(Trace& trace, TextSource& source) {
     if (const auto head = find_events(trace, *text)) return *head;
     if (text->size() < size) break;
   }
-  return fail({ErrorKind::malformed, "no event list (traceEvents) was found before the text ends or breaks", trace.source.path,
-               std::nullopt, "Check that the export was complete"});
+  return fail({ErrorKind::malformed, "no event list (traceEvents) was found before the text ends or breaks",
+               trace.source.path, std::nullopt, "Check that the export was complete"});
 }
 
 void read_tail(Trace& trace, const PipelineEnd& end, bool bare_array) {
@@ -90,7 +90,8 @@ void read_tail(Trace& trace, const PipelineEnd& end, bool bare_array) {
     for (const auto& [key, value] : formats::members(object, &behind)) apply_top_level(trace, key, value);
     used = behind - 1;
   }
-  const std::size_t rest = std::min(end.tail.find_first_not_of(std::string_view(" \n\r\t\0", 5), used), end.tail.size());
+  const std::size_t rest =
+      std::min(end.tail.find_first_not_of(std::string_view(" \n\r\t\0", 5), used), end.tail.size());
   const bool object_open = !bare_array && (!end.closed || used == 0 || end.tail[used - 1] != '}');
   if (object_open) {
     add_issue(trace.issues, {"not_closed", Severity::repaired, "the JSON is not closed at its end",
@@ -99,9 +100,9 @@ void read_tail(Trace& trace, const PipelineEnd& end, bool bare_array) {
   }
   const std::uint64_t trailing = end.tail.size() - rest + end.tail_dropped;
   if (trailing > 0) {
-    add_issue(trace.issues, {"trailing_text", Severity::repaired, "bytes behind the end of the trace were not read",
-                             "Split the file if it holds a second trace", trailing, file, end.tail_offset + rest,
-                             std::nullopt});
+    add_issue(trace.issues,
+              {"trailing_text", Severity::repaired, "bytes behind the end of the trace were not read",
+               "Split the file if it holds a second trace", trailing, file, end.tail_offset + rest, std::nullopt});
   }
 }
 
@@ -111,7 +112,8 @@ void note_gzip_damage(Trace& trace, const formats::GzipStream::Damage& damage) {
                              trace.source.text_bytes, std::nullopt});
   };
   if (damage.cut) add("gzip_cut", Severity::lost, "the compressed file ends too early; everything before was read", 1);
-  if (damage.bad_data) add("gzip_broken", Severity::lost, "the compressed data is broken; everything before was read", 1);
+  if (damage.bad_data)
+    add("gzip_broken", Severity::lost, "the compressed data is broken; everything before was read", 1);
   if (damage.bad_checksum) add("gzip_checksum", Severity::repaired, "the gzip checksum does not fit the content", 1);
   if (damage.trailing > 0) {
     add("gzip_trailing", Severity::repaired, "bytes behind the compressed data were not read", damage.trailing);
@@ -141,10 +143,11 @@ Result<Trace> read_file(const std::string& path, const ReadOptions& options) {
   trace.source.text_bytes = source->text_bytes();
   read_tail(trace, *end, head->bare_array);
   note_gzip_damage(trace, source->damage());
-  struct stat now{};
+  struct stat now {};
   if (fstat(file.fd(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) != file.bytes()) {
-    add_issue(trace.issues, {"grew", Severity::info, "the file changed its size while it was read; the size at the start counts",
-                             "Open it again when its job has ended", 1, path, std::nullopt, std::nullopt});
+    add_issue(trace.issues,
+              {"grew", Severity::info, "the file changed its size while it was read; the size at the start counts",
+               "Open it again when its job has ended", 1, path, std::nullopt, std::nullopt});
   }
   return trace;
 }

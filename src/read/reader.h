@@ -14,8 +14,8 @@
 namespace stepscope::read {
 
 struct ReadOptions {
-  unsigned threads = 1;         // parse threads for this one file
-  bool tolerant_only = false;   // skip the fast strict path (tests compare the two)
+  unsigned threads = 1;              // parse threads for this one file
+  bool tolerant_only = false;        // skip the fast strict path (tests compare the two)
   std::uint64_t max_text_bytes = 0;  // what a compressed file may grow to; 0: the reader decides
   std::size_t chunk_bytes = 0;       // 0: the reader decides (tests use small ones)
 };

@@ -46,24 +46,28 @@ std::string_view last_part(std::string_view path) {
 
 Result<std::string> to_html(const Report& report) {
   if (bundle_script().empty()) {
-    return fail({.kind = ErrorKind::unsupported,
-                 .message = "this build of stepscope has no HTML page, because node was not there when it was made",
-                 .hint = "Install nodejs and npm, run \"npm ci --prefix web\" and build again; --json and --csv work as is"});
+    return fail(
+        {.kind = ErrorKind::unsupported,
+         .message = "this build of stepscope has no HTML page, because node was not there when it was made",
+         .hint = "Install nodejs and npm, run \"npm ci --prefix web\" and build again; --json and --csv work as is"});
   }
   const std::string json = to_json(report);
   std::string out;
   out.reserve(json.size() + json.size() / 16 + bundle_script().size() + bundle_style().size() + 4096);
-  out.append("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-             "<meta http-equiv=\"Content-Security-Policy\" content=\"");
+  out.append(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"");
   append_escaped(out, bundle_policy());
-  out.append("\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-             "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"
-             "<title>stepscope: ");
+  out.append(
+      "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"
+      "<title>stepscope: ");
   append_escaped(out, printable(last_part(report.path)));
   out.append("</title>\n<style>");
   out.append(bundle_style());
-  out.append("</style>\n</head>\n<body>\n<div id=\"app\"></div>\n"
-             "<noscript><p>The figures of this report need scripts to be shown; nothing is sent anywhere. As text:</p><pre>");
+  out.append(
+      "</style>\n</head>\n<body>\n<div id=\"app\"></div>\n"
+      "<noscript><p>The figures of this report need scripts to be shown; nothing is sent anywhere. As text:</p><pre>");
   append_escaped(out, valid_utf8(to_text(report, {.width = 110})));
   out.append("</pre></noscript>\n<script type=\"application/json\" id=\"report-data\">");
   append_inert_json(out, json);

@@ -43,7 +43,8 @@ TEST_CASE("columns are chosen by name, rows are limited and the rest is counted"
 
 TEST_CASE("a table without rows or columns says so or is nothing") {
   CHECK(drawn({"empty", {{"name"}}, {}}, 80) == "  no rows\n");
-  CHECK(drawn({"ragged", {{"a"}, {"b"}}, {std::vector<Value>(1, Value(std::string("x")))}}, 80) == "  a\n  x\n  unknown in all rows: b\n");
+  CHECK(drawn({"ragged", {{"a"}, {"b"}}, {std::vector<Value>(1, Value(std::string("x")))}}, 80) ==
+        "  a\n  x\n  unknown in all rows: b\n");
 }
 
 TEST_CASE("sentences go before numbers when there is no room") {

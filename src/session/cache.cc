@@ -128,14 +128,14 @@ std::string Cache::key(const std::string& path, const std::string& rules) const 
   std::error_code error;
   const std::string full = fs::weakly_canonical(path, error).string();
   const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info{};
+  struct stat info {};
   if (error || file.fd < 0 || fstat(file.fd, &info) != 0) return "";
   std::string key = full;
   for (const std::uint64_t part :
        {std::uint64_t{info.st_dev}, std::uint64_t{info.st_ino}, static_cast<std::uint64_t>(info.st_size),
         static_cast<std::uint64_t>(info.st_mtim.tv_sec), static_cast<std::uint64_t>(info.st_mtim.tv_nsec),
-        sampled_hash(file.fd, static_cast<std::uint64_t>(info.st_size)), hash_of(rules, 1), std::uint64_t{kSchemaVersion},
-        std::uint64_t{sizeof(Trace)}}) {
+        sampled_hash(file.fd, static_cast<std::uint64_t>(info.st_size)), hash_of(rules, 1),
+        std::uint64_t{kSchemaVersion}, std::uint64_t{sizeof(Trace)}}) {
     key += '\n' + hex(part);
   }
   return key + '\n' + std::string(version()) + '\n' + std::string(source_id());
@@ -147,10 +147,11 @@ std::optional<Trace> Cache::load(const std::string& key) const {
   if (!enabled() || key.empty()) return std::nullopt;
   const std::string path = path_of(key);
   const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info{};
+  struct stat info {};
   if (file.fd < 0 || fstat(file.fd, &info) != 0 || info.st_uid != geteuid()) return std::nullopt;
   const auto size = static_cast<std::size_t>(info.st_size);
-  void* mapped = size > sizeof(Header) ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file.fd, 0) : MAP_FAILED;
+  void* mapped =
+      size > sizeof(Header) ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file.fd, 0) : MAP_FAILED;
   std::optional<Trace> trace;
   if (mapped != MAP_FAILED) {
     const std::shared_ptr<const void> owner(mapped, [size](const void* p) { munmap(const_cast<void*>(p), size); });
@@ -159,9 +160,9 @@ std::optional<Trace> Cache::load(const std::string& key) const {
     const std::byte* archive = static_cast<const std::byte*>(mapped) + sizeof header;
     Checksum sum(0);
     sum.add(archive, size - sizeof header);
-    const bool whole = std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && header.schema_version == kSchemaVersion &&
-                       header.archive_bytes == size - sizeof header && header.key_checksum == hash_of(key, 3) &&
-                       header.checksum == sum.value();
+    const bool whole = std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
+                       header.schema_version == kSchemaVersion && header.archive_bytes == size - sizeof header &&
+                       header.key_checksum == hash_of(key, 3) && header.checksum == sum.value();
     if (whole) trace = read_archive({archive, size - sizeof header}, owner);
   }
   if (!trace) {

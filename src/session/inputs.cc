@@ -23,7 +23,8 @@ constexpr std::size_t kHeadBytes = 64 << 10;
 constexpr std::size_t kMaxFiles = 100'000;  // of one folder tree
 
 Error refused(const std::string& path, const Look& look) {
-  return {ErrorKind::unrecognized, "is no trace that stepscope knows: it looks like " + look.what, path, std::nullopt, look.hint};
+  return {ErrorKind::unrecognized, "is no trace that stepscope knows: it looks like " + look.what, path, std::nullopt,
+          look.hint};
 }
 
 struct Descriptor {
@@ -34,7 +35,7 @@ struct Descriptor {
 };
 
 Result<std::string> read_head(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   if (stat(path.c_str(), &info) != 0) {
     const bool missing = errno == ENOENT || errno == ENOTDIR;
     return fail({missing ? ErrorKind::not_found : ErrorKind::unreadable,
@@ -76,8 +77,8 @@ void add_folder(const std::string& folder, std::vector<InputFile>& files, std::v
     if (const auto reader = recognize(path)) {
       files.push_back({path, *reader});
     } else if (path.ends_with(".trace.json") || path.ends_with(".trace.json.gz")) {
-      issues.push_back({"file_left_out", Severity::lost, path + " " + reader.error().message, reader.error().hint, 1, path,
-                        std::nullopt, std::nullopt});
+      issues.push_back({"file_left_out", Severity::lost, path + " " + reader.error().message, reader.error().hint, 1,
+                        path, std::nullopt, std::nullopt});
     }
   }
 }
@@ -140,7 +141,8 @@ Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, s
     return fail(errors.front());
   }
   for (const Error& error : errors) {
-    issues.push_back({"file_left_out", Severity::lost, to_text(error), error.hint, 1, error.file, error.offset, std::nullopt});
+    issues.push_back(
+        {"file_left_out", Severity::lost, to_text(error), error.hint, 1, error.file, error.offset, std::nullopt});
   }
   return files;
 }

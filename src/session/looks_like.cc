@@ -20,9 +20,13 @@ constexpr std::array kSigns{
     Sign{"\xFE\xFF", "UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8"},
     Sign{"PK\x03\x04", "a zip archive", "Unpack it first"},
     Sign{"\x28\xB5\x2F\xFD", "a Zstandard file", "Unpack it first: zstd -d"},
-    Sign{"\xFD" "7zXZ", "an xz file", "Unpack it first: xz -d"},
+    Sign{"\xFD"
+         "7zXZ",
+         "an xz file", "Unpack it first: xz -d"},
     Sign{"BZh", "a bzip2 file", "Unpack it first: bzip2 -d"},
-    Sign{"\x7F" "ELF", "a program or library", "Give the trace that it wrote"},
+    Sign{"\x7F"
+         "ELF",
+         "a program or library", "Give the trace that it wrote"},
     Sign{"\x89PNG", "a PNG picture", "Give the trace itself"},
     Sign{"%PDF", "a PDF document", "Give the trace itself"},
     Sign{"\x80\x02", "a Python pickle (a memory snapshot?)", "Give a torch.profiler trace; pickles are never executed"},

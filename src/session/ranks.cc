@@ -50,10 +50,11 @@ void note_clashes(Run& run) {
   }
   for (const auto& [rank, traces] : by_rank) {
     if (traces.size() < 2) continue;
-    run.issues.push_back({"rank_clash", Severity::info,
-                          std::to_string(traces.size()) + " files are of rank " + std::to_string(rank) + "; all are kept",
-                          "Open one recording at a time if they are not of the same moment", traces.size(),
-                          traces.front()->source.path, std::nullopt, std::nullopt});
+    run.issues.push_back(
+        {"rank_clash", Severity::info,
+         std::to_string(traces.size()) + " files are of rank " + std::to_string(rank) + "; all are kept",
+         "Open one recording at a time if they are not of the same moment", traces.size(), traces.front()->source.path,
+         std::nullopt, std::nullopt});
   }
   if (run.traces.size() < 2 || world_size <= 0 || world_size > 1'000'000) return;
   std::set<std::int64_t> missing;
@@ -62,8 +63,8 @@ void note_clashes(Run& run) {
   }
   if (missing.empty()) return;
   run.issues.push_back({"ranks_missing", Severity::info,
-                        std::to_string(missing.size()) + " of " + std::to_string(world_size) + " ranks were not given: " +
-                            listed(missing),
+                        std::to_string(missing.size()) + " of " + std::to_string(world_size) +
+                            " ranks were not given: " + listed(missing),
                         "", missing.size(), run.path, std::nullopt, std::nullopt});
 }
 

@@ -104,7 +104,8 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
     const Error& error = *outcome.error;
     if (error.kind == ErrorKind::usage) return fail(error);
     if (!first_error) first_error = error;
-    run.issues.push_back({"file_left_out", Severity::lost, to_text(error), error.hint, 1, error.file, error.offset, std::nullopt});
+    run.issues.push_back(
+        {"file_left_out", Severity::lost, to_text(error), error.hint, 1, error.file, error.offset, std::nullopt});
   }
   if (run.traces.empty()) return fail(*first_error);
   settle_ranks(run);
@@ -141,7 +142,8 @@ Result<std::vector<const analyze::Analysis*>> find_analyses(std::span<const std:
   }
   for (const std::string& name : names) {
     const auto all = analyze::analyses();
-    const auto match = std::find_if(all.begin(), all.end(), [&](const auto& analysis) { return analysis.name == name; });
+    const auto match =
+        std::find_if(all.begin(), all.end(), [&](const auto& analysis) { return analysis.name == name; });
     if (match == all.end()) return fail(unknown_name("answer", name, answer_names()));
     found.push_back(&*match);
   }
@@ -193,7 +195,8 @@ Result<std::string> slice_text(const Trace& trace, SliceId slice) {
     if (!texts) return fail(texts.error());
     return std::move(texts->front());
   }
-  return fail({ErrorKind::internal, "no reader for format " + trace.source.format, trace.source.path, std::nullopt, ""});
+  return fail(
+      {ErrorKind::internal, "no reader for format " + trace.source.format, trace.source.path, std::nullopt, ""});
 }
 
 }  // namespace stepscope::session

@@ -15,10 +15,10 @@
 namespace stepscope::session {
 
 struct OpenOptions {
-  bool use_cache = true;      // --no-cache, STEPSCOPE_CACHE=off
-  unsigned threads = 0;       // 0: all cores this process may use
+  bool use_cache = true;  // --no-cache, STEPSCOPE_CACHE=off
+  unsigned threads = 0;   // 0: all cores this process may use
   bool tolerant_only = false;
-  std::string rules_path;     // the user's class rules
+  std::string rules_path;  // the user's class rules
   // Called now and then with a sentence and the share done (0..1); may be empty. Called from one thread at a time.
   std::function<void(std::string_view what, double share)> progress;
 };

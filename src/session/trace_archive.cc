@@ -58,10 +58,8 @@ class Writer {
     }
   }
   template <class T>
-    requires std::is_class_v<T>
-  void operator()(const T& part) {
-    each_member(part, *this);
-  }
+  requires std::is_class_v<T>
+  void operator()(const T& part) { each_member(part, *this); }
 
  private:
   void bytes(const char* data, std::size_t size) {
@@ -86,7 +84,8 @@ class Writer {
 // Every read is checked against the end; after the first failure nothing is read any more.
 class Reader {
  public:
-  Reader(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) : bytes_(bytes), owner_(std::move(owner)) {}
+  Reader(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
+      : bytes_(bytes), owner_(std::move(owner)) {}
   bool ok() const { return ok_ && at_ == bytes_.size(); }
 
   template <Plain T>
@@ -140,10 +139,8 @@ class Reader {
     if (strings.size() != count) ok_ = false;
   }
   template <class T>
-    requires std::is_class_v<T>
-  void operator()(T& part) {
-    each_member(part, *this);
-  }
+  requires std::is_class_v<T>
+  void operator()(T& part) { each_member(part, *this); }
 
  private:
   std::uint64_t number() {

@@ -58,7 +58,8 @@ StringId Assembler::id_text(Worker& worker, const RawId& id) {
 }
 
 TrackId Assembler::find_track(StringId process, StringId thread) {
-  const std::uint64_t key = std::uint64_t{static_cast<std::uint32_t>(process)} << 32 | static_cast<std::uint32_t>(thread);
+  const std::uint64_t key =
+      std::uint64_t{static_cast<std::uint32_t>(process)} << 32 | static_cast<std::uint32_t>(thread);
   const auto at = std::lower_bound(track_index_.begin(), track_index_.end(), key,
                                    [](const auto& entry, std::uint64_t k) { return entry.first < k; });
   if (at != track_index_.end() && at->first == key) return at->second;

@@ -27,8 +27,8 @@ class Assembler {
 
  private:
   struct Worker {
-    std::vector<std::string_view> raw;        // by local string
-    std::vector<StringId> strings;            // by local string; none: not yet used
+    std::vector<std::string_view> raw;  // by local string
+    std::vector<StringId> strings;      // by local string; none: not yet used
     std::vector<RawTrack> raw_tracks;
     std::vector<TrackId> tracks;
     std::vector<LocalId> raw_categories;

@@ -34,13 +34,13 @@ struct RawTrack {
 
 // Why events were changed or left out, counted; the first place of each is kept.
 enum class Defect : std::uint8_t {
-  missing_duration,     // X without dur
-  missing_time,         // no usable ts
+  missing_duration,  // X without dur
+  missing_time,      // no usable ts
   missing_name,
   negative_duration,
   duplicate_key,
-  unknown_kind,         // a ph that is not shown
-  bad_number,           // a number field whose text is no number
+  unknown_kind,  // a ph that is not shown
+  bad_number,    // a number field whose text is no number
   count_,
 };
 

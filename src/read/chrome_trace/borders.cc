@@ -9,7 +9,8 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-constexpr std::string_view kFirstKeys[] = {"ph\"", "name\"", "cat\"", "ts\"", "pid\"", "tid\"", "id\"", "args\"", "dur\""};
+constexpr std::string_view kFirstKeys[] = {"ph\"",  "name\"", "cat\"",  "ts\"", "pid\"",
+                                           "tid\"", "id\"",   "args\"", "dur\""};
 
 bool is_border(const char* text, std::size_t brace, std::size_t floor, std::size_t size) {
   std::size_t key = brace + 1;
@@ -17,7 +18,8 @@ bool is_border(const char* text, std::size_t brace, std::size_t floor, std::size
   while (key < reach && is_space(text[key])) key++;
   if (key + 6 > size || text[key] != '"') return false;
   const std::string_view rest(text + key + 1, size - key - 1);
-  const bool event = std::any_of(std::begin(kFirstKeys), std::end(kFirstKeys), [&](auto k) { return rest.starts_with(k); });
+  const bool event =
+      std::any_of(std::begin(kFirstKeys), std::end(kFirstKeys), [&](auto k) { return rest.starts_with(k); });
   if (!event || brace < floor + 2) return false;
   const std::size_t lowest = std::max(floor, brace > kBorderReach ? brace - kBorderReach : 0);
   std::size_t before = brace - 1;

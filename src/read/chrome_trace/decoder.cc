@@ -77,7 +77,8 @@ std::uint32_t Decoder::track(const RawTrack& ids) {
   const auto mask = static_cast<std::uint32_t>(track_slots_.size() - 1);
   const std::uint64_t mixed = (static_cast<std::uint64_t>(ids.process.number) * 0x9E3779B97F4A7C15ull) ^
                               (static_cast<std::uint64_t>(ids.thread.number) * 0xC2B2AE3D27D4EB4Full) ^
-                              (std::uint64_t{ids.process.text} << 40) ^ (std::uint64_t{ids.thread.text} << 20) ^ ids.lane;
+                              (std::uint64_t{ids.process.text} << 40) ^ (std::uint64_t{ids.thread.text} << 20) ^
+                              ids.lane;
   auto slot = static_cast<std::uint32_t>((mixed * 0x9E3779B97F4A7C15ull) >> 32) & mask;
   for (; track_slots_[slot] != kNoId; slot = (slot + 1) & mask) {
     if (tracks_[track_slots_[slot]] == ids) return last_track_ = track_slots_[slot];
@@ -158,12 +159,8 @@ bool Decoder::member(const char* key, std::size_t size, const char* begin, const
       once(0);
       e.phase = *begin == '"' && end - begin == 3 ? begin[1] : '?';
       return true;
-    case word("ts"):
-      once(1);
-      return microseconds(begin, end, e.time_ns, e.has_time);
-    case word("dur"):
-      once(2);
-      return microseconds(begin, end, e.dur_ns, e.has_dur);
+    case word("ts"): once(1); return microseconds(begin, end, e.time_ns, e.has_time);
+    case word("dur"): once(2); return microseconds(begin, end, e.dur_ns, e.has_dur);
     case word("name"):
       once(3);
       e.name = intern_value(begin, end);
@@ -361,7 +358,8 @@ std::uint32_t Decoder::async_track() {
   std::string lane;
   if (event_.category != 0xffff) lane = categories_[static_cast<StringId>(event_.category)];
   lane += ' ';
-  lane += event_.id_text == kNoId ? std::to_string(event_.id) : std::string(strings_[static_cast<StringId>(event_.id_text)]);
+  lane += event_.id_text == kNoId ? std::to_string(event_.id)
+                                  : std::string(strings_[static_cast<StringId>(event_.id_text)]);
   return track({event_.process, RawId{}, intern(lane)});
 }
 
@@ -427,7 +425,8 @@ void Decoder::put_counters() {
 // Some accelerators repeat the same few metadata events hundreds of thousands of times: each text is kept once.
 void Decoder::put_metadata(const char* end) {
   const std::size_t known = metadata_.size();
-  const auto id = static_cast<std::size_t>(metadata_.intern({event_.begin, static_cast<std::size_t>(end - event_.begin)}));
+  const auto id =
+      static_cast<std::size_t>(metadata_.intern({event_.begin, static_cast<std::size_t>(end - event_.begin)}));
   if (id == known) batch_->new_metadata.push_back(metadata_[static_cast<StringId>(id)]);
 }
 

@@ -89,8 +89,8 @@ class Decoder {
   const char* text_ = nullptr;
   Event event_;
   StringPool strings_, categories_, metadata_;
-  std::vector<SliceKind> kinds_;          // by local category
-  std::vector<RawTrack> tracks_;          // by local track
+  std::vector<SliceKind> kinds_;  // by local category
+  std::vector<RawTrack> tracks_;  // by local track
   std::vector<std::uint32_t> track_slots_ = std::vector<std::uint32_t>(256, kNoId);
   std::uint32_t last_track_ = kNoId;
   std::string_view last_category_text_ = "\n";  // no category yet

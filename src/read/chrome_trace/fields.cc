@@ -94,7 +94,8 @@ Field argument_field(const char* key, std::size_t size) {
   const std::uint8_t found = table.slot[key_hash(key, size, table.multiplier)];
   if (found == 0) return {};
   const Key& candidate = kKeys[found - 1u];
-  return candidate.text.size() == size && std::memcmp(candidate.text.data(), key, size) == 0 ? candidate.field : Field{};
+  return candidate.text.size() == size && std::memcmp(candidate.text.data(), key, size) == 0 ? candidate.field
+                                                                                             : Field{};
 }
 
 }  // namespace stepscope::read::chrome_trace

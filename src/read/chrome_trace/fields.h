@@ -12,9 +12,28 @@ namespace stepscope::read::chrome_trace {
 
 // Arguments that are integers, in the order of Event::number.
 enum Number : std::uint8_t {
-  kExternalId, kRecordFunctionId, kSequence, kFwdThread, kCorrelation, kStream, kDevice, kBytes, kRegisters,
-  kSharedBytes, kAddress, kTotalAllocated, kTotalReserved, kDeviceType, kDeviceIndex, kInElements, kOutElements,
-  kGroupSize, kCollectiveSequence, kWaitStream, kWaitCorrelation, kNumbers,
+  kExternalId,
+  kRecordFunctionId,
+  kSequence,
+  kFwdThread,
+  kCorrelation,
+  kStream,
+  kDevice,
+  kBytes,
+  kRegisters,
+  kSharedBytes,
+  kAddress,
+  kTotalAllocated,
+  kTotalReserved,
+  kDeviceType,
+  kDeviceIndex,
+  kInElements,
+  kOutElements,
+  kGroupSize,
+  kCollectiveSequence,
+  kWaitStream,
+  kWaitCorrelation,
+  kNumbers,
 };
 // Arguments that are reals.
 enum Real : std::uint8_t { kBlocksPerSm, kWarpsPerSm, kOccupancy, kReals };

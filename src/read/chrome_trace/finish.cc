@@ -84,13 +84,14 @@ void Assembler::pair_halves() {
   }
   for (const std::size_t each : open) give_up(halves_[each]);
   // Rows of these slices are in the order of their begin's place in the text; each 4 GiB of text is a block.
-  std::sort(pairs.begin(), pairs.end(), [&](auto& a, auto& b) { return halves_[a.first].place < halves_[b.first].place; });
+  std::sort(pairs.begin(), pairs.end(),
+            [&](auto& a, auto& b) { return halves_[a.first].place < halves_[b.first].place; });
   for (const auto& [begin, end_ns] : pairs) {
     const Half& half = halves_[begin];
     const std::uint64_t block = half.place >> 32 << 32;
     if (begin == pairs.front().first || trace_.source.blocks.back().offset != block) {
-      trace_.source.blocks.push_back({static_cast<std::uint32_t>(s.size()),
-                                      static_cast<std::uint32_t>(trace_.instants.size()), block});
+      trace_.source.blocks.push_back(
+          {static_cast<std::uint32_t>(s.size()), static_cast<std::uint32_t>(trace_.instants.size()), block});
     }
     s.start_ns.push_back(half.time_ns);
     s.dur_ns.push_back(end_ns - half.time_ns);
@@ -172,10 +173,11 @@ void Assembler::drop_zero_times() {
     s.dur_ns.set(slice, 0);
   }
   if (zero.count > 0) {
-    trace_.issues.push_back({"zero_timestamp", Severity::lost,
-                             "device events with timestamp 0 were given no duration and set to the start of device work",
-                             "Record again with a newer driver or profiler: their times were never written", zero.count,
-                             trace_.source.path, std::nullopt, std::nullopt});
+    trace_.issues.push_back(
+        {"zero_timestamp", Severity::lost,
+         "device events with timestamp 0 were given no duration and set to the start of device work",
+         "Record again with a newer driver or profiler: their times were never written", zero.count, trace_.source.path,
+         std::nullopt, std::nullopt});
   }
 }
 
@@ -189,8 +191,8 @@ void Assembler::report(const DamageTally& damage) {
   }
   if (repaired_texts_ > 0) {
     add_issue(trace_.issues, {"repaired_text", Severity::repaired,
-                              "texts with control bytes, invalid UTF-8 or bad escapes are shown with \\xNN or U+FFFD", "",
-                              repaired_texts_, file, std::nullopt, std::nullopt});
+                              "texts with control bytes, invalid UTF-8 or bad escapes are shown with \\xNN or U+FFFD",
+                              "", repaired_texts_, file, std::nullopt, std::nullopt});
   }
   if (trace_.source.events == 0) {
     add_issue(trace_.issues, {"no_events", Severity::info, "the file is valid but holds no events",

@@ -11,8 +11,8 @@
 namespace stepscope::read::chrome_trace {
 
 struct PipelineEnd {
-  bool closed = false;   // the event array's ']' was met
-  std::string tail;      // the text behind it, up to kTailLimit bytes
+  bool closed = false;  // the event array's ']' was met
+  std::string tail;     // the text behind it, up to kTailLimit bytes
   std::uint64_t tail_offset = 0;
   std::uint64_t tail_dropped = 0;  // bytes of the tail beyond the limit
 };

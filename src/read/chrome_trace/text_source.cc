@@ -140,8 +140,8 @@ class GzipSource final : public TextSource {
     inflated_ += got - kept;
     if (inflated_ > limit_) {
       return fail({ErrorKind::too_large,
-                   "the compressed text grows beyond " + std::to_string(limit_ >> 20) + " MiB, 100 times its file", path_,
-                   offset_, "Set STEPSCOPE_MAX_TEXT_MB to a higher limit if the file is to be trusted"});
+                   "the compressed text grows beyond " + std::to_string(limit_ >> 20) + " MiB, 100 times its file",
+                   path_, offset_, "Set STEPSCOPE_MAX_TEXT_MB to a higher limit if the file is to be trusted"});
     }
     ended_ = got < goal;
     std::size_t cut = got;

@@ -18,10 +18,10 @@ namespace stepscope::read::chrome_trace {
 
 struct ChunkText {
   std::uint64_t index = 0;
-  std::uint64_t offset = 0;    // of text() in the uncompressed file
+  std::uint64_t offset = 0;  // of text() in the uncompressed file
   std::size_t begin = 0, size = 0;
-  bool at_end = false;         // nothing follows
-  std::vector<char> buffer;    // StrictWalk::kPadding readable bytes follow the text
+  bool at_end = false;       // nothing follows
+  std::vector<char> buffer;  // StrictWalk::kPadding readable bytes follow the text
 
   const char* text() const { return buffer.data() + begin; }
 };
@@ -35,7 +35,7 @@ class TextSource {
   virtual void start(std::uint64_t offset) = 0;
   // The next chunk; false when there is none. May be called from several threads.
   virtual Result<bool> next(ChunkText& chunk) = 0;
-  virtual std::uint64_t text_bytes() const = 0;               // so far
+  virtual std::uint64_t text_bytes() const = 0;  // so far
   virtual formats::GzipStream::Damage damage() const { return {}; }
 };
 

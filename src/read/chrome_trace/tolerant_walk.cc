@@ -6,7 +6,8 @@
 namespace stepscope::read::chrome_trace {
 namespace {
 
-constexpr std::string_view kEventKeys[] = {"ph\"", "name\"", "cat\"", "ts\"", "pid\"", "tid\"", "id\"", "args\"", "dur\""};
+constexpr std::string_view kEventKeys[] = {"ph\"",  "name\"", "cat\"",  "ts\"", "pid\"",
+                                           "tid\"", "id\"",   "args\"", "dur\""};
 constexpr std::size_t kLookAhead = 64;  // a border is recognised within this many bytes
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\0'; }

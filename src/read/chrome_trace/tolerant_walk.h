@@ -13,14 +13,14 @@ namespace stepscope::read::chrome_trace {
 
 // What was repaired or lost, counted, with the first place.
 enum class Damage : std::uint8_t {
-  cut_event,         // the text ends inside an event; that event is dropped
-  broken_event,      // an event that could not be understood; dropped
-  lost_bytes,        // bytes between events that belong to none (count = bytes)
+  cut_event,     // the text ends inside an event; that event is dropped
+  broken_event,  // an event that could not be understood; dropped
+  lost_bytes,    // bytes between events that belong to none (count = bytes)
   missing_comma,
   extra_comma,
-  bare_word,         // NaN, N/A, ncclFloat32 … where a value should be
-  empty_value,       // "key": ,
-  inner_quote,       // an unescaped quote inside a text
+  bare_word,    // NaN, N/A, ncclFloat32 … where a value should be
+  empty_value,  // "key": ,
+  inner_quote,  // an unescaped quote inside a text
   count_,
 };
 

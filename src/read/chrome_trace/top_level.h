@@ -12,8 +12,8 @@ namespace stepscope::read::chrome_trace {
 void apply_top_level(Trace& trace, std::string_view key, std::string_view value);
 
 struct Head {
-  bool bare_array = false;           // the file is [ … ], not {"traceEvents": [ … ]}
-  std::size_t events_begin = 0;      // behind the '['
+  bool bare_array = false;       // the file is [ … ], not {"traceEvents": [ … ]}
+  std::size_t events_begin = 0;  // behind the '['
 };
 
 // Finds the event array in the first bytes of the text and applies the members before it. nullopt: more text is needed
