@@ -61,7 +61,7 @@ Result<Report> make_report(const ReportOptions& options) {
   open_options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   auto run = session::open(options.paths, open_options);
   if (!run) return fail(run.error());
-  progress.show("answering", 1);
+  progress.show("working out the answers", -1);
   return session::answer(*run, options.only);
 }
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -147,20 +146,17 @@ ProgressLine::ProgressLine() : terminal_(terminal_of(STDERR_FILENO)), start_(Clo
 void ProgressLine::show(std::string_view what, double share) {
   const auto now = Clock::now();
   if (!terminal_.is_terminal || now - start_ < std::chrono::seconds(1)) return;
-  if (visible_ && now - shown_ < std::chrono::milliseconds(100)) return;
+  const bool known = share >= 0 && share <= 1;
+  if (known && visible_ && now - shown_ < std::chrono::milliseconds(100)) return;
   shown_ = now;
   visible_ = true;
-  const int percent = std::isfinite(share) ? static_cast<int>(std::clamp(share, 0.0, 1.0) * 100) : 0;
-  std::string text = fmt::format("{:3d} %  {}", percent, report::printable(what));
-  text = report::cut_middle(text, terminal_.width - 1);
+  const std::size_t room = terminal_.width - 1;
+  std::string text = known ? fmt::format("{:3d} %  ", static_cast<int>(share * 100)) : "";
+  text = report::cut_middle(text + report::printable(what), room);
   if (terminal_.ascii) text = report::to_ascii(text);
-  const bool plain = env("TERM") == "dumb";  // cannot erase to the end of the line: overwrite with spaces
-  write_all(STDERR_FILENO,
-            "\r" + text +
-                (plain ? std::string(terminal_.width - 1 -
-                                         std::min<std::size_t>(report::display_width(text), terminal_.width - 1),
-                                     ' ')
-                       : "\x1b[K"));
+  // A dumb terminal cannot erase the rest of the line: spaces do.
+  const std::string rest = env("TERM") == "dumb" ? std::string(room - report::display_width(text), ' ') : "\x1b[K";
+  write_all(STDERR_FILENO, fmt::format("\r{}{}", text, rest));
 }
 
 void ProgressLine::erase() {

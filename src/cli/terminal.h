@@ -42,6 +42,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
+  // `share` is what is done, 0..1; outside of it: unknown.
   void show(std::string_view what, double share);
   void erase();
 

@@ -54,7 +54,7 @@ TEST_CASE("sentences go before numbers when there is no room") {
   wide.rows[0].emplace_back(std::string("because it is so and not otherwise"));
   for (int i = 0; i < 9; i++) {
     wide.columns.push_back({"measure_" + std::to_string(i) + "_ns", ValueType::integer, Unit::ns, ""});
-    wide.rows[0].push_back(std::int64_t{123'456'789});
+    wide.rows[0].emplace_back(std::int64_t{123'456'789});
   }
   const std::string text = drawn(wide, 80);
   CHECK(text.find("no room for: ") != text.npos);
