@@ -13,7 +13,7 @@ namespace stepscope::analyze {
 namespace {
 
 constexpr std::string_view kSummary = "How well is the device used?";
-constexpr std::int64_t kBuckets = 200;
+constexpr std::size_t kBuckets = 200;
 
 struct Use {
   std::int64_t kernel_ns = 0;        // sum of kernel durations
@@ -24,11 +24,15 @@ struct Use {
   std::vector<double> efficient_bucket_ns;
 };
 
+// At most kBuckets equal pieces of the span (the last one may be shorter).
 std::vector<Interval> buckets_of(Interval span) {
-  const std::int64_t width = std::max<std::int64_t>(1, (span.end - span.start + kBuckets - 1) / kBuckets);
+  if (span.end <= span.start) return {};
+  const std::uint64_t whole = static_cast<std::uint64_t>(span.end) - static_cast<std::uint64_t>(span.start);
+  const auto width = static_cast<std::int64_t>(whole / kBuckets + 1);
   std::vector<Interval> buckets;
-  for (std::int64_t at = span.start; at < span.end; at += width)
-    buckets.push_back({at, std::min(at + width, span.end)});
+  std::int64_t at = span.start;
+  for (; span.end - at > width && buckets.size() + 1 < kBuckets; at += width) buckets.push_back({at, at + width});
+  buckets.push_back({at, span.end});
   return buckets;
 }
 
@@ -51,7 +55,7 @@ class Sweep {
 };
 
 void spread(std::vector<double>& sums, const std::vector<Interval>& buckets, Interval when, double weight) {
-  if (buckets.empty()) return;
+  if (buckets.empty() || when.start < buckets.front().start) return;
   const std::int64_t width = buckets.front().end - buckets.front().start;
   auto at = static_cast<std::size_t>((when.start - buckets.front().start) / width);
   for (; at < buckets.size() && buckets[at].start < when.end; at++) {
