@@ -28,7 +28,7 @@ struct Use {
 std::vector<Interval> buckets_of(Interval span) {
   if (span.end <= span.start) return {};
   const std::uint64_t whole = static_cast<std::uint64_t>(span.end) - static_cast<std::uint64_t>(span.start);
-  const auto width = static_cast<std::int64_t>(whole / kBuckets + 1);
+  const auto width = static_cast<std::int64_t>((whole + kBuckets - 1) / kBuckets);
   std::vector<Interval> buckets;
   std::int64_t at = span.start;
   for (; span.end - at > width && buckets.size() + 1 < kBuckets; at += width) buckets.push_back({at, at + width});
