@@ -1,7 +1,7 @@
 // Column<T>: one typed column of a table, owned or mapped.
 //
-// Expected workload: tens of columns, up to 10^8 rows each, filled by appending blocks, then only read. Growth goes
-// through realloc, which moves big blocks by remapping pages (mremap) instead of copying, so a growing column never
+// Expected workload: tens of columns, up to 10^8 rows each, filled by appending blocks, then only read. Big columns lie
+// in pages of their own (base/pages.h) and grow by remapping them instead of copying, so that a growing column never
 // needs twice its size. A column can instead be a view of memory that somebody else owns (a mapped cache file); a view
 // is read-only and keeps its owner alive.
 //
@@ -14,14 +14,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <new>
 #include <span>
 #include <type_traits>
 #include <utility>
+
+#include "base/pages.h"
 
 namespace stepscope {
 
@@ -41,7 +41,7 @@ class Column {
   Column(const Column&) = delete;
   Column& operator=(const Column&) = delete;
   ~Column() {
-    if (!owner_) std::free(data_);
+    if (!owner_) pages::release(data_, capacity_ * sizeof(T));
   }
 
   // A read-only view of `values`; `owner` keeps the memory alive.
@@ -105,15 +105,12 @@ class Column {
   void grow(std::size_t needed) {
     const std::size_t capacity = std::max({needed, capacity_ + capacity_ / 2, std::size_t{64}});
     if (owner_) {  // a view becomes an owned copy on first write
-      T* copy = static_cast<T*>(std::malloc(capacity * sizeof(T)));
-      if (copy == nullptr) throw std::bad_alloc();
+      T* copy = static_cast<T*>(pages::grow(nullptr, 0, capacity * sizeof(T)));
       std::memcpy(static_cast<void*>(copy), data_, size_ * sizeof(T));
       data_ = copy;
       owner_.reset();
     } else {
-      void* grown = std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
-      if (grown == nullptr) throw std::bad_alloc();
-      data_ = static_cast<T*>(grown);
+      data_ = static_cast<T*>(pages::grow(data_, capacity_ * sizeof(T), capacity * sizeof(T)));
     }
     capacity_ = capacity;
   }

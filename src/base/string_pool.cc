@@ -33,7 +33,7 @@ StringId StringPool::add(std::string_view text, std::uint32_t hash, std::uint32_
   char* copy = arena_.get(text.size());
   if (!text.empty()) std::memcpy(copy, text.data(), text.size());
   const auto id = static_cast<std::uint32_t>(entries_.size());
-  entries_.push_back({{copy, text.size()}, hash});
+  entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), hash});
   slots_[slot] = id;
   if (entries_.size() * 2 > mask_) rebuild(slots_.size() * 2);
   return static_cast<StringId>(id);
@@ -43,7 +43,7 @@ StringId StringPool::find(std::string_view text) const {
   const std::uint32_t h = hash(text.data(), text.size());
   for (std::uint32_t slot = h & mask_; slots_[slot] != kFree; slot = (slot + 1) & mask_) {
     const Entry& entry = entries_[slots_[slot]];
-    if (entry.hash == h && entry.text == text) return static_cast<StringId>(slots_[slot]);
+    if (entry.hash == h && entry.text() == text) return static_cast<StringId>(slots_[slot]);
   }
   return StringId::none;
 }

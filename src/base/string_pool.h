@@ -43,7 +43,9 @@ class StringPool {
     std::uint32_t slot = h & mask_;
     for (; slots_[slot] != kFree; slot = (slot + 1) & mask_) {
       const Entry& entry = entries_[slots_[slot]];
-      if (entry.hash == h && entry.text == text) return static_cast<StringId>(slots_[slot]);
+      if (entry.hash == h && entry.size == text.size() && equal(entry.data, text.data(), text.size())) {
+        return static_cast<StringId>(slots_[slot]);
+      }
     }
     return add(text, h, slot);
   }
@@ -51,7 +53,7 @@ class StringPool {
   StringId find(std::string_view text) const;
   // "" for StringId::none.
   std::string_view operator[](StringId id) const {
-    return id == StringId::none ? std::string_view() : entries_[static_cast<std::uint32_t>(id)].text;
+    return id == StringId::none ? std::string_view() : entries_[static_cast<std::uint32_t>(id)].text();
   }
   std::size_t size() const { return entries_.size(); }
   // Forgets all strings but the first `count`; their ids are given anew. Bytes stay in the arena.
@@ -78,6 +80,18 @@ class StringPool {
     std::memcpy(&v, p, 8);
     return v;
   }
+  // Most texts are short: a few loads beat a call of memcmp. The last, possibly overlapping word covers the rest.
+  static bool equal(const char* a, const char* b, std::size_t size) {
+    if (size < 8) {
+      std::size_t i = 0;
+      while (i < size && a[i] == b[i]) i++;
+      return i == size;
+    }
+    for (std::size_t i = 0; i + 8 <= size; i += 8) {
+      if (load8(a + i) != load8(b + i)) return false;
+    }
+    return load8(a + size - 8) == load8(b + size - 8);
+  }
   static std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
     const __uint128_t product = static_cast<__uint128_t>(a) * b;
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
@@ -85,8 +99,10 @@ class StringPool {
   StringId add(std::string_view text, std::uint32_t hash, std::uint32_t slot);
 
   struct Entry {
-    std::string_view text;
+    const char* data;
+    std::uint32_t size;  // a single text of 4 GiB does not exist here
     std::uint32_t hash;
+    std::string_view text() const { return {data, size}; }
   };
   void rebuild(std::size_t slots);
 
