@@ -100,6 +100,10 @@ def main() -> int:
     parser.add_argument("build", type=Path)
     parser.add_argument("--check", action="store_true", help="only say what is missing or too much")
     options = parser.parse_args()
+    if not (options.build / "stepscope").exists():
+        # A build that stopped half way would make a list that looks whole and is not.
+        print(f"{options.build} holds no stepscope: finish the build first (make build)")
+        return 1
     entries = [*debian_entries(options.build), *npm_entries()]
     if not options.check:
         NOTICES.write_text(render(entries))
