@@ -1,0 +1,90 @@
+// A table of the model, declared as data: what its columns are called, mean and where their values lie.
+//
+// Numbers whose column in memory already is what Arrow wants are borrowed without a copy; the rest is computed row by
+// row when a batch is asked for. Pooled strings become dictionaries with only the strings that occur in the column.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "base/column.h"
+#include "model/answer.h"
+#include "model/trace.h"
+
+namespace stepscope::capi {
+
+enum class NullRule : std::uint8_t { never, equals, nan };
+
+// A column of the run as it lies in memory.
+struct Borrowed {
+  const void* data = nullptr;
+  std::size_t rows = 0;
+  std::size_t width = 0;             // bytes per row
+  const char* format = "";           // Arrow's letter
+  NullRule nulls = NullRule::never;  // equals: a row whose bytes are those of `absent` has no value
+  std::uint64_t absent = 0;
+};
+
+template <class T>
+constexpr const char* arrow_format() {
+  if constexpr (std::is_enum_v<T>) {
+    return arrow_format<std::underlying_type_t<T>>();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return sizeof(T) == 4 ? "f" : "g";
+  } else {
+    constexpr const char* letters[] = {"C", "c", "S", "s", "I", "i", "L", "l"};
+    constexpr std::size_t size = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 2 : sizeof(T) == 4 ? 4 : 6;
+    return letters[size + (std::is_signed_v<T> ? 1 : 0)];
+  }
+}
+
+template <class T>
+Borrowed borrow(const Column<T>& column) {
+  const NullRule nulls = std::is_floating_point_v<T> ? NullRule::nan : NullRule::never;
+  return {column.data(), column.size(), sizeof(T), arrow_format<T>(), nulls, 0};
+}
+template <class T>
+Borrowed borrow(const Column<T>& column, T absent) {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, &absent, sizeof(T));
+  return {column.data(), column.size(), sizeof(T), arrow_format<T>(), NullRule::equals, bytes};
+}
+
+using BorrowedColumn = Borrowed (*)(const Trace&);
+using IntegerAt = std::int64_t (*)(const Trace&, std::size_t row);  // kAbsent: null
+using BooleanAt = bool (*)(const Trace&, std::size_t row);
+
+inline constexpr std::uint32_t kNoCode = 0xffffffff;
+
+// Text by number: ids of the string pool, categories, tracks, enums.
+struct Codes {
+  std::uint32_t (*code)(const Trace&, std::size_t row);  // kNoCode: null
+  std::size_t (*count)(const Trace&);                    // every code is smaller
+  std::string_view (*text)(const Trace&, std::uint32_t code);
+};
+
+struct ColumnSpec {
+  std::string_view name;
+  Unit unit = Unit::none;
+  std::string_view meaning;
+  std::variant<BorrowedColumn, IntegerAt, BooleanAt, Codes> values;
+};
+
+struct TableSpec {
+  std::string_view name;
+  std::string_view meaning;
+  std::size_t (*rows)(const Trace&);
+  std::vector<ColumnSpec> columns;
+};
+
+ValueType value_type(const ColumnSpec& column);
+
+// All tables that have one batch per trace, in the order in which they are listed.
+std::span<const TableSpec> model_tables();
+
+}  // namespace stepscope::capi

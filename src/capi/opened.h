@@ -1,0 +1,50 @@
+// Opened: what a handle of the C ABI stands for. The run is const; answers are made once, when first asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "capi/arrow_source.h"
+#include "model/answer.h"
+#include "model/trace.h"
+
+namespace stepscope::capi {
+
+class Opened {
+ public:
+  explicit Opened(Run run) : run_(std::move(run)) {}
+
+  const Run& run() const { return run_; }
+  // The answer `name`, computed at the first call; from any thread.
+  Result<std::shared_ptr<const Answer>> answer(const std::string& name);
+
+ private:
+  const Run run_;
+  std::mutex mutex_;  // guards answers_; held while one is made, so that no answer is made twice
+  std::map<std::string, std::shared_ptr<const Answer>, std::less<>> answers_;
+};
+
+// The source of the table `name`: a table of the model, or "answers.ANSWER.TABLE". It keeps `opened` alive.
+Result<TableSource> find_table(const std::shared_ptr<Opened>& opened, std::string_view name);
+
+// JSON list of all tables, as stepscope_tables promises it.
+Result<std::string> list_tables(Opened& opened, bool with_answers);
+
+// {"kind", "message", "file", "offset", "hint"}
+std::string error_json(const Error& error);
+
+// Small tables of the run as plain values: issues, files, devices, rules, metadata.
+struct SmallTable {
+  std::string_view name;
+  std::string_view meaning;
+  Table (*make)(const Run& run);
+};
+std::span<const SmallTable> small_tables();
+
+}  // namespace stepscope::capi
