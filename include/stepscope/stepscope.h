@@ -2,15 +2,14 @@
  *
  * Open traces as one run, ask for answers as JSON (docs/report-json.md), take tables as Arrow streams.
  *
- * Errors: a function that can fail takes `char** error`. On failure it returns NULL (or a number other than 0) and, when
- *   `error` is not NULL, sets *error to JSON text {"kind", "message", "file", "offset", "hint"} (file, offset and hint
- *   are null where there is nothing to say; kind is one of not_found, unreadable, unrecognized, malformed, too_large,
- *   changed, unsupported, usage, internal). On success *error is set to NULL.
- * Memory: every `char*` that is returned or set belongs to the caller and is freed with stepscope_free_text; every
- *   `const char*` is static. All text is UTF-8 and ends with NUL.
- * Threads: any function may be called from any thread. One run may be used from many threads at once; only
- *   stepscope_close must not run beside another call on the same handle. One Arrow stream must be used by one thread at
- *   a time; its batches belong to whoever took them. No function keeps a lock while it calls back.
+ * Errors: a function that can fail takes `char** error`. On failure it returns NULL (or a number other than 0) and,
+ * when `error` is not NULL, sets *error to JSON text {"kind", "message", "file", "offset", "hint"} (file, offset and
+ * hint are null where there is nothing to say; kind is one of not_found, unreadable, unrecognized, malformed,
+ * too_large, changed, unsupported, usage, internal). On success *error is set to NULL. Memory: every `char*` that is
+ * returned or set belongs to the caller and is freed with stepscope_free_text; every `const char*` is static. All text
+ * is UTF-8 and ends with NUL. Threads: any function may be called from any thread. One run may be used from many
+ * threads at once; only stepscope_close must not run beside another call on the same handle. One Arrow stream must be
+ * used by one thread at a time; its batches belong to whoever took them. No function keeps a lock while it calls back.
  * Lifetime: streams and batches keep the data alive that they show; a run may be closed while they are in use.
  * Growth: functions are only added. stepscope_abi_version() counts additions; stepscope_options grows at its end.
  */
@@ -73,8 +72,8 @@ STEPSCOPE_API char* stepscope_report(stepscope_run* run, const char* const* name
 STEPSCOPE_API char* stepscope_tables(stepscope_run* run, int with_answers, char** error);
 
 /* The table `name` as an Arrow stream: one record batch per trace, strings as dictionaries (the same one in every
- * batch), absent values as nulls. Each field carries the metadata "unit" and "meaning", the schema "stepscope.table" and
- * "stepscope.meaning". Fills *out and returns 0; on failure returns 1 and sets out->release to NULL. */
+ * batch), absent values as nulls. Each field carries the metadata "unit" and "meaning", the schema "stepscope.table"
+ * and "stepscope.meaning". Fills *out and returns 0; on failure returns 1 and sets out->release to NULL. */
 STEPSCOPE_API int stepscope_table(stepscope_run* run, const char* name, struct ArrowArrayStream* out, char** error);
 
 /* JSON text of the arguments of a slice, read again from its file. `rank` and `slice` as in the table "slices". */

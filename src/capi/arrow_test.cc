@@ -232,11 +232,9 @@ TEST_CASE("invalid UTF-8 and ids out of range stay inside the table") {
   CHECK_FALSE(valid(taken.column(0, "category"), 1));
 }
 
-TEST_CASE("device work: class and family from the rule, step from the launch") {
+TEST_CASE("device work: class and family from the rule, absent values as nulls") {
   Trace trace = small_trace(3);
   trace.class_rules = {{}, {"gemm_names", "gemm", "GEMM", DeviceClass::compute, "Names of matrix products."}};
-  trace.steps = {{"ProfilerStep#4", 4, 0, 900, 900, TrackId::none, false},
-                 {"ProfilerStep#5", 5, 900, 2'000, 9'000, TrackId::none, false}};
   DeviceRows& d = trace.device;
   for (const SliceId launch : {static_cast<SliceId>(0), SliceId::none}) {
     d.slice.push_back(static_cast<SliceId>(2));
@@ -256,6 +254,8 @@ TEST_CASE("device work: class and family from the rule, step from the launch") {
     }
     d.launch.push_back(launch);
     d.op.push_back(SliceId::none);
+    d.step.push_back(launch == SliceId::none ? StepId::none : static_cast<StepId>(1));
+    d.phase.push_back(static_cast<std::uint8_t>(Phase::backward));
     d.device_class.push_back(launch == SliceId::none ? 0 : static_cast<std::uint8_t>(DeviceClass::compute));
     d.rule.push_back(launch == SliceId::none ? 0 : 1);
   }
@@ -268,7 +268,8 @@ TEST_CASE("device work: class and family from the rule, step from the launch") {
   CHECK(text(taken.column(0, "class"), 0) == "compute");
   CHECK(text(taken.column(0, "class"), 1) == "unclassified");
   CHECK_FALSE(valid(taken.column(0, "family"), 1));
-  CHECK(at<std::int64_t>(taken.column(0, "step"), 0) == 1);
+  CHECK(at<std::uint32_t>(taken.column(0, "step"), 0) == 1);
+  CHECK(text(taken.column(0, "phase"), 0) == "backward");
   CHECK_FALSE(valid(taken.column(0, "step"), 1));
   CHECK(taken.column(0, "device").null_count == 2);
   CHECK(taken.column(0, "grid_x").null_count == 2);
@@ -288,9 +289,11 @@ TEST_CASE("answers leave as Arrow, unknown values as nulls") {
                {"share", ValueType::real, Unit::ratio, "A share."},
                {"hidden", ValueType::boolean, Unit::none, "A fact."}},
               {}};
-  table.rows.push_back({std::string("gemm"), std::int64_t{5}, 0.5, true});
-  table.rows.push_back({Value(), Value(), std::int64_t{1}, false});
-  table.rows.push_back({std::string("short row")});
+  table.rows.resize(3);
+  const std::vector<Value> full{std::string("gemm"), std::int64_t{5}, 0.5, true};
+  table.rows[0] = full;
+  table.rows[1] = {Value(), Value(), std::int64_t{1}, false};
+  table.rows[2].emplace_back(std::string("short row"));
   {
     const auto shared = std::make_shared<const Table>(std::move(table));
     const Taken taken(capi::make_stream(capi::value_source("answers.kernels.by_name", "Which kernels?", shared)));
@@ -306,7 +309,9 @@ TEST_CASE("answers leave as Arrow, unknown values as nulls") {
     CHECK((at<std::uint8_t>(taken.column(0, "hidden"), 0) & 3) == 1);
     CHECK(metadata(taken.schema.children[2]->metadata)["unit"] == "ratio");
   }
-  Series series{"memory", Unit::bytes, {1, 2, 3}, {1.0, std::numeric_limits<double>::quiet_NaN(), 3.0}};
+  Series series{"memory", Unit::bytes, {}, {}};
+  series.t_ns = {1, 2, 3};
+  series.v = {1.0, std::numeric_limits<double>::quiet_NaN(), 3.0};
   {
     const auto shared = std::make_shared<const Series>(std::move(series));
     const Taken taken(capi::make_stream(capi::series_source("answers.x.series.memory", shared)));

@@ -1,8 +1,6 @@
 // Spec of the table of device work: kernels, copies, fills and device-side waits, with what derive knows about them.
 #include "capi/table_parts.h"
 
-#include <algorithm>
-
 namespace stepscope::capi {
 namespace {
 
@@ -39,15 +37,12 @@ Codes rule_text() {
           [](const Trace& trace, std::uint32_t code) { return std::string_view(trace.class_rules[code].*Member); }};
 }
 
-// "A kernel belongs to the step of its launch": the last step that starts at or before the launch and holds it.
-std::int64_t step_of(const Trace& trace, std::size_t row) {
-  const auto& launches = trace.device.launch;
-  if (row >= launches.size() || launches[row] == SliceId::none) return kAbsent;
-  const std::int64_t time_ns = trace.slices.start_ns[launches[row]];
-  const auto after = std::upper_bound(trace.steps.begin(), trace.steps.end(), time_ns,
-                                      [](std::int64_t t, const Step& step) { return t < step.start_ns; });
-  if (after == trace.steps.begin() || time_ns >= std::prev(after)->end_ns) return kAbsent;
-  return std::distance(trace.steps.begin(), after) - 1;
+Codes phase() {
+  return {[](const Trace& trace, std::size_t row) {
+            return row < trace.device.phase.size() ? std::uint32_t{trace.device.phase[row]} : kNoCode;
+          },
+          [](const Trace&) { return kPhases; },
+          [](const Trace&, std::uint32_t code) { return to_string(static_cast<Phase>(code)); }};
 }
 
 template <int Axis>
@@ -94,7 +89,9 @@ std::vector<ColumnSpec> as_derived() {
       {"class", Unit::none, "Class of device work; null for waits.", device_class()},
       {"family", Unit::none, "Op family; null: no rule matched.", rule_text<&ClassRule::family>()},
       {"rule", Unit::none, "Rule that decided class and family; see the table rules.", rule_text<&ClassRule::name>()},
-      {"step", Unit::none, "Row in the table steps of the step that launched it; null: unknown.", step_of}};
+      {"step", Unit::none, "Row in the table steps of the step that it belongs to; null: outside all steps.",
+       borrowed_id<kPart, &DeviceRows::step>()},
+      {"phase", Unit::none, "Phase of the op that launched it.", phase()}};
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+"""stepscope: where does the time of a training step go?
+
+    import stepscope
+    run = stepscope.open("traces/")          # a file, several, a pattern or a folder of ranks
+    run.answer("steps")                      # the CLI's JSON as a dict
+    run.table("slices").to_pandas()          # or polars, pyarrow, duckdb: any taker of __arrow_c_stream__
+
+The package is thin: it loads libstepscope.so (one build for every CPython) and imports nothing outside the standard
+library, so that it can be imported anywhere.
+"""
+
+from __future__ import annotations
+
+from stepscope._errors import StepscopeError
+from stepscope._run import Run, answer_names, open
+from stepscope._table import Column, Table, TableInfo
+
+__all__ = ["Column", "Run", "StepscopeError", "Table", "TableInfo", "answer_names", "open"]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # one place says it: the library; asked only when wanted
+        from stepscope._native import library
+
+        return library().version()
+    raise AttributeError(f"module 'stepscope' has no attribute {name!r}")

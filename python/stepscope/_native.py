@@ -1,0 +1,243 @@
+"""libstepscope.so through ctypes: finding it, its functions, and turning its errors into StepscopeError.
+
+Calls release the GIL (CDLL), so threads read beside each other. The library is loaded at first use, not at import.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from pathlib import Path
+
+from stepscope._errors import StepscopeError
+
+ABI_VERSION = 1  # STEPSCOPE_ABI_VERSION that this package was written against
+FILE_NAME = "libstepscope.so"
+
+
+class Options(ctypes.Structure):
+    """stepscope_options"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("use_cache", ctypes.c_int32),
+        ("threads", ctypes.c_uint32),
+        ("rules_path", ctypes.c_char_p),
+        ("progress", ctypes.c_void_p),
+        ("user", ctypes.c_void_p),
+    ]
+
+
+class ArrowSchema(ctypes.Structure):
+    """Of the Arrow C data interface."""
+
+
+class ArrowArray(ctypes.Structure):
+    """Of the Arrow C data interface."""
+
+
+class ArrowArrayStream(ctypes.Structure):
+    """Of the Arrow C stream interface."""
+
+
+ArrowSchema._fields_ = [
+    ("format", ctypes.c_char_p),
+    ("name", ctypes.c_char_p),
+    ("metadata", ctypes.c_void_p),
+    ("flags", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("children", ctypes.POINTER(ctypes.POINTER(ArrowSchema))),
+    ("dictionary", ctypes.POINTER(ArrowSchema)),
+    ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(ArrowSchema))),
+    ("private_data", ctypes.c_void_p),
+]
+ArrowArray._fields_ = [
+    ("length", ctypes.c_int64),
+    ("null_count", ctypes.c_int64),
+    ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(ArrowArray))),
+    ("dictionary", ctypes.POINTER(ArrowArray)),
+    ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(ArrowArray))),
+    ("private_data", ctypes.c_void_p),
+]
+_stream = ctypes.POINTER(ArrowArrayStream)
+ArrowArrayStream._fields_ = [
+    ("get_schema", ctypes.CFUNCTYPE(ctypes.c_int, _stream, ctypes.POINTER(ArrowSchema))),
+    ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, _stream, ctypes.POINTER(ArrowArray))),
+    ("get_last_error", ctypes.CFUNCTYPE(ctypes.c_char_p, _stream)),
+    ("release", ctypes.CFUNCTYPE(None, _stream)),
+    ("private_data", ctypes.c_void_p),
+]
+
+_texts = ctypes.POINTER(ctypes.c_char_p)
+_error = ctypes.POINTER(ctypes.c_void_p)
+_FUNCTIONS = {
+    "stepscope_version": (ctypes.c_char_p, []),
+    "stepscope_abi_version": (ctypes.c_uint32, []),
+    "stepscope_free_text": (None, [ctypes.c_void_p]),
+    "stepscope_open": (ctypes.c_void_p, [_texts, ctypes.c_size_t, ctypes.POINTER(Options), _error]),
+    "stepscope_close": (None, [ctypes.c_void_p]),
+    "stepscope_answer_names": (ctypes.c_void_p, [_error]),
+    "stepscope_report": (ctypes.c_void_p, [ctypes.c_void_p, _texts, ctypes.c_size_t, _error]),
+    "stepscope_tables": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int, _error]),
+    "stepscope_table": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, _stream, _error]),
+    "stepscope_slice_text": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, _error]),
+    "stepscope_stream_new": (_stream, []),
+    "stepscope_stream_free": (None, [_stream]),
+    "stepscope_capsule_setup": (None, [ctypes.c_void_p]),
+    "stepscope_capsule_free": (None, [ctypes.c_void_p]),
+    "stepscope_alive": (ctypes.c_int64, []),
+}
+
+# Prototypes of our own: those of ctypes.pythonapi's functions are shared by the whole process.
+_capsule_new = ctypes.PYFUNCTYPE(ctypes.py_object, _stream, ctypes.c_void_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_capsule_set_context = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, _stream)(
+    ("PyCapsule_SetContext", ctypes.pythonapi)
+)
+_CAPSULE_NAME = ctypes.create_string_buffer(b"arrow_array_stream")  # a capsule keeps the pointer, not the text
+
+
+class Library:
+    """The loaded library; one per process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._dll = ctypes.CDLL(str(path))
+        except OSError as problem:
+            raise StepscopeError(
+                f"the library could not be loaded ({problem})",
+                "unreadable",
+                str(path),
+                hint="Build it on this machine with `make build`, or set STEPSCOPE_LIB",
+            ) from None
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(self._dll, name, None)
+            if function is None:
+                raise self._too_old()
+            function.restype, function.argtypes = result, arguments
+        if self._dll.stepscope_abi_version() < ABI_VERSION:
+            raise self._too_old()
+        self._dll.stepscope_capsule_setup(ctypes.cast(ctypes.pythonapi.PyCapsule_GetContext, ctypes.c_void_p))
+        self._capsule_free = ctypes.cast(self._dll.stepscope_capsule_free, ctypes.c_void_p)
+
+    def _too_old(self) -> StepscopeError:
+        return StepscopeError(
+            "the library is older than this package", "unsupported", str(self.path), hint="Run `make build` again"
+        )
+
+    def version(self) -> str:
+        return str(self._dll.stepscope_version().decode())
+
+    def alive(self) -> int:
+        """Arrow arrays, schemas and streams that somebody still holds."""
+        return int(self._dll.stepscope_alive())
+
+    def open(self, paths: list[bytes], use_cache: bool, threads: int, rules: bytes | None) -> int:
+        options = Options(ctypes.sizeof(Options), int(use_cache), threads, rules, None, None)
+        error = ctypes.c_void_p()
+        run = self._dll.stepscope_open(_list(paths), len(paths), ctypes.byref(options), ctypes.byref(error))
+        if not run:
+            raise self._taken_error(error)
+        return int(run)
+
+    def close(self, run: int) -> None:
+        self._dll.stepscope_close(run)
+
+    def answer_names(self) -> str:
+        return self._text("stepscope_answer_names")
+
+    def report(self, run: int, names: list[bytes]) -> str:
+        return self._text("stepscope_report", run, _list(names), len(names))
+
+    def tables(self, run: int, with_answers: bool) -> str:
+        return self._text("stepscope_tables", run, int(with_answers))
+
+    def slice_text(self, run: int, rank: int, number: int) -> str:
+        return self._text("stepscope_slice_text", run, rank, number)
+
+    def stream(self, run: int, name: str) -> ctypes._Pointer[ArrowArrayStream]:
+        """The table as a stream on the heap; give it to free_stream or capsule."""
+        stream = self._dll.stepscope_stream_new()
+        error = ctypes.c_void_p()
+        if self._dll.stepscope_table(run, name.encode(), stream, ctypes.byref(error)) != 0:
+            self.free_stream(stream)
+            raise self._taken_error(error)
+        return stream  # type: ignore[no-any-return]
+
+    def free_stream(self, stream: ctypes._Pointer[ArrowArrayStream]) -> None:
+        self._dll.stepscope_stream_free(stream)
+
+    def capsule(self, stream: ctypes._Pointer[ArrowArrayStream]) -> object:
+        """A PyCapsule "arrow_array_stream" that owns the stream; its destructor is C."""
+        capsule: object = _capsule_new(stream, ctypes.addressof(_CAPSULE_NAME), self._capsule_free)
+        _capsule_set_context(capsule, stream)  # the destructor asks for the context: the name may have been changed
+        return capsule
+
+    def _text(self, function: str, *arguments: object) -> str:
+        error = ctypes.c_void_p()
+        text = getattr(self._dll, function)(*arguments, ctypes.byref(error))
+        if not text:
+            raise self._taken_error(error)
+        return self._taken_text(text)
+
+    def _taken_text(self, text: int) -> str:
+        try:
+            return ctypes.string_at(text).decode()
+        finally:
+            self._dll.stepscope_free_text(text)
+
+    def _taken_error(self, error: ctypes.c_void_p) -> StepscopeError:
+        if not error.value:
+            return StepscopeError("there is not enough memory", "too_large")
+        import json
+
+        parts = json.loads(self._taken_text(error.value))
+        return StepscopeError(parts["message"], parts["kind"], parts["file"], parts["offset"], parts["hint"])
+
+
+def _list(texts: list[bytes]) -> ctypes.Array[ctypes.c_char_p]:
+    return (ctypes.c_char_p * len(texts))(*texts)
+
+
+def candidates() -> list[Path]:
+    """Where the library may lie, best first: beside the package, in a dist folder's lib, in the build tree."""
+    package = Path(__file__).resolve().parent
+    folders = [package, package.parent / "lib", package.parent.parent / "lib", package.parent.parent / "build"]
+    return [folder / FILE_NAME for folder in folders]
+
+
+def find_library() -> Path:
+    chosen = os.environ.get("STEPSCOPE_LIB")
+    if chosen:
+        path = Path(chosen)
+        return path / FILE_NAME if path.is_dir() else path
+    for path in candidates():
+        if path.is_file():
+            return path
+    raise StepscopeError(
+        f"{FILE_NAME} was not found",
+        "not_found",
+        hint="Build it with `make build`, or set STEPSCOPE_LIB to its path; looked in "
+        + ", ".join(str(path.parent) for path in candidates()),
+    )
+
+
+_loaded: Library | None = None
+_loading = threading.Lock()
+
+
+def library() -> Library:
+    """The library, loaded at the first call."""
+    global _loaded
+    if _loaded is None:
+        with _loading:
+            if _loaded is None:
+                _loaded = Library(find_library())
+    return _loaded

@@ -1,0 +1,153 @@
+"""open() and Run: what was opened together, asked for answers (dicts, as the CLI's JSON) and tables (Arrow)."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING, Any, Union
+
+from stepscope._errors import StepscopeError
+from stepscope._native import library
+from stepscope._table import Table, TableInfo, html_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+class Handle:
+    """Owns one handle of the library. Whoever calls holds a reference, so that close() cannot cut a call short."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        weakref.finalize(self, library().close, value)
+
+
+def open(
+    path: PathLike | Iterable[PathLike], *, cache: bool = True, threads: int = 0, rules: PathLike | None = None
+) -> Run:
+    """Opens a trace file, several, a glob pattern or a folder of ranks as one run.
+
+    cache:   read and write the cache of opened files (STEPSCOPE_CACHE names its folder, or off).
+    threads: 0 takes all cores that this process may use.
+    rules:   a file of class rules, tried before the built-in ones.
+
+    Raises StepscopeError when nothing could be opened; what was odd or lost in a file is a row of run.issues.
+    """
+    if threads < 0:
+        raise StepscopeError(f"threads is {threads}", "usage", hint="Use 0 for all cores, or a number of threads")
+    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    encoded = [_encoded(one) for one in paths]
+    return Run(Handle(library().open(encoded, cache, threads, _encoded(rules) if rules is not None else None)))
+
+
+def answer_names() -> list[str]:
+    """The names that Run.report and Run.answer take, in report order."""
+    import json
+
+    names: list[str] = json.loads(library().answer_names())
+    return names
+
+
+class Run:
+    """Traces that were opened together, one per rank. Any thread may use it."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle: Handle | None = handle
+
+    def report(self, names: str | Iterable[str] = ()) -> dict[str, Any]:
+        """The report with the named answers (all when none is named), as `stepscope report --json` prints it."""
+        import json
+
+        wanted = [names] if isinstance(names, str) else list(names)
+        handle = self._open_handle()
+        report: dict[str, Any] = json.loads(library().report(handle.value, [name.encode() for name in wanted]))
+        return report
+
+    def answer(self, name: str) -> dict[str, Any]:
+        """One answer of the report: its scalars, tables, series, findings and notes."""
+        report = self.report(name)
+        found: dict[str, Any] | None = report["answers"].get(name)
+        if found is None:
+            why = (report.get("failed") or {}).get(name, "no reason was given")
+            raise StepscopeError(f"the answer {name} could not be made: {why}", "unsupported")
+        return found
+
+    def tables(self, answers: bool = False) -> list[TableInfo]:
+        """What table() takes: the tables of the trace; with answers=True those of all answers too (they are made)."""
+        import json
+
+        handle = self._open_handle()
+        return [TableInfo.from_json(table) for table in json.loads(library().tables(handle.value, answers))]
+
+    def table(self, name: str) -> Table:
+        """A table such as "slices", "device_work" or "answers.kernels.by_name"."""
+        return Table(name, self._open_handle())
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """The files that were opened, one dict per rank."""
+        return self.table("files").to_pylist()
+
+    @property
+    def ranks(self) -> list[int]:
+        return [file["rank"] for file in self.files]
+
+    @property
+    def issues(self) -> list[dict[str, Any]]:
+        """What was odd, repaired or lost in the input."""
+        return self.table("issues").to_pylist()
+
+    def arguments(self, slice: int, rank: int | None = None) -> Any:
+        """What the file says about one slice beyond the columns, read again from the file.
+
+        slice and rank are those of the table slices; rank may be left out when there is only one.
+        """
+        import json
+
+        if rank is None:
+            ranks = self.ranks
+            if len(ranks) != 1:
+                raise StepscopeError("this run has several ranks", "usage", hint="Name one: arguments(slice, rank=0)")
+            rank = ranks[0]
+        if not 0 <= slice < 2**32:
+            raise StepscopeError(f"there is no slice {slice}", "usage")
+        return json.loads(library().slice_text(self._open_handle().value, rank, slice))
+
+    def close(self) -> None:
+        """Gives the memory back; tables taken from the run stay valid. Also done when the run is forgotten."""
+        self._handle = None
+
+    def _open_handle(self) -> Handle:
+        if self._handle is None:
+            raise StepscopeError("this run was closed", "usage", hint="Open it again with stepscope.open")
+        return self._handle
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return "<stepscope.Run, closed>"
+        files = self.files
+        what = files[0]["path"] if len(files) == 1 else f"{len(files)} ranks"
+        return f"<stepscope.Run {what}: {sum(file['slices'] for file in files):,} slices>"
+
+    def _repr_html_(self) -> str:
+        shown = ("rank", "rank_source", "path", "writer", "events", "slices")
+        rows = [[file[name] for name in shown] for file in self.files]
+        return html_table([(name, "") for name in shown], rows, len(rows), "files of this run")
+
+
+def _encoded(path: PathLike) -> bytes:
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise StepscopeError("a path must not hold a NUL character", "usage")
+    return encoded

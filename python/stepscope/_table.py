@@ -1,0 +1,121 @@
+"""Table: one table of a run, handed to other libraries by the Arrow PyCapsule protocol.
+
+Nothing is read before somebody asks. pandas, polars, pyarrow and duckdb are imported only by the conveniences that
+carry their name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stepscope._errors import StepscopeError
+from stepscope._native import library
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from stepscope._run import Handle
+
+ROWS_SHOWN = 10
+
+
+class Column(NamedTuple):
+    name: str
+    type: str  # integer, real, text or boolean
+    unit: str  # "", ns, bytes, count, ratio or GB/s
+    meaning: str
+
+
+class TableInfo(NamedTuple):
+    name: str
+    meaning: str
+    rows: int
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def from_json(cls, table: dict[str, Any]) -> TableInfo:
+        columns = tuple(Column(c["name"], c["type"], c["unit"], c["meaning"]) for c in table["columns"])
+        return cls(table["name"], table["meaning"], table["rows"], columns)
+
+
+class Table:
+    """A table of a run; keeps the run alive. Each taker gets a stream of its own."""
+
+    def __init__(self, name: str, handle: Handle) -> None:
+        from stepscope._arrow import read_schema
+
+        self.name = name
+        self._handle = handle
+        stream = library().stream(handle.value, name)
+        try:
+            self.meaning, self.columns = read_schema(stream)
+        finally:
+            library().free_stream(stream)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The capsule that pandas, polars, pyarrow and duckdb take. A requested schema is not followed."""
+        return library().capsule(library().stream(self._handle.value, self.name))
+
+    def to_pylist(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The first rows as dicts, without any other library; for looking, not for millions of rows."""
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, row)) for row in self._rows(limit)]
+
+    def to_arrow(self) -> pyarrow.Table:
+        try:
+            import pyarrow
+        except ImportError:
+            raise self._needs("to_arrow", "pyarrow") from None
+        return pyarrow.RecordBatchReader.from_stream(self).read_all()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise self._needs("to_pandas", "pandas") from None
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        try:
+            import polars
+        except ImportError:
+            raise self._needs("to_polars", "polars") from None
+        return polars.DataFrame(self)
+
+    def _needs(self, method: str, packages: str) -> StepscopeError:
+        return StepscopeError(f"{method} needs {packages}", "unsupported", hint=f"Run `pip install {packages}`")
+
+    def _rows(self, limit: int | None) -> list[tuple[Any, ...]]:
+        from stepscope._arrow import read_rows
+
+        stream = library().stream(self._handle.value, self.name)
+        try:
+            return read_rows(stream, limit)
+        finally:
+            library().free_stream(stream)
+
+    def __repr__(self) -> str:
+        return f"<stepscope.Table {self.name}: {', '.join(column.name for column in self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        heads = [(c.name, f"{c.meaning} [{c.unit}]" if c.unit else c.meaning) for c in self.columns]
+        rows = self._rows(ROWS_SHOWN + 1)
+        return html_table(heads, rows[:ROWS_SHOWN], len(rows), f"{self.name}: {self.meaning}")
+
+
+def html_table(heads: list[tuple[str, str]], rows: list[Any], found: int, caption: str) -> str:
+    """A small static table for notebooks; `heads` are names with what hovering tells."""
+    from html import escape
+
+    def cell(value: object) -> str:
+        text = "" if value is None else str(value)
+        return escape(text if len(text) <= 80 else text[:79] + "…")
+
+    head = "".join(f'<th title="{escape(meaning)}">{escape(name)}</th>' for name, meaning in heads)
+    body = "".join("<tr>" + "".join(f"<td>{cell(value)}</td>" for value in row) + "</tr>" for row in rows)
+    more = f"<p>first {len(rows)} rows</p>" if found > len(rows) else ""
+    return (
+        f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+    )
