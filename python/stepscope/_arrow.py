@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import Any
 
 from stepscope._errors import StepscopeError
 from stepscope._native import ArrowArray, ArrowArrayStream, ArrowSchema
 from stepscope._table import Column
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _NUMBERS: dict[str, Any] = {
     "c": ctypes.c_int8, "C": ctypes.c_uint8, "s": ctypes.c_int16, "S": ctypes.c_uint16, "i": ctypes.c_int32,

@@ -8,9 +8,13 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from pathlib import Path
+import weakref
 
 from stepscope._errors import StepscopeError
+
+TYPE_CHECKING = False  # typing and pathlib would double the time of the import
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ABI_VERSION = 1  # STEPSCOPE_ABI_VERSION that this package was written against
 FILE_NAME = "libstepscope.so"
@@ -202,12 +206,22 @@ class Library:
         return StepscopeError(parts["message"], parts["kind"], parts["file"], parts["offset"], parts["hint"])
 
 
+class Handle:
+    """Owns one run of the library. Whoever calls holds a reference, so that Run.close cannot cut a call short."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        weakref.finalize(self, library().close, value)
+
+
 def _list(texts: list[bytes]) -> ctypes.Array[ctypes.c_char_p]:
     return (ctypes.c_char_p * len(texts))(*texts)
 
 
 def candidates() -> list[Path]:
     """Where the library may lie, best first: beside the package, in a dist folder's lib, in the build tree."""
+    from pathlib import Path
+
     package = Path(__file__).resolve().parent
     folders = [package, package.parent / "lib", package.parent.parent / "lib", package.parent.parent / "build"]
     return [folder / FILE_NAME for folder in folders]
@@ -216,6 +230,8 @@ def candidates() -> list[Path]:
 def find_library() -> Path:
     chosen = os.environ.get("STEPSCOPE_LIB")
     if chosen:
+        from pathlib import Path
+
         path = Path(chosen)
         return path / FILE_NAME if path.is_dir() else path
     for path in candidates():

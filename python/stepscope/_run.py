@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import os
-import weakref
-from typing import TYPE_CHECKING, Any, Union
 
 from stepscope._errors import StepscopeError
-from stepscope._native import library
+from stepscope._library import library, new_handle
 from stepscope._table import Table, TableInfo, html_table
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
+    from typing import Any, Union
 
-PathLike = Union[str, "os.PathLike[str]"]
+    from stepscope._native import Handle
 
-
-class Handle:
-    """Owns one handle of the library. Whoever calls holds a reference, so that close() cannot cut a call short."""
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-        weakref.finalize(self, library().close, value)
+    PathLike = Union[str, os.PathLike[str]]
 
 
 def open(
@@ -40,7 +34,7 @@ def open(
         raise StepscopeError(f"threads is {threads}", "usage", hint="Use 0 for all cores, or a number of threads")
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     encoded = [_encoded(one) for one in paths]
-    return Run(Handle(library().open(encoded, cache, threads, _encoded(rules) if rules is not None else None)))
+    return Run(new_handle(library().open(encoded, cache, threads, _encoded(rules) if rules is not None else None)))
 
 
 def answer_names() -> list[str]:
@@ -80,7 +74,7 @@ class Run:
         import json
 
         handle = self._open_handle()
-        return [TableInfo.from_json(table) for table in json.loads(library().tables(handle.value, answers))]
+        return [TableInfo(table) for table in json.loads(library().tables(handle.value, answers))]
 
     def table(self, name: str) -> Table:
         """A table such as "slices", "device_work" or "answers.kernels.by_name"."""

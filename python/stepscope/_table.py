@@ -6,38 +6,51 @@ carry their name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
 from stepscope._errors import StepscopeError
-from stepscope._native import library
+from stepscope._library import library
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import pandas
     import polars
     import pyarrow
 
-    from stepscope._run import Handle
+    from stepscope._native import Handle
 
 ROWS_SHOWN = 10
 
 
-class Column(NamedTuple):
-    name: str
-    type: str  # integer, real, text or boolean
-    unit: str  # "", ns, bytes, count, ratio or GB/s
-    meaning: str
+class Column:
+    """name, type (integer, real, text or boolean), unit ("", ns, bytes, count, ratio or GB/s) and meaning."""
+
+    __slots__ = ("meaning", "name", "type", "unit")
+
+    def __init__(self, name: str, type: str, unit: str, meaning: str) -> None:
+        self.name = name
+        self.type = type
+        self.unit = unit
+        self.meaning = meaning
+
+    def __repr__(self) -> str:
+        unit = f" [{self.unit}]" if self.unit else ""
+        return f"<{self.name}{unit}, {self.type}: {self.meaning}>"
 
 
-class TableInfo(NamedTuple):
-    name: str
-    meaning: str
-    rows: int
-    columns: tuple[Column, ...]
+class TableInfo:
+    """What Run.tables() lists: name, meaning, number of rows and columns."""
 
-    @classmethod
-    def from_json(cls, table: dict[str, Any]) -> TableInfo:
-        columns = tuple(Column(c["name"], c["type"], c["unit"], c["meaning"]) for c in table["columns"])
-        return cls(table["name"], table["meaning"], table["rows"], columns)
+    __slots__ = ("columns", "meaning", "name", "rows")
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self.name: str = table["name"]
+        self.meaning: str = table["meaning"]
+        self.rows: int = table["rows"]
+        self.columns = tuple(Column(c["name"], c["type"], c["unit"], c["meaning"]) for c in table["columns"])
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.rows:,} rows: {self.meaning}>"
 
 
 class Table:
@@ -71,11 +84,18 @@ class Table:
         return pyarrow.RecordBatchReader.from_stream(self).read_all()
 
     def to_pandas(self) -> pandas.DataFrame:
+        """Texts become categories; integers stay exact (those with absent values as pandas' nullable integers)."""
         try:
-            import pandas  # noqa: F401
+            import pandas
         except ImportError:
             raise self._needs("to_pandas", "pandas") from None
-        return self.to_arrow().to_pandas()
+        table = self.to_arrow()
+        frame = table.to_pandas()
+        for i, column in enumerate(self.columns):
+            if column.type == "integer" and table.column(i).null_count != 0:  # pandas would make floats of them
+                values = table.column(i).cast("int64").to_pandas(types_mapper=lambda _: pandas.Int64Dtype())
+                frame[column.name] = values
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
         try:
