@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/did_you_mean.h"
 #include "report/json_writer.h"
 #include "session/session.h"
 
@@ -12,24 +13,20 @@ using report::JsonWriter;
 constexpr std::string_view kAnswers = "answers.";
 constexpr std::string_view kSeries = "series.";
 
-Error unknown_table(std::string_view name, std::string known) {
-  return {ErrorKind::usage, "there is no table \"" + std::string(name) + "\"", "", std::nullopt,
-          "Use one of " + std::move(known)};
+std::vector<std::string_view> model_names() {
+  std::vector<std::string_view> names;
+  for (const TableSpec& spec : model_tables()) names.push_back(spec.name);
+  for (const SmallTable& table : small_tables()) names.push_back(table.name);
+  names.push_back("answers.NAME.TABLE");
+  return names;
 }
 
-std::string model_names() {
-  std::string names;
-  for (const TableSpec& spec : model_tables()) names += std::string(spec.name) + ", ";
-  for (const SmallTable& table : small_tables()) names += std::string(table.name) + ", ";
-  return names + "answers.NAME.TABLE";
-}
-
-std::string names_of(const Answer& answer) {
-  std::string names;
-  const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
-  for (const Table& table : answer.tables) add(std::string(kAnswers) + answer.name + "." + table.name);
-  for (const Series& series : answer.series) add(std::string(kAnswers) + answer.name + ".series." + series.name);
-  return names.empty() ? "report(\"" + answer.name + "\"): this answer has no tables" : names;
+Error unknown_table(const Answer& answer, std::string_view wanted) {
+  std::vector<std::string> texts;
+  for (const Table& table : answer.tables) texts.push_back(table.name);
+  for (const Series& series : answer.series) texts.push_back(std::string(kSeries) + series.name);
+  const std::vector<std::string_view> names(texts.begin(), texts.end());
+  return unknown_name("table of the answer " + answer.name, wanted, names);
 }
 
 // "answers.ANSWER.TABLE" and "answers.ANSWER.series.SERIES".
@@ -46,7 +43,7 @@ Result<TableSource> answer_table(Opened& opened, std::string_view name) {
     if (wanted.substr(0, kSeries.size()) != kSeries || wanted.substr(kSeries.size()) != series.name) continue;
     return series_source(std::string(name), std::shared_ptr<const Series>(*answer, &series));
   }
-  return fail(unknown_table(name, names_of(**answer)));
+  return fail(unknown_table(**answer, wanted));
 }
 
 struct ColumnLine {
@@ -134,7 +131,7 @@ Result<TableSource> find_table(const std::shared_ptr<Opened>& opened, std::strin
     auto table = std::make_shared<const Table>(small.make(*run));
     return value_source(std::string(name), std::string(small.meaning), std::move(table));
   }
-  return fail(unknown_table(name, model_names()));
+  return fail(unknown_name("table", name, model_names()));
 }
 
 Result<std::string> list_tables(Opened& opened, bool with_answers) {

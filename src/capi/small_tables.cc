@@ -54,6 +54,7 @@ Table files_table(const Run& run) {
                {"rank_source", kText, Unit::none, "Where the rank comes from."},
                {"backend", kText, Unit::none, "Communication backend, where recorded."},
                {"compressed", kBoolean, Unit::none, "The file is compressed."},
+               {"cached", kBoolean, Unit::none, "It came from the cache."},
                {"file_bytes", kInteger, Unit::bytes, "Size of the file."},
                {"text_bytes", kInteger, Unit::bytes, "Size of its uncompressed text."},
                {"events", kInteger, Unit::count, "Events in the file, metadata included."},
@@ -65,7 +66,7 @@ Table files_table(const Run& run) {
     const Source& source = trace.source;
     table.rows.push_back({trace.rank.rank, source.path, source.format, known_text(source.writer),
                           known(trace.rank.world_size, 0), std::string(to_string(trace.rank.source)),
-                          known_text(trace.rank.backend), source.compressed, number(source.file_bytes),
+                          known_text(trace.rank.backend), source.compressed, source.cached, number(source.file_bytes),
                           number(source.text_bytes), number(source.events), number(trace.slices.size()),
                           known(trace.clock_base_ns, kAbsent), known_text(trace.step_source)});
   }

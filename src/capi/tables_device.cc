@@ -57,7 +57,7 @@ BorrowedColumn block() {
 std::vector<ColumnSpec> as_recorded() {
   return {{"kind", Unit::none, "kernel, memcpy, memset or sync.", kind()},
           {"device", Unit::none, "Device index.", borrowed_or<kPart, &DeviceRows::device, -1>()},
-          {"stream", Unit::none, "Stream on the device.", borrowed_or<kPart, &DeviceRows::stream, kAbsent>()},
+          {"stream", Unit::none, "Stream on the device.", narrow<kPart, &DeviceRows::stream>()},
           {"correlation", Unit::none, "Id shared with the launch.", narrow<kPart, &DeviceRows::correlation>()},
           {"external_id", Unit::none, "Id of the op that launched it.", narrow<kPart, &DeviceRows::external_id>()},
           {"grid_x", Unit::count, "Blocks of the grid, x.", grid<0>()},

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stepscope._native import library
 
 import stepscope
+from stepscope._native import library
 
 WriteTrace = Callable[..., Path]
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

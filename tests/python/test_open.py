@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stepscope import StepscopeError
 
 import stepscope
+from stepscope import StepscopeError
 
 WriteTrace = Callable[..., Path]
 
