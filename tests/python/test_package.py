@@ -66,7 +66,7 @@ def test_one_library_serves_every_python_found(write_trace: WriteTrace, capsys: 
         which = version(python)
         if which is None or which < OLDEST or which in ran:
             continue
-        command = [python, "-c", READ, str(PACKAGE), str(path)]
+        command = [str(python), "-c", READ, str(PACKAGE), str(path)]
         said = subprocess.run(command, capture_output=True, text=True, env=clean_environment(), check=False)
         assert said.returncode == 0, f"{python}: {said.stderr}"
         ran[which] = said.stdout
@@ -108,7 +108,9 @@ def test_a_missing_library_is_said_with_the_remedy(tmp_path: Path) -> None:
 def test_the_library_shows_nothing_but_its_c_abi() -> None:
     from stepscope._native import library
 
-    said = subprocess.run(["nm", "-D", "--defined-only", library().path], capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        ["nm", "-D", "--defined-only", str(library().path)], capture_output=True, text=True, check=True
+    )
     names = [line.split()[-1] for line in said.stdout.splitlines()]
     assert names
     assert [name for name in names if not name.startswith("stepscope_")] == []
