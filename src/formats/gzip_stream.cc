@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 namespace stepscope::formats {
@@ -14,8 +15,10 @@ struct GzipStream::State {
   std::uint64_t read_at = 0;  // next byte of the file to fetch
   std::vector<std::uint8_t> input = std::vector<std::uint8_t>(256 << 10);
   inflate_state inflate{};
-  bool in_member = false;  // a member was begun and is not finished
-  bool any_member = false;
+  bool in_member = false;       // a member was begun and is not finished
+  std::uint64_t members = 0;    // begun so far
+  std::uint64_t member_at = 0;  // file offset of the last one
+  bool member_gave = false;     // it gave any bytes
   bool ended = false;
   Damage damage;
 
@@ -33,7 +36,10 @@ struct GzipStream::State {
     if (inflate.avail_in > 0) return true;
     const std::uint64_t left = file_bytes - read_at;
     const std::size_t want = left < input.size() ? static_cast<std::size_t>(left) : input.size();
-    const ssize_t got = want == 0 ? 0 : pread(fd, input.data(), want, static_cast<off_t>(read_at));
+    ssize_t got = 0;
+    do {
+      if (want > 0) got = pread(fd, input.data(), want, static_cast<off_t>(read_at));
+    } while (got < 0 && errno == EINTR);
     if (got <= 0) return false;
     read_at += static_cast<std::uint64_t>(got);
     inflate.next_in = input.data();
@@ -41,20 +47,33 @@ struct GzipStream::State {
     return true;
   }
 
+  // The member cannot go on. What follows a whole member and gave nothing was none: bytes behind the end.
+  void give_up(bool& reason) {
+    ended = true;
+    if (members > 1 && !member_gave) {
+      damage.trailing = file_bytes - member_at;
+    } else {
+      reason = true;
+    }
+  }
+
   // Between members: is there another one? Zero padding is nothing, anything else is counted as trailing bytes.
   bool next_member() {
     while (refill()) {
-      if (any_member && *inflate.next_in == 0) {
+      if (members > 0 && *inflate.next_in == 0) {
         inflate.next_in++;
         inflate.avail_in--;
         continue;
       }
-      if (any_member && *inflate.next_in != 0x1f) {
-        damage.trailing = inflate.avail_in + (file_bytes - read_at);
+      member_at = read_at - inflate.avail_in;
+      if (members > 0 && *inflate.next_in != 0x1f) {
+        damage.trailing = file_bytes - member_at;
         return false;
       }
       begin_member();
-      in_member = any_member = true;
+      members++;
+      in_member = true;
+      member_gave = false;
       return true;
     }
     return false;
@@ -83,15 +102,14 @@ std::size_t GzipStream::read(char* out, std::size_t size) {
     const int status = isal_inflate(&s.inflate);
     const std::uint32_t produced = room - s.inflate.avail_out;
     filled += produced;
+    s.member_gave |= produced > 0;
     if (s.inflate.block_state == ISAL_BLOCK_FINISH || status == ISAL_INCORRECT_CHECKSUM) {
       s.damage.bad_checksum |= status == ISAL_INCORRECT_CHECKSUM;
       s.in_member = false;
     } else if (status != ISAL_DECOMP_OK && status != ISAL_END_INPUT) {
-      s.damage.bad_data = true;
-      s.ended = true;
+      s.give_up(s.damage.bad_data);
     } else if (!more_input && produced == 0) {
-      s.damage.cut = true;
-      s.ended = true;
+      s.give_up(s.damage.cut);
     }
   }
   return filled;

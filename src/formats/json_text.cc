@@ -115,6 +115,7 @@ std::string unescape(std::string_view raw, bool& repaired) {
       repaired = true;
       i++;
     } else if (byte != '\\' || i + 1 == raw.size()) {
+      repaired |= byte == '\\';
       out += static_cast<char>(byte);
       i++;
     } else {
@@ -199,7 +200,8 @@ std::vector<RawMember> members(std::string_view text, std::size_t* end) {
     const std::size_t begin = skip_space(text, colon + 1);
     const std::size_t stop = skip_value(text, begin);
     if (stop == std::string_view::npos) break;
-    found.push_back({unescape(text.substr(at + 1, key_end - at - 2), repaired), text.substr(begin, stop - begin)});
+    const std::string_view raw_key = text.substr(at + 1, key_end - at - 2);
+    found.push_back({unescape(raw_key, repaired), raw_key, text.substr(begin, stop - begin)});
     understood = at = stop;
   }
   if (end != nullptr) *end = understood;

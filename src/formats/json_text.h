@@ -19,6 +19,7 @@ bool is_clean(std::string_view text);
 // One member of an object, values as raw text (quotes and brackets included).
 struct RawMember {
   std::string key;  // unescaped
+  std::string_view raw_key;
   std::string_view value;
 };
 

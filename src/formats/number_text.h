@@ -5,11 +5,11 @@
 // non-digit for meaning.
 #pragma once
 
+#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <string>
+#include <system_error>
 
 namespace stepscope::formats {
 
@@ -54,14 +54,17 @@ inline bool parse_int(const char* begin, const char* end, std::int64_t& out) {
   return true;
 }
 
+// "-inf" and "nan" are no numbers here.
+inline bool starts_real(const char* begin, const char* end) {
+  if (begin < end && *begin == '-') begin++;
+  return begin < end && is_digit(*begin);
+}
+
+// Without the C library's strtod: that one reads what the program's locale says.
 inline bool parse_real_slow(const char* begin, const char* end, double& out) {
-  char* stop = nullptr;
-  const std::string text(begin, end);
-  if (text.empty() || !(is_digit(text[0]) || text[0] == '-') || text.find_first_of("xXnN") != std::string::npos) {
-    return false;
-  }
-  out = std::strtod(text.c_str(), &stop);
-  return stop == text.c_str() + text.size() && std::isfinite(out);
+  if (!starts_real(begin, end)) return false;
+  const auto [stop, error] = std::from_chars(begin, end, out);
+  return stop == end && error == std::errc() && std::isfinite(out);
 }
 
 // A number in any JSON notation; the whole of [begin, end) must be it. Up to 15 digits need no help from the C library:
@@ -85,17 +88,17 @@ inline bool parse_real(const char* begin, const char* end, double& out) {
   return true;
 }
 
+// As int64 nanoseconds; half of what fits, so that a start plus a duration fits too (146 years).
+inline constexpr std::uint64_t kMaxMicroseconds = 4'611'686'018'427'386;
+
 inline bool parse_us_slow(const char* begin, const char* end, std::int64_t& ns) {
-  const std::string text(begin, end);
-  if (text.empty() || text.find_first_of("xXnN") != std::string::npos) return false;
-  char* stop = nullptr;
-  const long double us = std::strtold(text.c_str(), &stop);
-  if (stop != text.c_str() + text.size() || !std::isfinite(us) || std::fabs(us) > 9.2e15L) return false;
+  if (!starts_real(begin, end)) return false;
+  long double us = 0;
+  const auto [stop, error] = std::from_chars(begin, end, us);
+  if (stop != end || error != std::errc() || !std::isfinite(us) || std::fabs(us) > kMaxMicroseconds) return false;
   ns = static_cast<std::int64_t>(std::llroundl(us * 1000.0L));
   return true;
 }
-
-inline constexpr std::uint64_t kMaxMicroseconds = 9'223'372'036'854'774;  // as int64 nanoseconds
 
 // Microseconds with up to nanosecond fractions (more digits are rounded) → nanoseconds.
 inline bool parse_us_as_ns(const char* begin, const char* end, std::int64_t& ns) {

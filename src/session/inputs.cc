@@ -76,7 +76,7 @@ void add_folder(const std::string& folder, std::vector<InputFile>& files, std::v
   for (const std::string& path : found) {
     if (const auto reader = recognize(path)) {
       files.push_back({path, *reader});
-    } else if (path.ends_with(".trace.json") || path.ends_with(".trace.json.gz")) {
+    } else if (path.ends_with(".trace.json") || path.ends_with(".json.gz")) {
       issues.push_back({"file_left_out", Severity::lost, path + " " + reader.error().message, reader.error().hint, 1,
                         path, std::nullopt, std::nullopt});
     }

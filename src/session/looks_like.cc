@@ -18,6 +18,7 @@ constexpr std::array kSigns{
     Sign{"SQLite format 3", "an SQLite database (an nsys export?)", "Export the nsys report as a Chrome trace for now"},
     Sign{"\xFF\xFE", "UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8"},
     Sign{"\xFE\xFF", "UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8"},
+    Sign{"\x1f\x8b", "a gzip file inside a gzip file", "Unpack it once: gunzip"},
     Sign{"PK\x03\x04", "a zip archive", "Unpack it first"},
     Sign{"\x28\xB5\x2F\xFD", "a Zstandard file", "Unpack it first: zstd -d"},
     Sign{"\xFD"
@@ -42,7 +43,17 @@ bool is_binary(std::string_view head) {
   });
 }
 
+// Every other byte of Latin text is zero in UTF-16.
+bool is_utf16(std::string_view head) {
+  if (head.size() < 4) return false;
+  return (head[0] == '\0' && head[1] != '\0' && head[2] == '\0' && head[3] != '\0') ||
+         (head[0] != '\0' && head[1] == '\0' && head[2] != '\0' && head[3] == '\0');
+}
+
 Look json_look(std::string_view text) {
+  if (text.find_first_not_of(" \n\r\t", 1) == text.npos) {
+    return {"JSON that ends after its first bracket", "Record again: the export did not finish"};
+  }
   if (text.front() == '{' && text.find("\"nodes\"") != text.npos && text.find("\"schema\"") != text.npos) {
     return {"a PyTorch execution trace", "Give the profiler's trace (torch.profiler) of the same run"};
   }
@@ -59,6 +70,7 @@ Look looks_like(std::string_view head) {
   if (head.find_first_not_of('\0') == head.npos) {
     return {"a file of zero bytes", "Record again: space was reserved, but nothing was written"};
   }
+  if (is_utf16(head)) return {"UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8"};
   const std::size_t first = head.find_first_not_of(" \n\r\t");
   if (first == head.npos) return {"a file of blanks", "Record again: the export did not finish"};
   std::string start(head.substr(first, 64));

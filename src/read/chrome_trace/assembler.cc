@@ -1,7 +1,5 @@
 #include "read/chrome_trace/assembler.h"
 
-#include <algorithm>
-
 #include "formats/json_text.h"
 
 namespace stepscope::read::chrome_trace {
@@ -41,7 +39,7 @@ StringId Assembler::intern_raw(std::string_view raw) {
   if (formats::is_clean(raw)) return trace_.strings.intern(raw);
   bool repaired = false;
   const std::string text = formats::unescape(raw, repaired);
-  repaired_texts_ += repaired;
+  if (repaired) repaired_.intern(raw);
   return trace_.strings.intern(text);
 }
 
@@ -58,15 +56,10 @@ StringId Assembler::id_text(Worker& worker, const RawId& id) {
 }
 
 TrackId Assembler::find_track(StringId process, StringId thread) {
-  const std::uint64_t key =
-      std::uint64_t{static_cast<std::uint32_t>(process)} << 32 | static_cast<std::uint32_t>(thread);
-  const auto at = std::lower_bound(track_index_.begin(), track_index_.end(), key,
-                                   [](const auto& entry, std::uint64_t k) { return entry.first < k; });
-  if (at != track_index_.end() && at->first == key) return at->second;
   const auto id = static_cast<TrackId>(trace_.tracks.size());
-  trace_.tracks.push_back({.process = process, .thread = thread});
-  track_index_.insert(at, {key, id});
-  return id;
+  const auto [known, is_new] = track_index_.try_emplace(track_key(process, thread), id);
+  if (is_new) trace_.tracks.push_back({.process = process, .thread = thread});
+  return known->second;
 }
 
 TrackId Assembler::track(Worker& worker, std::uint32_t local) {
@@ -85,9 +78,12 @@ CategoryId Assembler::category(Worker& worker, std::uint16_t local) {
   if (id == CategoryId::none) {
     const StringId name = string(worker, worker.raw_categories[local]);
     auto& all = trace_.categories;
-    const auto same = std::find_if(all.begin(), all.end(), [&](const Category& c) { return c.name == name; });
-    id = static_cast<CategoryId>(same - all.begin());
-    if (same == all.end()) all.push_back({name, slice_kind(trace_.strings[name])});
+    const auto known = category_index_.find(name);
+    if (known != category_index_.end()) return id = known->second;
+    id = static_cast<CategoryId>(all.size());
+    if (id >= CategoryId::none) return id = CategoryId::none;  // a file with 65,535 categories uses them as names
+    all.push_back({name, slice_kind(trace_.strings[name])});
+    category_index_.emplace(name, id);
   }
   return id;
 }
@@ -239,7 +235,7 @@ void Assembler::commit(std::size_t index, Batch& batch) {
     halves_.push_back(half);
   }
   for (const std::string_view event : batch.new_metadata) metadata_.intern(event);
-  for (std::size_t i = 0; i < std::size(defects_); i++) {
+  for (std::size_t i = 0; i < defects_.size(); i++) {
     if (defects_[i].count == 0) defects_[i].first_offset = batch.defects[i].first_offset;
     defects_[i].count += batch.defects[i].count;
   }

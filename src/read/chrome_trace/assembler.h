@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "model/trace.h"
@@ -40,6 +42,9 @@ class Assembler {
   CategoryId category(Worker& worker, std::uint16_t local);
   StringId intern_raw(std::string_view raw);
   StringId id_text(Worker& worker, const RawId& id);
+  static std::uint64_t track_key(StringId process, StringId thread) {
+    return std::uint64_t{static_cast<std::uint32_t>(process)} << 32 | static_cast<std::uint32_t>(thread);
+  }
   TrackId find_track(StringId process, StringId thread);
 
   void commit_slices(Worker& worker, const Batch& batch);
@@ -52,18 +57,23 @@ class Assembler {
 
   void pair_halves();
   void apply_metadata(std::string_view event);
+  void name_processes();
+  std::uint64_t offset_of(SliceId slice) const;
+  void note_zero_durations();
   void drop_zero_times();
   void mark_device_tracks();
   void report(const DamageTally& damage);
 
   Trace& trace_;
   std::vector<Worker> workers_;
-  std::vector<std::pair<std::uint64_t, TrackId>> track_index_;  // sorted by (process, thread) key
+  std::unordered_map<std::uint64_t, TrackId> track_index_;  // by track_key()
+  std::unordered_map<StringId, CategoryId> category_index_;
+  std::unordered_map<StringId, std::string> process_names_;
   std::vector<Half> halves_;
   Column<StringId> scratch_;
   StringPool metadata_;
-  Tally defects_[static_cast<std::size_t>(Defect::count_)];
-  std::uint64_t repaired_texts_ = 0;
+  DefectTally defects_{};
+  StringPool repaired_;  // raw texts that had something wrong
 };
 
 }  // namespace stepscope::read::chrome_trace

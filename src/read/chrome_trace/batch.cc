@@ -33,7 +33,7 @@ void Batch::clear() {
   new_categories.clear();
   new_tracks.clear();
   new_metadata.clear();
-  for (auto& tally : defects) tally = {};
+  defects = {};
 }
 
 }  // namespace stepscope::read::chrome_trace

@@ -4,6 +4,7 @@
 // Numbers are wide here (int64, kAbsent where missing); they are narrowed on the way into the Trace.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -37,9 +38,12 @@ enum class Defect : std::uint8_t {
   missing_duration,  // X without dur
   missing_time,      // no usable ts
   missing_name,
+  missing_kind,      // no usable ph
+  missing_category,  // a slice without cat
   negative_duration,
   duplicate_key,
   unknown_kind,  // a ph that is not shown
+  wide_number,   // an integer of more than 64 bits
   bad_number,    // a number field whose text is no number
   count_,
 };
@@ -48,6 +52,8 @@ struct Tally {
   std::uint64_t count = 0;
   std::uint64_t first_offset = 0;
 };
+
+using DefectTally = std::array<Tally, static_cast<std::size_t>(Defect::count_)>;
 
 // A begin or end half of a slice (B, E, b, e), to be paired when all text was read.
 struct Half {
@@ -119,7 +125,7 @@ struct Batch {
   std::vector<std::pair<std::uint16_t, LocalId>> new_categories;  // local category → local string
   std::vector<std::pair<std::uint32_t, RawTrack>> new_tracks;     // local track → its ids
   std::vector<std::string_view> new_metadata;                     // raw text of "M" events
-  Tally defects[static_cast<std::size_t>(Defect::count_)];
+  DefectTally defects{};
 
   void clear();
 };

@@ -27,15 +27,31 @@ std::string on_one_line(const char* begin, const char* end) {
   std::string line;
   bool quoted = false;
   for (const char* p = begin; p < end; p++) {
-    if (*p == '"' && p[-1] != '\\') quoted = !quoted;
+    if (quoted && *p == '\\' && p + 1 < end) {
+      line += *p++;
+    } else if (*p == '"') {
+      quoted = !quoted;
+    }
     if (quoted || (*p != ' ' && *p != '\n' && *p != '\r' && *p != '\t')) line += *p;
   }
   return line;
 }
 
+constexpr std::size_t kManyCategories = 0x8000;
+
 bool starts_number(char c) { return formats::is_digit(c) || c == '-'; }
 
 }  // namespace
+
+void Decoder::start(Batch& batch, const char* text) {
+  batch_ = &batch;
+  text_ = text;
+  metadata_.truncate(0);  // told once per batch: a batch may never be committed
+  if (categories_.size() < kManyCategories) return;
+  categories_.truncate(0);  // ids are given anew: none of a batch's own must be missing for what others used up
+  kinds_.clear();
+  last_category_text_ = "\n";
+}
 
 void Decoder::note(Defect defect) {
   Tally& tally = batch_->defects[static_cast<std::size_t>(defect)];
@@ -118,11 +134,16 @@ bool Decoder::integer(const char* begin, const char* end, std::int64_t& out) {
     if (*stop == '\0') return true;
   }
   double real = 0;
-  if (formats::parse_real(begin + quoted, end - quoted, real) && real >= -9.2e18 && real <= 9.2e18) {
+  const bool number = formats::parse_real(begin + quoted, end - quoted, real);
+  if (number && real >= -9.2e18 && real <= 9.2e18) {
     out = static_cast<std::int64_t>(real);
     return true;
   }
   out = kAbsent;
+  if (number) {
+    note(Defect::wide_number);
+    return true;
+  }
   if (*begin != 'n') note(Defect::bad_number);
   return !starts_number(*begin);
 }
@@ -202,17 +223,24 @@ bool Decoder::argument(const char* key, std::size_t size, const char* begin, con
     }
     case FieldType::real: {
       double value = 0;
-      if (!formats::parse_real(begin, end, value)) return !starts_number(*begin);
+      if (e.reals >> field.index & 1) note(Defect::duplicate_key);
+      const bool quoted = *begin == '"';
+      if (!formats::parse_real(begin + quoted, end - quoted, value)) {
+        if (*begin != 'n') note(Defect::bad_number);
+        return !starts_number(*begin);
+      }
       e.reals |= 1u << field.index;
       e.real[field.index] = static_cast<float>(value);
       return true;
     }
     case FieldType::text: {
+      if (e.texts >> field.index & 1) note(Defect::duplicate_key);
       e.text[field.index] = intern_value(begin, end);
       e.texts |= 1u << field.index;
       return true;
     }
     case FieldType::triple: {
+      if (e.triples >> field.index & 1) note(Defect::duplicate_key);
       std::uint32_t* out = e.triple[field.index];
       out[0] = out[1] = out[2] = 0;
       const char* p = begin + 1;  // behind '[' or, as ROCm writes it, '"'
@@ -253,6 +281,8 @@ void Decoder::end_event(const char* end) {
     case 'n':
     case 'T':
     case 'p': return put_instant(async_track());
+    case 0:
+    case '?': return note(Defect::missing_kind);
     default: return note(Defect::unknown_kind);
   }
 }
@@ -265,6 +295,7 @@ void Decoder::put_slice() {
     e.dur_ns = 0;
   }
   if (!e.has_name) note(Defect::missing_name);
+  if (e.category == 0xffff) note(Defect::missing_category);
   Batch& b = *batch_;
   const auto row = static_cast<std::uint32_t>(b.start_ns.size());
   b.start_ns.push_back(e.time_ns);
@@ -407,16 +438,18 @@ void Decoder::put_counters() {
   if (event_.args_begin == nullptr) return note(Defect::bad_number);
   auto& t = batch_->counters;
   const std::uint32_t on = event_track();
-  for (const auto& [key, value] : formats::members({event_.args_begin, event_.args_end})) {
-    const std::string text = formats::value_text(value);
+  const std::string_view arguments(event_.args_begin, static_cast<std::size_t>(event_.args_end - event_.args_begin));
+  for (const auto& [key, raw_key, value] : formats::members(arguments)) {
     double number = 0;
-    if (!formats::parse_real(text.data(), text.data() + text.size(), number)) {
+    const std::size_t quoted = value.starts_with('"');
+    const char* begin = value.data() + quoted;  // padded, as all of the chunk is
+    if (!formats::parse_real(begin, value.data() + value.size() - quoted, number)) {
       note(Defect::bad_number);
       continue;
     }
     t.time_ns.push_back(event_.time_ns);
     t.name.push_back(event_.name);
-    t.key.push_back(intern(key));
+    t.key.push_back(intern(raw_key));
     t.track.push_back(on);
     t.value.push_back(number);
   }

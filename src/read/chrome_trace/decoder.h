@@ -18,11 +18,7 @@ namespace stepscope::read::chrome_trace {
 class Decoder {
  public:
   // Rows go to `batch` from now on. `text` is the chunk; places are counted from it.
-  void start(Batch& batch, const char* text) {
-    batch_ = &batch;
-    text_ = text;
-    metadata_.truncate(0);  // told once per batch: a batch may never be committed
-  }
+  void start(Batch& batch, const char* text);
 
   void begin_event(const char* at);
   // One member of the event object; [begin, end) is the raw value (quotes and brackets included). False: the value is
@@ -31,12 +27,16 @@ class Decoder {
   // One member of "args".
   bool argument(const char* key, std::size_t key_size, const char* begin, const char* end);
   void arguments_text(const char* begin, const char* end) {
+    if (event_.args_begin != nullptr) note(Defect::duplicate_key);
     event_.args_begin = begin;
     event_.args_end = end;
   }
   void end_event(const char* end);
   // The event is offered again later, with more text.
   void forget_event() { batch_->events--; }
+  // Around an event that may fail: what was noted in it does not count then.
+  void save_defects() { saved_defects_ = batch_->defects; }
+  void restore_defects() { batch_->defects = saved_defects_; }
 
  private:
   struct Event {
@@ -88,6 +88,7 @@ class Decoder {
   Batch* batch_ = nullptr;
   const char* text_ = nullptr;
   Event event_;
+  DefectTally saved_defects_{};
   StringPool strings_, categories_, metadata_;
   std::vector<SliceKind> kinds_;  // by local category
   std::vector<RawTrack> tracks_;  // by local track

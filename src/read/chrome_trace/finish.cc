@@ -1,7 +1,7 @@
 // The last part of assembling: what can only be known when all text was read.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <optional>
 #include <string>
 
 #include "formats/json_text.h"
@@ -22,9 +22,13 @@ constexpr std::array<IssueText, static_cast<std::size_t>(Defect::count_)> kDefec
     {"missing_duration", Severity::lost, "complete events (X) without a usable duration were left out", ""},
     {"missing_time", Severity::lost, "events without a usable timestamp were left out", ""},
     {"missing_name", Severity::info, "events without a name are shown without one", ""},
+    {"missing_kind", Severity::lost, "events without a kind (ph) were left out", ""},
+    {"missing_category", Severity::info, "slices without a category (cat): what kind of work they are is unknown", ""},
     {"negative_duration", Severity::repaired, "negative durations were set to 0", ""},
     {"duplicate_key", Severity::repaired, "a key stood twice in an event; the last value was taken", ""},
     {"unknown_event_kind", Severity::info, "events of a kind that is not shown (samples, objects, memory dumps)", ""},
+    {"wide_number", Severity::repaired, "integers of more than 64 bits were taken as not given; their text is kept",
+     ""},
     {"bad_number", Severity::repaired, "fields that should hold a number hold something else; taken as not given", ""},
 }};
 
@@ -50,7 +54,9 @@ Issue issue(const IssueText& text, const Tally& tally, const std::string& file) 
 void Assembler::finish(const DamageTally& damage) {
   pair_halves();
   for (std::size_t i = 0; i < metadata_.size(); i++) apply_metadata(metadata_[static_cast<StringId>(i)]);
+  name_processes();
   mark_device_tracks();
+  note_zero_durations();
   drop_zero_times();
   report(damage);
 }
@@ -113,7 +119,7 @@ void Assembler::apply_metadata(std::string_view event) {
   std::string name, process, thread, text;
   long long sort_index = 0;
   bool has_sort = false, has_thread = false;
-  for (const auto& [key, value] : formats::members(event)) {
+  for (const auto& [key, raw_key, value] : formats::members(event)) {
     if (key == "name") name = formats::value_text(value);
     if (key == "pid") process = formats::value_text(value);
     if (key == "tid") {
@@ -121,7 +127,7 @@ void Assembler::apply_metadata(std::string_view event) {
       has_thread = true;
     }
     if (key != "args" || value.empty() || value.front() != '{') continue;
-    for (const auto& [inner, content] : formats::members(value)) {
+    for (const auto& [inner, raw_inner, content] : formats::members(value)) {
       if (inner == "name" || inner == "labels") text = formats::value_text(content);
       if (inner == "sort_index") {
         sort_index = formats::value_int(content, 0);
@@ -130,13 +136,20 @@ void Assembler::apply_metadata(std::string_view event) {
     }
   }
   const StringId process_id = trace_.strings.find(process);
+  if (process_id == StringId::none) return;
+  if (name == "process_name") process_names_[process_id] = text;
   const StringId thread_id = has_thread ? trace_.strings.find(thread) : StringId::none;
+  const auto found = track_index_.find(track_key(process_id, thread_id));
+  if (found == track_index_.end()) return;
+  Track& track = trace_.tracks[static_cast<std::size_t>(found->second)];
+  if (name == "thread_name") track.thread_name = trace_.strings.intern(text);
+  if (name == "thread_sort_index" && has_sort) track.sort_index = sort_index;
+}
+
+void Assembler::name_processes() {
   for (Track& track : trace_.tracks) {
-    if (track.process != process_id || process_id == StringId::none) continue;
-    if (name == "process_name") track.process_name = trace_.strings.intern(text);
-    if (track.thread != thread_id) continue;
-    if (name == "thread_name") track.thread_name = trace_.strings.intern(text);
-    if (name == "thread_sort_index" && has_sort) track.sort_index = sort_index;
+    const auto named = process_names_.find(track.process);
+    if (named != process_names_.end()) track.process_name = trace_.strings.intern(named->second);
   }
 }
 
@@ -164,21 +177,43 @@ void Assembler::drop_zero_times() {
     if (start > 0) earliest = std::min(earliest, start);
   }
   if (earliest == INT64_MAX || earliest < 1'000'000'000) return;  // a clock that starts near 0 may well show 0
-  Tally zero;
+  std::uint64_t zero = 0;
+  std::optional<std::uint64_t> first;
   for (std::size_t row = 0; row < d.size(); row++) {
     const SliceId slice = d.slice[row];
     if (s.start_ns[slice] > 0) continue;
-    zero.count++;
+    if (zero++ == 0) first = offset_of(slice);
     s.start_ns[slice] = earliest;
     s.dur_ns.set(slice, 0);
   }
-  if (zero.count > 0) {
+  if (zero > 0) {
     trace_.issues.push_back(
         {"zero_timestamp", Severity::lost,
          "device events with timestamp 0 were given no duration and set to the start of device work",
-         "Record again with a newer driver or profiler: their times were never written", zero.count, trace_.source.path,
-         std::nullopt, std::nullopt});
+         "Record again with a newer driver or profiler: their times were never written", zero, trace_.source.path,
+         first, std::nullopt});
   }
+}
+
+std::uint64_t Assembler::offset_of(SliceId slice) const {
+  const auto& blocks = trace_.source.blocks;
+  const auto block = std::upper_bound(blocks.begin(), blocks.end(), static_cast<std::uint32_t>(slice),
+                                      [](std::uint32_t row, const PlaceBlock& b) { return row < b.first_slice; });
+  return (block == blocks.begin() ? 0 : std::prev(block)->offset) + trace_.slices.place[slice];
+}
+
+// Work that took no time at all was not measured: newer drivers write it when their buffers ran over.
+void Assembler::note_zero_durations() {
+  std::uint64_t zero = 0;
+  std::optional<std::uint64_t> first;
+  for (std::size_t row = 0; row < trace_.device.size(); row++) {
+    const SliceId slice = trace_.device.slice[row];
+    if (trace_.slices.dur_ns[slice] != 0 || !is_device_work(trace_.kind(slice))) continue;
+    if (zero++ == 0) first = offset_of(slice);
+  }
+  if (zero == 0) return;
+  add_issue(trace_.issues, {"zero_duration", Severity::info, "kernels, copies or fills with a duration of 0", "", zero,
+                            trace_.source.path, first, std::nullopt});
 }
 
 void Assembler::report(const DamageTally& damage) {
@@ -189,15 +224,21 @@ void Assembler::report(const DamageTally& damage) {
   for (std::size_t i = 0; i < std::size(defects_); i++) {
     if (defects_[i].count > 0) add_issue(trace_.issues, issue(kDefects[i], defects_[i], file));
   }
-  if (repaired_texts_ > 0) {
+  if (repaired_.size() > 0) {
     add_issue(trace_.issues, {"repaired_text", Severity::repaired,
                               "texts with control bytes, invalid UTF-8 or bad escapes are shown with \\xNN or U+FFFD",
-                              "", repaired_texts_, file, std::nullopt, std::nullopt});
+                              "", repaired_.size(), file, std::nullopt, std::nullopt});
   }
   if (trace_.source.events == 0) {
-    add_issue(trace_.issues, {"no_events", Severity::info, "the file is valid but holds no events",
+    add_issue(trace_.issues, {"no_events", Severity::info, "the file holds no events",
                               "Check that the profiler ran while the job worked (schedule, warm-up, export)", 1, file,
                               std::nullopt, std::nullopt});
+  } else if (trace_.slices.size() + trace_.instants.size() + trace_.counters.size() + trace_.memory.size() +
+                 trace_.flows.size() ==
+             0) {
+    add_issue(trace_.issues, {"nothing_recorded", Severity::info, "none of the events says what ran when",
+                              "Check that the profiler ran while the job worked (schedule, warm-up, export)",
+                              trace_.source.events, file, std::nullopt, std::nullopt});
   }
 }
 

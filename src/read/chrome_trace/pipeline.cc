@@ -4,6 +4,7 @@
 // false borders and damage are handled by the same few lines.
 #include "read/chrome_trace/pipeline.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -27,8 +28,8 @@ class Pipeline {
  public:
   Pipeline(TextSource& source, Assembler& assembler, unsigned threads, bool tolerant_only, const std::string& path)
       : source_(source), assembler_(assembler), threads_(threads), tolerant_only_(tolerant_only), path_(path) {
-    decoders_.resize(threads);
     for (unsigned i = 0; i < 2 * threads + 1; i++) free_.push_back(std::make_unique<Parcel>());
+    for (unsigned i = 0; i < threads; i++) decoders_.push_back(std::make_unique<Decoder>());
   }
 
   Result<PipelineEnd> run() {
@@ -45,7 +46,7 @@ class Pipeline {
  private:
   void work(std::size_t worker) {
     StrictWalk strict;
-    Decoder& decoder = decoders_[worker];
+    Decoder& decoder = *decoders_[worker];
     while (std::unique_ptr<Parcel> parcel = take_free()) {
       Result<bool> more = source_.next(parcel->chunk);
       if (!more || !*more) {
@@ -57,7 +58,8 @@ class Pipeline {
       parcel->batch.text_offset = chunk.offset;
       parcel->worker = worker;
       decoder.start(parcel->batch, chunk.text());
-      parcel->valid = !tolerant_only_ && chunk.size > 0 && strict.walk(decoder, chunk.text(), chunk.size, parcel->end);
+      parcel->valid =
+          !tolerant_only_ && !closed_ && chunk.size > 0 && strict.walk(decoder, chunk.text(), chunk.size, parcel->end);
       submit(std::move(parcel));
     }
   }
@@ -106,11 +108,14 @@ class Pipeline {
     }
   }
 
-  // Walks what was carried over and the chunk's text as one.
+  // Walks what was carried over and the chunk's text as one. A long event is tried again only when twice as much of it
+  // is there, so that its text is walked a constant number of times however it was cut.
   void take_tolerant(const ChunkText* chunk, bool at_end) {
-    const std::uint64_t offset = carry_.empty() && chunk != nullptr ? chunk->offset : carry_offset_;
+    if (carry_.empty() && chunk != nullptr) carry_offset_ = chunk->offset;
+    const std::uint64_t offset = carry_offset_;
+    if (chunk != nullptr) carry_.append(chunk->text(), chunk->size);
+    if (!at_end && carry_.size() < retry_size_ && carry_.size() <= kEventLimit) return;
     std::string text = std::move(carry_);
-    if (chunk != nullptr) text.append(chunk->text(), chunk->size);
     const std::size_t size = text.size();
     text.append(StrictWalk::kPadding, ' ');
     tolerant_batch_.clear();
@@ -124,6 +129,7 @@ class Pipeline {
     if (end.closed) return close(offset, {text.data(), size}, end);
     carry_.assign(text, used, size - used);
     carry_offset_ = offset + used;
+    retry_size_ = 2 * carry_.size();
     if (carry_.size() > kEventLimit) {
       error_ = Error{ErrorKind::too_large, "an event is longer than 64 MiB or never closed", path_, carry_offset_,
                      "Look at the file around that byte"};
@@ -132,7 +138,7 @@ class Pipeline {
   }
 
   void close(std::uint64_t offset, std::string_view text, const WalkEnd& end) {
-    end_.closed = true;
+    end_.closed = closed_ = true;
     end_.tail_offset = offset + end.closed_at + 1;
     keep_tail(text.substr(end.closed_at + 1));
   }
@@ -140,7 +146,9 @@ class Pipeline {
   void keep_tail(std::string_view text) {
     const std::size_t room = kTailLimit - end_.tail.size();
     end_.tail.append(text.substr(0, room));
-    if (text.size() > room) end_.tail_dropped += text.size() - room;
+    if (text.size() <= room) return;
+    const bool blank = text.find_first_not_of(kBlank, room) == text.npos;
+    if (!blank || end_.tail_dropped > 0) end_.tail_dropped += text.size() - room;
   }
 
   TextSource& source_;
@@ -157,13 +165,14 @@ class Pipeline {
   bool stopped_ = false;
   std::optional<Error> error_;
 
-  // By worker. They outlive their threads: batches that wait for their turn refer to texts in them.
-  std::vector<Decoder> decoders_;
+  std::vector<std::unique_ptr<Decoder>> decoders_;  // by worker; batches on their way look into their texts
+  std::atomic<bool> closed_{false};
   TolerantWalk tolerant_;
   Decoder tolerant_decoder_;
   Batch tolerant_batch_;
   std::string carry_;  // the start of an event whose rest has not come yet
   std::uint64_t carry_offset_ = 0;
+  std::size_t retry_size_ = 0;
   PipelineEnd end_;
 };
 

@@ -154,6 +154,8 @@ bool StrictWalk::walk(Decoder& decoder, const char* text, std::size_t size, Walk
   Cursor cursor{text, index_->begin(), index_->end()};
   while (cursor.left() > 0) {
     if (cursor.look() == ']') {
+      // "],{" or "],[": a stray bracket, or a second list glued to the first
+      if (cursor.left() > 2 && text[cursor.at[1]] == ',' && (text[cursor.at[2]] | 32) == '{') return false;
       end = {true, *cursor.at};
       return true;
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 
@@ -13,7 +14,7 @@
 namespace stepscope::read::chrome_trace {
 namespace {
 
-constexpr std::size_t kBorderSearch = 4 << 20;  // beyond its nominal end, a chunk looks this far for an event
+constexpr std::size_t kBorderSearch = 256 << 10;  // beyond its nominal end, a chunk looks this far for an event
 constexpr std::size_t kSlack = 4 << 10;
 
 void pad(ChunkText& chunk, std::size_t used) {
@@ -29,7 +30,7 @@ class PlainSource final : public TextSource {
   Result<std::string_view> peek(std::size_t size) override {
     head_.resize(std::min<std::uint64_t>(size, file_bytes_));
     const std::size_t got = fetch(head_.data(), head_.size(), 0);
-    if (got < head_.size()) return fail(shrunk());
+    if (got < head_.size()) return fail(incomplete(got));
     return std::string_view(head_.data(), head_.size());
   }
 
@@ -46,13 +47,13 @@ class PlainSource final : public TextSource {
     // The text is read from a little before the nominal start, so that a border can be judged there.
     const std::uint64_t base = index == 0 ? from : from - kBorderReach;
     std::size_t got = 0, begin = kNoBorder, end = kNoBorder;
-    for (std::size_t slack = kSlack; end == kNoBorder; slack *= 4) {
+    for (std::size_t slack = kSlack; end == kNoBorder; slack = std::min(4 * slack, kBorderSearch)) {
       const std::uint64_t limit = std::min(file_bytes_, to + slack);
       const auto want = static_cast<std::size_t>(limit - base);
       if (chunk.buffer.size() < want + StrictWalk::kPadding) chunk.buffer.resize(want + StrictWalk::kPadding);
       got += fetch(chunk.buffer.data() + got, want - got, base + got);
-      if (got < want) return fail(shrunk());
-      const bool all = limit == file_bytes_ || slack > kBorderSearch;
+      if (got < want) return fail(incomplete(base + got));
+      const bool all = limit == file_bytes_ || slack == kBorderSearch;
       if (begin == kNoBorder) begin = index == 0 ? 0 : border(chunk, from, base, got, all);
       if (begin != kNoBorder) end = border(chunk, to, base, got, all);
     }
@@ -88,14 +89,21 @@ class PlainSource final : public TextSource {
     std::size_t got = 0;
     while (got < size) {
       const ssize_t n = pread(fd_, out + got, size - got, static_cast<off_t>(at + got));
+      if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;
       got += static_cast<std::size_t>(n);
     }
     return got;
   }
 
-  Error shrunk() const {
-    return {ErrorKind::changed, "the file became shorter while it was read", path_, std::nullopt,
+  // Fewer bytes came than the file had when it was opened, from `at` on.
+  Error incomplete(std::uint64_t at) const {
+    char byte = 0;
+    if (pread(fd_, &byte, 1, static_cast<off_t>(at)) < 0) {
+      return {ErrorKind::unreadable, std::string("cannot be read: ") + std::strerror(errno), path_, at,
+              "Copy the file to another disk and open it there"};
+    }
+    return {ErrorKind::changed, "the file became shorter while it was read", path_, at,
             "Open it again when it is complete"};
   }
 
@@ -140,8 +148,8 @@ class GzipSource final : public TextSource {
     inflated_ += got - kept;
     if (inflated_ > limit_) {
       return fail({ErrorKind::too_large,
-                   "the compressed text grows beyond " + std::to_string(limit_ >> 20) + " MiB, 100 times its file",
-                   path_, offset_, "Set STEPSCOPE_MAX_TEXT_MB to a higher limit if the file is to be trusted"});
+                   "the compressed text grows beyond the limit of " + std::to_string(limit_ >> 20) + " MiB", path_,
+                   limit_, "Set STEPSCOPE_MAX_TEXT_MB to a higher limit if the file is to be trusted"});
     }
     ended_ = got < goal;
     std::size_t cut = got;

@@ -1,6 +1,7 @@
 #include "read/chrome_trace/tolerant_walk.h"
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 namespace stepscope::read::chrome_trace {
@@ -8,17 +9,30 @@ namespace {
 
 constexpr std::string_view kEventKeys[] = {"ph\"",  "name\"", "cat\"",  "ts\"", "pid\"",
                                            "tid\"", "id\"",   "args\"", "dur\""};
-constexpr std::size_t kLookAhead = 64;  // a border is recognised within this many bytes
+// Keys that stand behind the event array in what Kineto and Chrome write.
+constexpr std::string_view kTopKeys[] = {
+    "traceName\"",         "displayTimeUnit\"", "schemaVersion\"",   "deviceProperties\"",
+    "otherData\"",         "metadata\"",        "distributedInfo\"", "baseTimeNanoseconds\"",
+    "systemTraceEvents\"", "stackFrames\"",     "samples\"",         "traceEvents\""};
+constexpr std::size_t kLookAhead = 64;        // a border is recognised within this many bytes
+constexpr std::size_t kStrayLimit = 1 << 20;  // a value between events that is longer counts as lost bytes
+// Bytes that may be looked at in vain: hostile texts nest event starts so that each one is read to the end.
+constexpr std::uint64_t kWasteFloor = 64 << 20;
+constexpr std::uint64_t kWasteFactor = 8;
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\0'; }
+bool is_letter(char c) { return static_cast<unsigned char>((c | 32) - 'a') < 26 || c == '_'; }
 
 // A scalar that JSON knows: number, true, false, null.
 bool known_scalar(std::string_view token) {
   if (token == "true" || token == "false" || token == "null") return true;
-  for (const char c : token) {
-    if (!formats::is_digit(c) && c != '-' && c != '+' && c != '.' && c != 'e' && c != 'E') return false;
-  }
-  return true;
+  return std::all_of(token.begin(), token.end(), [](char c) {
+    return formats::is_digit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+  });
+}
+
+bool starts_with_any(std::string_view text, std::span<const std::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return text.starts_with(key); });
 }
 
 }  // namespace
@@ -34,97 +48,157 @@ std::size_t TolerantWalk::space(std::size_t at) const {
   return at;
 }
 
+// Remembers how far a value was looked at before it failed.
+TolerantWalk::Outcome TolerantWalk::stop(Outcome outcome, std::size_t at) {
+  reach_ = std::max(reach_, at);
+  return outcome;
+}
+
 // Is text_[brace] == '{' the start of an event, by its first key?
 bool TolerantWalk::event_starts(std::size_t brace) const {
   const std::size_t quote = space(brace + 1);
   if (quote >= size_ || text_[quote] != '"') return false;
-  const std::string_view rest(text_ + quote + 1, size_ - quote - 1);
-  for (const std::string_view key : kEventKeys) {
-    if (rest.starts_with(key)) return true;
-  }
-  return false;
+  return starts_with_any({text_ + quote + 1, size_ - quote - 1}, kEventKeys);
+}
+
+// Is text_[bracket] == ']' the end of the event array, seen from inside damage? Behind an event, and what follows is
+// the end of the text or a key that stands at the top of a trace.
+bool TolerantWalk::array_ends(std::size_t bracket) const {
+  std::size_t before = bracket;
+  while (before > 0 && is_space(text_[before - 1])) before--;
+  if (before == 0 || text_[before - 1] != '}') return false;
+  std::size_t next = space(bracket + 1);
+  if (next < size_ && text_[next] == '}') next = space(next + 1);
+  if (next >= size_) return at_end_;
+  if (text_[next] != ',') return false;
+  next = space(next + 1);
+  return next < size_ && text_[next] == '"' && starts_with_any({text_ + next + 1, size_ - next - 1}, kTopKeys);
+}
+
+// Does the list of events go on behind text_[bracket] == ']'? (A stray bracket, or a second list glued to the first.)
+TolerantWalk::Sure TolerantWalk::goes_on(std::size_t bracket) const {
+  const Sure short_of = at_end_ ? Sure::no : Sure::more;
+  std::size_t next = space(bracket + 1);
+  if (next >= size_) return short_of;
+  if (text_[next] != ',') return Sure::no;
+  next = space(next + 1);
+  if (next < size_ && text_[next] == '[') next = space(next + 1);
+  if (next >= size_) return short_of;
+  if (text_[next] != '{') return Sure::no;
+  if (!at_end_ && size_ - next < kLookAhead) return Sure::more;
+  return event_starts(next) ? Sure::yes : Sure::no;
 }
 
 // The next place at or after `from` that looks like an event or the array's end; size_ when there is none.
 std::size_t TolerantWalk::resync(std::size_t from) const {
   for (std::size_t at = from; at < size_; at++) {
-    const void* brace = std::memchr(text_ + at, '{', size_ - at);
-    if (brace == nullptr) break;
-    at = static_cast<std::size_t>(static_cast<const char*>(brace) - text_);
-    if (event_starts(at)) return at;
+    if (text_[at] == '{' && event_starts(at)) return at;
+    if (text_[at] == ']' && array_ends(at)) return at;
   }
   return size_;
 }
 
 // Does the quote at `quote` end its text? A key is followed by ':', a value by ',', '}' or ']' – or by the next key,
 // when a comma is missing.
-bool TolerantWalk::closes(std::size_t quote, bool key, bool& unsure) const {
+TolerantWalk::Sure TolerantWalk::closes(std::size_t quote, Role role) const {
   const std::size_t next = space(quote + 1);
-  if (next >= size_) {
-    unsure = !at_end_;
-    return at_end_;
-  }
+  if (next >= size_) return at_end_ ? Sure::yes : Sure::more;
   const char c = text_[next];
-  if (key) return c == ':';
-  if (c == ',' || c == '}' || c == ']') return true;
-  if (c != '"') return false;
+  if (role == Role::key) return c == ':' ? Sure::yes : Sure::no;
+  if (c == ',' || c == '}' || c == ']' || (role == Role::nested && c == ':')) return Sure::yes;
+  if (c != '"') return Sure::no;
+  const bool short_of = !at_end_ && size_ - next < 2 * kLookAhead;
   const std::string_view ahead(text_ + next + 1, std::min(kLookAhead, size_ - next - 1));
   const std::size_t end = ahead.find('"');
-  if (end == std::string_view::npos) return false;
+  if (end == std::string_view::npos) return short_of ? Sure::more : Sure::no;
   const std::size_t colon = space(next + 1 + end + 1);
-  return colon < size_ && text_[colon] == ':';
+  if (colon >= size_) return at_end_ ? Sure::no : Sure::more;
+  return text_[colon] == ':' ? Sure::yes : Sure::no;
+}
+
+// `\"` at the end of a text, as in "C:\", "next": 1. In valid JSON the quote of the next key would close this text, and
+// no letter can follow that; so a letter there shows that the backslash was meant as itself.
+TolerantWalk::Sure TolerantWalk::literal_backslash(std::size_t quote) const {
+  std::size_t at = quote + 1;
+  bool comma = false;
+  while (at < size_ && at < quote + kLookAhead &&
+         (is_space(text_[at]) || text_[at] == ',' || text_[at] == '}' || text_[at] == '{')) {
+    comma |= text_[at++] == ',';
+  }
+  if (at + 1 >= size_) return at_end_ || !comma ? Sure::no : Sure::more;
+  return comma && text_[at] == '"' && is_letter(text_[at + 1]) ? Sure::yes : Sure::no;
 }
 
 // At the opening quote; behind the closing one afterwards.
-TolerantWalk::Outcome TolerantWalk::string(std::size_t& at, bool key) {
-  const std::size_t open = at;
-  for (std::size_t i = open + 1; i < size_; i++) {
-    const char c = text_[i];
-    if (c == '\\') {
-      i++;
-    } else if (c == '"') {
-      bool unsure = false;
-      if (closes(i, key, unsure)) {
-        at = i + 1;
-        return Outcome::done;
-      }
-      if (unsure) return Outcome::more;
-      // `{"` cannot stand inside a text (its quote would be escaped): another event begins here.
-      if (key || text_[i - 1] == '{') return Outcome::broken;
-      note(Damage::inner_quote, i);
+TolerantWalk::Outcome TolerantWalk::string(std::size_t& at, Role role) {
+  for (std::size_t i = at + 1; i < size_; i++) {
+    if (text_[i] == '\\') {
+      if (++i >= size_ || text_[i] != '"' || role == Role::key) continue;
+      const Sure literal = literal_backslash(i);
+      if (literal == Sure::more) return stop(Outcome::more, i);
+      if (literal == Sure::no) continue;
+      at = i + 1;
+      return Outcome::done;
     }
+    if (text_[i] != '"') continue;
+    const Sure sure = closes(i, role);
+    if (sure == Sure::more) return stop(Outcome::more, i);
+    if (sure == Sure::yes) {
+      at = i + 1;
+      return Outcome::done;
+    }
+    // `{"` cannot stand inside a text (its quote would be escaped): another event begins here.
+    std::size_t before = i;
+    while (before > at + 1 && is_space(text_[before - 1])) before--;
+    if (role == Role::key || text_[before - 1] == '{') return stop(Outcome::broken, i);
+    note(Damage::inner_quote, i);
   }
-  return Outcome::more;
+  return stop(Outcome::more, size_);
 }
 
-// At '{' or '['; behind the matching bracket afterwards. Depth is a counter, not a call stack.
+// At '{' or '['; behind the matching bracket afterwards. The open brackets are on the heap, not on the call stack.
 TolerantWalk::Outcome TolerantWalk::nested(std::size_t& at) {
-  std::size_t depth = 0;
-  for (std::size_t i = at; i < size_; i++) {
+  open_.clear();
+  bool key_next = false;  // in an object, behind '{' or ','
+  for (std::size_t i = at; i < size_;) {
     const char c = text_[i];
-    if (c == '{' && i > at && event_starts(i) && text_[i - 1] == '\n') return Outcome::broken;
     if (c == '{' || c == '[') {
-      depth++;
+      if (key_next) return stop(Outcome::broken, i);  // no key: another event begins here
+      open_ += c;
+      key_next = c == '{';
     } else if (c == '}' || c == ']') {
-      if (--depth == 0) {
+      if (open_.back() != (c == '}' ? '{' : '[')) return stop(Outcome::broken, i);
+      open_.pop_back();
+      key_next = false;
+      if (open_.empty()) {
         at = i + 1;
         return Outcome::done;
       }
     } else if (c == '"') {
-      for (i++; i < size_ && text_[i] != '"'; i++) i += text_[i] == '\\';
+      if (const Outcome outcome = string(i, Role::nested); outcome != Outcome::done) return outcome;
+      key_next = false;
+      continue;
+    } else if (c == ',') {
+      key_next = open_.back() == '{';
     }
+    i++;
   }
-  return Outcome::more;
+  return stop(Outcome::more, size_);
 }
 
 // A token without quotes, up to the next comma or closing bracket. Empty: an empty value.
 TolerantWalk::Outcome TolerantWalk::scalar(std::size_t& at, std::size_t& finish) {
   std::size_t end = at;
   while (end < size_ && text_[end] != ',' && text_[end] != '}' && text_[end] != ']' && text_[end] != '\n') {
-    if (text_[end] == '{' || text_[end] == '"') return Outcome::broken;
+    if (text_[end] == '"' && end > at && is_space(text_[end - 1])) {  // a comma is missing before the next key
+      std::size_t last = end;
+      while (last > at && is_space(text_[last - 1])) last--;
+      if (last > at && known_scalar({text_ + at, last - at})) break;
+    }
+    if (text_[end] == '{' || text_[end] == '"') return stop(Outcome::broken, end);
     end++;
   }
-  if (end >= size_) return Outcome::more;
+  if (end >= size_) return stop(Outcome::more, size_);
   finish = end;
   while (finish > at && is_space(text_[finish - 1])) finish--;
   if (finish == at) {
@@ -139,15 +213,15 @@ TolerantWalk::Outcome TolerantWalk::scalar(std::size_t& at, std::size_t& finish)
 // At a key's quote; behind the value afterwards.
 TolerantWalk::Outcome TolerantWalk::member(Decoder& decoder, std::size_t& at, bool arguments) {
   const std::size_t key = at + 1;
-  if (const Outcome outcome = string(at, true); outcome != Outcome::done) return outcome;
+  if (const Outcome outcome = string(at, Role::key); outcome != Outcome::done) return outcome;
   const std::size_t key_size = at - 1 - key;
   at = space(space(at) + 1);  // behind ':'
-  if (at >= size_) return Outcome::more;
+  if (at >= size_) return stop(Outcome::more, size_);
   const std::size_t begin = at;
   std::size_t finish = at;
   const char first = text_[begin];
   if (!arguments && first == '{' && std::string_view(text_ + key, key_size) == "args") return object(decoder, at, true);
-  const Outcome outcome = first == '"'                   ? string(at, false)
+  const Outcome outcome = first == '"'                   ? string(at, Role::value)
                           : first == '{' || first == '[' ? nested(at)
                                                          : scalar(at, finish);
   if (outcome != Outcome::done) return outcome;
@@ -167,7 +241,7 @@ TolerantWalk::Outcome TolerantWalk::object(Decoder& decoder, std::size_t& at, bo
   bool comma = true;  // a comma (or the opening brace) stands before the next member
   while (true) {
     at = space(at);
-    if (at >= size_) return Outcome::more;
+    if (at >= size_) return stop(Outcome::more, size_);
     const char c = text_[at];
     if (c == '}') break;
     if (c == ',') {
@@ -176,7 +250,7 @@ TolerantWalk::Outcome TolerantWalk::object(Decoder& decoder, std::size_t& at, bo
       at++;
       continue;
     }
-    if (c != '"') return Outcome::broken;
+    if (c != '"') return stop(Outcome::broken, at);
     if (!comma) note(Damage::missing_comma, at);
     if (const Outcome outcome = member(decoder, at, arguments); outcome != Outcome::done) return outcome;
     comma = false;
@@ -189,8 +263,10 @@ TolerantWalk::Outcome TolerantWalk::object(Decoder& decoder, std::size_t& at, bo
 TolerantWalk::Outcome TolerantWalk::event(Decoder& decoder, std::size_t begin, std::size_t& next) {
   const DamageTally before = damage_;
   if (between_ == Between::event) note(Damage::missing_comma, begin);
+  decoder.save_defects();
   decoder.begin_event(text_ + begin);
   std::size_t at = begin;
+  reach_ = begin + 1;
   const Outcome outcome = object(decoder, at, false);
   if (outcome == Outcome::done) {
     decoder.end_event(text_ + at);
@@ -198,8 +274,46 @@ TolerantWalk::Outcome TolerantWalk::event(Decoder& decoder, std::size_t begin, s
     next = at;
   } else {
     damage_ = before;  // counted again on the next try, or as a broken event
+    decoder.restore_defects();
+    wasted_ += reach_ - begin;
   }
   return outcome;
+}
+
+// A value between events that is no object. Valid JSON may hold some, but no trace means anything by them.
+TolerantWalk::Outcome TolerantWalk::stray(std::size_t& at) {
+  const std::size_t begin = at;
+  const char c = text_[at];
+  const DamageTally before = damage_;
+  Outcome outcome = Outcome::broken;
+  if (c == '"') outcome = string(at, Role::value);
+  if (c == '[') outcome = nested(at);
+  if (formats::is_digit(c) || c == '-' || c == 't' || c == 'f' || c == 'n') {
+    std::size_t finish = at;
+    outcome = scalar(at, finish);
+    if (outcome == Outcome::done && !known_scalar({text_ + begin, finish - begin})) outcome = Outcome::broken;
+  }
+  damage_ = before;
+  if (outcome == Outcome::more && (at_end_ || size_ - begin > kStrayLimit)) outcome = Outcome::broken;
+  if (outcome == Outcome::done) {
+    note(Damage::lost_bytes, begin, at - begin);
+    between_ = Between::event;
+  } else {
+    at = begin;
+  }
+  return outcome;
+}
+
+// Moves from `at` to the next event or the array's end, searched from `search` on. False: this text has none; what must
+// be offered again begins at `at` then.
+bool TolerantWalk::skip_lost(std::size_t& at, std::size_t search) {
+  const std::size_t next = resync(search);
+  lost_ = next == size_;
+  const std::size_t until = !lost_ || at_end_ ? next : std::max(at, size_ > kLookAhead ? size_ - kLookAhead : 0);
+  if (until > at) note(Damage::lost_bytes, at, until - at);
+  at = until;
+  between_ = !lost_ && text_[next] == ']' ? Between::event : Between::comma;
+  return !lost_;
 }
 
 std::size_t TolerantWalk::walk(Decoder& decoder, const char* text, std::size_t size, std::uint64_t offset, bool at_end,
@@ -208,53 +322,46 @@ std::size_t TolerantWalk::walk(Decoder& decoder, const char* text, std::size_t s
   size_ = size;
   offset_ = offset;
   at_end_ = at_end;
+  seen_ += size;
   end = {};
   std::size_t at = 0;
+  if (lost_ && !skip_lost(at, 0)) return at;
   while (true) {
     at = space(at);
     if (at >= size_) return size_;
     const char c = text_[at];
-    if (c == ']') {
-      if (between_ == Between::comma) note(Damage::extra_comma, at);
-      end = {true, at};
-      return at;
-    }
     if (c == ',') {
       if (between_ != Between::event) note(Damage::extra_comma, at);
       between_ = Between::comma;
       at++;
       continue;
     }
-    const bool brace = c == '{';
-    if (brace) {
-      const Outcome outcome = event(decoder, at, at);
-      if (outcome == Outcome::done) continue;
-      if (outcome == Outcome::more && !at_end) {
-        decoder.forget_event();
+    if (c == ']') {
+      const Sure more_events = goes_on(at);
+      if (more_events == Sure::more) return at;
+      if (more_events == Sure::no) {
+        if (between_ == Between::comma) note(Damage::extra_comma, at);
+        end = {true, at};
         return at;
       }
-      if (outcome == Outcome::more && resync(at + 1) == size_) {  // no later event shows that only this one is broken
-        note(Damage::cut_event, at);
-        return size_;
-      }
     }
-    const std::size_t next = resync(at + 1);
-    if (next == size_ && !at_end) {
-      if (brace) {
-        decoder.forget_event();
-        return at;
-      }
-      const std::size_t keep = size_ > at + kLookAhead ? size_ - kLookAhead : at;
-      note(Damage::lost_bytes, at, keep - at);
-      return keep;
+    Outcome outcome = Outcome::broken;
+    if (c == '{') {
+      outcome = event(decoder, at, at);
+      if (outcome == Outcome::more && !at_end) decoder.forget_event();
+    } else if (c != ']') {
+      outcome = stray(at);
     }
-    if (brace) {
-      note(Damage::broken_event, at);
-    } else {
-      note(Damage::lost_bytes, at, next - at);
+    if (outcome == Outcome::done) continue;
+    if (outcome == Outcome::more && !at_end) return at;
+    const bool spent = wasted_ > kWasteFloor + kWasteFactor * seen_;
+    const std::size_t search = spent && c == '{' ? reach_ : at + 1;
+    if (c == '{') {
+      const bool cut = outcome == Outcome::more && resync(search) == size_;  // no later event: only this one is broken
+      note(cut ? Damage::cut_event : Damage::broken_event, at);
+      if (cut) return size_;
     }
-    between_ = Between::comma;
-    at = next;
+    if (!skip_lost(at, search)) return at;
   }
 }
 

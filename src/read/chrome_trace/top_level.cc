@@ -17,7 +17,7 @@ void add_devices(Trace& trace, std::string_view array) {
     if (at >= array.size() || array[at] != '{') return;
     std::size_t used = 0;
     DeviceInfo device;
-    for (const auto& [key, value] : formats::members(array.substr(at), &used)) {
+    for (const auto& [key, raw_key, value] : formats::members(array.substr(at), &used)) {
       if (key == "id") device.id = formats::value_int(value, -1);
       if (key == "name") device.name = formats::value_text(value);
       if (key == "numSms") device.sm_count = formats::value_int(value, 0);
@@ -34,7 +34,7 @@ void add_devices(Trace& trace, std::string_view array) {
 }
 
 void add_rank(Trace& trace, std::string_view object) {
-  for (const auto& [key, value] : formats::members(object)) {
+  for (const auto& [key, raw_key, value] : formats::members(object)) {
     if (key == "backend") trace.rank.backend = formats::value_text(value);
     if (key == "world_size") trace.rank.world_size = formats::value_int(value, 0);
     if (key != "rank") continue;
@@ -80,8 +80,19 @@ std::optional<Head> find_events(Trace& trace, std::string_view text) {
     }
     const std::size_t end = formats::skip_value(text, at);
     if (end == std::string_view::npos) return std::nullopt;
-    before.push_back({key, text.substr(at, end - at)});
+    before.push_back({key, {}, text.substr(at, end - at)});
     at = end;
+  }
+  return std::nullopt;
+}
+
+std::optional<Head> find_events_by_text(std::string_view text) {
+  constexpr std::string_view key = "\"traceEvents\"";
+  for (std::size_t at = text.find(key); at != text.npos; at = text.find(key, at + 1)) {
+    const std::size_t colon = formats::skip_space(text, at + key.size());
+    if (colon >= text.size() || text[colon] != ':') continue;
+    const std::size_t bracket = formats::skip_space(text, colon + 1);
+    if (bracket < text.size() && text[bracket] == '[') return Head{false, bracket + 1};
   }
   return std::nullopt;
 }

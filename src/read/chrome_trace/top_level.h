@@ -20,4 +20,7 @@ struct Head {
 // (or, at the end of the text, there is none).
 std::optional<Head> find_events(Trace& trace, std::string_view text);
 
+// The same for a text whose first members are broken: goes by the text `"traceEvents": [` alone.
+std::optional<Head> find_events_by_text(std::string_view text);
+
 }  // namespace stepscope::read::chrome_trace

@@ -1,0 +1,138 @@
+// What is no trace is refused with one sentence that says what it looks like; folders leave out nothing in silence.
+#include "session/inputs.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "read/chrome_trace/trace_text_fixture.h"
+#include "session/looks_like.h"
+
+using namespace stepscope;
+using session::find_inputs;
+using session::recognize;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "stepscope_inputs_XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path = name;
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string put(const std::string& name, std::string_view content) const {
+    std::ofstream(path / name, std::ios::binary) << content;
+    return (path / name).string();
+  }
+};
+
+void check_refused(std::string_view content, std::string_view what) {
+  const Folder folder;
+  const auto reader = recognize(folder.put("trace.json", content));
+  CAPTURE(what);
+  REQUIRE_FALSE(reader);
+  CHECK(reader.error().kind == ErrorKind::unrecognized);
+  CHECK(reader.error().message == "is no trace that stepscope knows: it looks like " + std::string(what));
+  CHECK(reader.error().hint != "");
+}
+
+constexpr std::string_view kTiny = R"([{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}])";
+
+}  // namespace
+
+TEST_CASE("35: empty and nearly empty files are refused as such") {
+  check_refused("", "an empty file");
+  check_refused("\n \t", "a file of blanks");
+  check_refused(std::string(100, '\0'), "a file of zero bytes");
+  check_refused("{", "JSON that ends after its first bracket");
+  check_refused("[\n", "JSON that ends after its first bracket");
+  check_refused(read::gzip(""), "an empty or broken gzip file");
+  check_refused("\x1f\x8b", "an empty or broken gzip file");
+}
+
+TEST_CASE("34: UTF-16 is named, with and without its mark") {
+  check_refused(std::string_view("\xFF\xFE[\0{\0", 6), "UTF-16 text");
+  check_refused(std::string_view("[\0{\0\"\0p\0", 8), "UTF-16 text");
+  check_refused(std::string_view("\0[\0{\0\"\0p", 8), "UTF-16 text");
+}
+
+TEST_CASE("36, 49: other things that are given as traces are named") {
+  check_refused("<!DOCTYPE html><html>traceEvents</html>", "an HTML page");
+  check_refused("  <html><body>404", "an HTML page");
+  check_refused("<?xml version='1.0'?>", "XML");
+  check_refused("version https://git-lfs.github.com/spec/v1\noid sha256:0", "a Git LFS pointer");
+  check_refused("\x80\x04\x95 pickle", "a Python pickle (a memory snapshot?)");
+  check_refused("PK\x03\x04 zip", "a zip archive");
+  check_refused("\x28\xB5\x2F\xFD", "a Zstandard file");
+  check_refused(read::gzip(read::gzip(kTiny)), "a gzip file inside a gzip file");
+  check_refused("step 1 loss 2.5\nstep 2 loss 2.4\n", "plain text");
+  check_refused("{\"loss\": [1, 2]}", "JSON that is no trace");
+  check_refused("[{\"name\": \"bob\", \"age\": 3}]", "JSON that is no trace");
+  check_refused("[[1, 2], [3]]", "JSON that is no trace");
+  check_refused("{\"schema\": \"1.0\", \"pid\": 1, \"nodes\": []}", "a PyTorch execution trace");
+  check_refused(std::string_view("\x01\x02\x00\x03 binary", 11), "binary data");
+}
+
+TEST_CASE("36: pipes and missing files are refused with what to do") {
+  const Folder folder;
+  const std::string pipe = (folder.path / "pipe.json").string();
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const auto fifo = recognize(pipe);
+  REQUIRE_FALSE(fifo);
+  CHECK(fifo.error().kind == ErrorKind::unreadable);
+  CHECK(fifo.error().message == "is not a regular file (a pipe, socket or device)");
+  const auto missing = recognize((folder.path / "none.json").string());
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().kind == ErrorKind::not_found);
+}
+
+TEST_CASE("a trace is known by its content, whatever its name") {
+  const Folder folder;
+  CHECK(recognize(folder.put("notes.txt", kTiny)));
+  CHECK(recognize(folder.put("a.json", read::gzip(kTiny))));
+  CHECK(recognize(folder.put("b", "\xEF\xBB\xBF{\"traceEvents\": []}")));
+  CHECK(recognize(folder.put("c", "[\n,{\"ph\": \"X\"}")));
+  CHECK(recognize(folder.put("d", "[]")));
+}
+
+TEST_CASE("a folder gives its traces in order and says which it left out") {
+  const Folder folder;
+  fs::create_directory(folder.path / "sub");
+  folder.put("sub/b.json", kTiny);
+  folder.put("a.json", kTiny);
+  folder.put("config.json", "{\"lr\": 1}");
+  folder.put("rank3.pt.trace.json", "");
+  folder.put("rank4.json.gz", "");
+  std::vector<Issue> issues;
+  const std::string path = folder.path.string();
+  const auto files = find_inputs(std::span(&path, 1), issues);
+  REQUIRE(files);
+  REQUIRE(files->size() == 2);
+  CHECK((*files)[0].path.ends_with("a.json"));
+  REQUIRE(issues.size() == 2);
+  CHECK(issues[0].code == "file_left_out");
+  CHECK(issues[0].severity == Severity::lost);
+  CHECK(issues[0].file.ends_with("rank3.pt.trace.json"));
+  CHECK(issues[1].file.ends_with("rank4.json.gz"));
+}
+
+TEST_CASE("a file given twice is read once; one bad file beside a good one is an issue") {
+  const Folder folder;
+  const std::string good = folder.put("a.json", kTiny), bad = folder.put("b.json", "");
+  const std::vector<std::string> paths{good, bad, folder.path.string() + "/./a.json"};
+  std::vector<Issue> issues;
+  const auto files = find_inputs(paths, issues);
+  REQUIRE(files);
+  CHECK(files->size() == 1);
+  REQUIRE(issues.size() == 1);
+  CHECK(issues[0].code == "file_left_out");
+  CHECK_FALSE(find_inputs(std::span(&bad, 1), issues));
+}
