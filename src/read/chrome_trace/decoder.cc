@@ -4,23 +4,10 @@
 
 #include "formats/json_text.h"
 #include "formats/number_text.h"
+#include "read/chrome_trace/decoder_members.h"
 
 namespace stepscope::read::chrome_trace {
 namespace {
-
-using formats::load8;
-
-constexpr std::uint64_t word(std::string_view text) {  // up to 8 characters as load8 sees them
-  std::uint64_t v = 0;
-  for (std::size_t i = text.size(); i-- > 0;) v = v << 8 | static_cast<unsigned char>(text[i]);
-  return v;
-}
-
-// A key of up to 8 characters as one number.
-inline std::uint64_t key_word(const char* key, std::size_t size) {
-  const std::uint64_t v = load8(key);
-  return size < 8 ? v & ((std::uint64_t{1} << (8 * size)) - 1) : v;
-}
 
 // An indented array as it would stand on one line.
 std::string on_one_line(const char* begin, const char* end) {
@@ -39,8 +26,6 @@ std::string on_one_line(const char* begin, const char* end) {
 
 constexpr std::size_t kManyCategories = 0x8000;
 
-bool starts_number(char c) { return formats::is_digit(c) || c == '-'; }
-
 }  // namespace
 
 void Decoder::start(Batch& batch, const char* text) {
@@ -58,25 +43,9 @@ void Decoder::note(Defect defect) {
   if (tally.count++ == 0) tally.first_offset = batch_->text_offset + static_cast<std::uint64_t>(event_.begin - text_);
 }
 
-LocalId Decoder::intern(std::string_view raw) {
-  const std::size_t known = strings_.size();
-  const auto id = static_cast<LocalId>(strings_.intern(raw));
-  if (id == known) batch_->new_strings.emplace_back(id, strings_[static_cast<StringId>(id)]);
-  return id;
-}
+LocalId Decoder::intern_indented(const char* begin, const char* end) { return intern(on_one_line(begin, end)); }
 
-// A string without its quotes; null is nothing; everything else as its raw text.
-LocalId Decoder::intern_value(const char* begin, const char* end) {
-  if (*begin == '"') return intern({begin + 1, static_cast<std::size_t>(end - begin - 2)});
-  if (*begin == 'n' && end - begin == 4) return kNoId;
-  if ((*begin == '[' || *begin == '{') && std::memchr(begin, '\n', static_cast<std::size_t>(end - begin)) != nullptr) {
-    return intern(on_one_line(begin, end));
-  }
-  return intern({begin, static_cast<std::size_t>(end - begin)});
-}
-
-std::uint16_t Decoder::intern_category(std::string_view raw) {
-  if (raw == last_category_text_) return last_category_;  // writers group events by category
+std::uint16_t Decoder::find_category(std::string_view raw) {
   const std::size_t known = categories_.size();
   const auto id = static_cast<std::uint32_t>(categories_.intern(raw));
   if (id >= 0xfffe) return 0xffff;  // a file with 65,534 categories uses them as names
@@ -88,8 +57,7 @@ std::uint16_t Decoder::intern_category(std::string_view raw) {
   return last_category_ = static_cast<std::uint16_t>(id);
 }
 
-std::uint32_t Decoder::track(const RawTrack& ids) {
-  if (last_track_ != kNoId && tracks_[last_track_] == ids) return last_track_;
+std::uint32_t Decoder::find_track(const RawTrack& ids) {
   const auto mask = static_cast<std::uint32_t>(track_slots_.size() - 1);
   const std::uint64_t mixed = (static_cast<std::uint64_t>(ids.process.number) * 0x9E3779B97F4A7C15ull) ^
                               (static_cast<std::uint64_t>(ids.thread.number) * 0xC2B2AE3D27D4EB4Full) ^
@@ -109,21 +77,14 @@ std::uint32_t Decoder::track(const RawTrack& ids) {
     track_slots_.assign(track_slots_.size() * 4, kNoId);
     tracks_.clear();
     last_track_ = kNoId;
-    for (const RawTrack& each : all) track(each);  // ids are given in the same order
+    for (const RawTrack& each : all) find_track(each);  // ids are given in the same order
     batch_->new_tracks = std::move(known);
   }
   return last_track_ = id;
 }
 
-RawId Decoder::raw_id(const char* begin, const char* end) {
-  std::int64_t value = 0;
-  if (formats::parse_int(begin, end, value)) return {value, kNoId};
-  return {kAbsent, intern_value(begin, end)};
-}
-
 // True with kAbsent for a value of another type; false only for text that is no JSON number.
-bool Decoder::integer(const char* begin, const char* end, std::int64_t& out) {
-  if (formats::parse_int(begin, end, out)) return true;
+bool Decoder::integer_of_another_kind(const char* begin, const char* end, std::int64_t& out) {
   out = kAbsent;
   const bool quoted = *begin == '"';
   if (quoted && formats::parse_int(begin + 1, end - 1, out)) return true;
@@ -148,79 +109,10 @@ bool Decoder::integer(const char* begin, const char* end, std::int64_t& out) {
   return !starts_number(*begin);
 }
 
-bool Decoder::microseconds(const char* begin, const char* end, std::int64_t& ns, bool& given) {
-  const bool quoted = *begin == '"';
-  given = formats::parse_us_as_ns(begin + quoted, end - quoted, ns);
-  return given || !starts_number(*begin);
-}
-
-void Decoder::begin_event(const char* at) {
-  Event& e = event_;
-  e.begin = at;
-  e.args_begin = e.args_end = nullptr;
-  e.id = kAbsent;
-  e.name = e.id_text = kNoId;
-  e.category = 0xffff;
-  e.phase = 0;
-  e.has_time = e.has_dur = e.has_name = false;
-  e.process = e.thread = RawId{};
-  e.numbers = e.reals = e.texts = e.triples = e.members = 0;
-  batch_->events++;
-}
-
-bool Decoder::member(const char* key, std::size_t size, const char* begin, const char* end) {
-  if (size > 4 || size < 2) return true;
-  Event& e = event_;
-  const auto once = [&](std::uint32_t bit) {
-    if (e.members >> bit & 1) note(Defect::duplicate_key);
-    e.members |= 1u << bit;
-  };
-  switch (key_word(key, size)) {
-    case word("ph"):
-      once(0);
-      e.phase = *begin == '"' && end - begin == 3 ? begin[1] : '?';
-      return true;
-    case word("ts"): once(1); return microseconds(begin, end, e.time_ns, e.has_time);
-    case word("dur"): once(2); return microseconds(begin, end, e.dur_ns, e.has_dur);
-    case word("name"):
-      once(3);
-      e.name = intern_value(begin, end);
-      e.has_name = e.name != kNoId;
-      return true;
-    case word("cat"):
-      once(4);
-      if (*begin == '"') e.category = intern_category({begin + 1, static_cast<std::size_t>(end - begin - 2)});
-      return true;
-    case word("pid"):
-      once(5);
-      e.process = raw_id(begin, end);
-      return true;
-    case word("tid"):
-      once(6);
-      e.thread = raw_id(begin, end);
-      return true;
-    case word("id"):
-    case word("id2"):
-      once(7);
-      if (!formats::parse_int(begin, end, e.id)) {
-        e.id = kAbsent;
-        e.id_text = intern_value(begin, end);
-      }
-      return true;
-    default: return true;
-  }
-}
-
-bool Decoder::argument(const char* key, std::size_t size, const char* begin, const char* end) {
-  const Field field = argument_field(key, size);
+// Reals, texts and triples: a few per kernel or shaped op.
+bool Decoder::rare_argument(Field field, const char* begin, const char* end) {
   Event& e = event_;
   switch (field.type) {
-    case FieldType::none: return true;
-    case FieldType::number: {
-      if (e.numbers >> field.index & 1) note(Defect::duplicate_key);
-      e.numbers |= 1u << field.index;
-      return integer(begin, end, e.number[field.index]);
-    }
     case FieldType::real: {
       double value = 0;
       if (e.reals >> field.index & 1) note(Defect::duplicate_key);
@@ -253,8 +145,8 @@ bool Decoder::argument(const char* key, std::size_t size, const char* begin, con
       e.triples |= 1u << field.index;
       return true;
     }
+    default: return true;
   }
-  return true;
 }
 
 void Decoder::end_event(const char* end) {

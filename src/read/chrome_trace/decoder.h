@@ -56,14 +56,27 @@ class Decoder {
     std::uint32_t triple[kTriples][3];
   };
 
+  struct LastId {  // a short id as its text was, and what it meant
+    std::uint64_t text = 0;
+    std::size_t size = 0;
+    RawId id;
+  };
+
   LocalId intern(std::string_view raw);
   LocalId intern_value(const char* begin, const char* end);
+  LocalId intern_indented(const char* begin, const char* end);
   std::uint16_t intern_category(std::string_view raw);
-  std::uint32_t track(const RawTrack& ids);
+  std::uint16_t find_category(std::string_view raw);
+  std::uint32_t track(const RawTrack& ids) {
+    return last_track_ != kNoId && tracks_[last_track_] == ids ? last_track_ : find_track(ids);
+  }
+  std::uint32_t find_track(const RawTrack& ids);
   std::uint32_t event_track() { return track({event_.process, event_.thread, kNoId}); }
   std::uint32_t async_track();
-  RawId raw_id(const char* begin, const char* end);
+  RawId raw_id(const char* begin, const char* end, LastId& last);
   bool integer(const char* begin, const char* end, std::int64_t& out);
+  bool integer_of_another_kind(const char* begin, const char* end, std::int64_t& out);
+  bool rare_argument(Field field, const char* begin, const char* end);
   bool microseconds(const char* begin, const char* end, std::int64_t& ns, bool& given);
   void note(Defect defect);
   std::uint32_t place() const { return static_cast<std::uint32_t>(event_.begin - text_); }
@@ -94,6 +107,7 @@ class Decoder {
   std::vector<RawTrack> tracks_;  // by local track
   std::vector<std::uint32_t> track_slots_ = std::vector<std::uint32_t>(256, kNoId);
   std::uint32_t last_track_ = kNoId;
+  LastId last_process_, last_thread_;
   std::string_view last_category_text_ = "\n";  // no category yet
   std::uint16_t last_category_ = 0xffff;
 };

@@ -49,53 +49,28 @@ constexpr std::array kKeys{
     Key{"block", {FieldType::triple, kBlock}},
 };
 
-constexpr std::size_t kSlots = 512;
-
-std::uint64_t key_hash(const char* key, std::size_t size, std::uint64_t multiplier) {
-  std::uint64_t first = formats::load8(key);
-  std::uint64_t last = 0;
-  if (size < 8) {
-    first &= (std::uint64_t{1} << (8 * size)) - 1;
-  } else {
-    last = formats::load8(key + size - 8);
-  }
-  return ((first ^ (last << 1 | last >> 63)) + size) * multiplier >> 55;  // 9 bits: kSlots
-}
-
-struct Table {
-  std::array<std::uint8_t, kSlots> slot{};  // 1 + index into kKeys; 0: free
-  std::uint64_t multiplier = 0;
-
-  // Tries odd multipliers until no two keys meet; deterministic and done once.
-  Table() {
-    std::uint64_t candidate = 0x9E3779B97F4A7C15ull;
-    while (!fill(candidate)) candidate = candidate * 6364136223846793005ull + 1442695040888963407ull;
-  }
-  bool fill(std::uint64_t candidate) {
-    slot.fill(0);
-    multiplier = candidate | 1;
-    for (std::size_t i = 0; i < kKeys.size(); i++) {
-      char padded[64] = {};
-      std::memcpy(padded, kKeys[i].text.data(), kKeys[i].text.size());
-      auto& taken = slot[key_hash(padded, kKeys[i].text.size(), multiplier)];
-      if (taken != 0) return false;
-      taken = static_cast<std::uint8_t>(i + 1);
-    }
-    return true;
-  }
-};
-
-const Table table;
-
 }  // namespace
 
-Field argument_field(const char* key, std::size_t size) {
-  if (size == 0) return {};
-  const std::uint8_t found = table.slot[key_hash(key, size, table.multiplier)];
-  if (found == 0) return {};
-  const Key& candidate = kKeys[found - 1u];
-  return candidate.text.size() == size && std::memcmp(candidate.text.data(), key, size) == 0 ? candidate.field
-                                                                                             : Field{};
+// Tries odd multipliers until no two keys meet; deterministic and done once.
+ArgumentTable::ArgumentTable() {
+  std::uint64_t candidate = 0x9E3779B97F4A7C15ull;
+  while (!fill(candidate | 1)) candidate = candidate * 6364136223846793005ull + 1442695040888963407ull;
 }
+
+bool ArgumentTable::fill(std::uint64_t multiplier) {
+  slots_.fill({});
+  multiplier_ = multiplier;
+  for (const Key& key : kKeys) {
+    char padded[64] = {};
+    std::memcpy(padded, key.text.data(), key.text.size());
+    const Words words = words_of(padded, key.text.size());
+    Slot& slot = slots_[index(words, key.text.size(), multiplier)];
+    if (!slot.text.empty()) return false;
+    slot = {words, key.text, key.field};
+  }
+  return true;
+}
+
+const ArgumentTable kArguments;
 
 }  // namespace stepscope::read::chrome_trace

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "formats/number_text.h"
+#include "read/chrome_trace/decoder_members.h"
 
 namespace stepscope::read::chrome_trace {
 

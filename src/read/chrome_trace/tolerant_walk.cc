@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "read/chrome_trace/decoder_members.h"
+
 namespace stepscope::read::chrome_trace {
 namespace {
 
