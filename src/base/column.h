@@ -90,7 +90,8 @@ class Column {
     return first;
   }
   void resize(std::size_t size, T fill = T{}) {
-    if (size > size_) std::fill_n(extend(size - size_), size - size_, fill);
+    const std::size_t old = size_;  // extend() changes it, and arguments are evaluated in any order
+    if (size > old) std::fill_n(extend(size - old), size - old, fill);
     size_ = size;
   }
   void clear() { size_ = 0; }

@@ -57,3 +57,12 @@ TEST_CASE("a narrow column can be overwritten in place") {
   column.set(5, 2);
   CHECK(column[5] == 2);
 }
+
+TEST_CASE("new rows of a resized column hold the fill") {
+  Column<int> column;
+  column.push_back(1);
+  column.resize(100'000, 7);
+  CHECK(column[0] == 1);
+  CHECK(column[1] == 7);
+  CHECK(column[99'999] == 7);
+}

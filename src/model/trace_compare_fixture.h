@@ -225,8 +225,8 @@ class TraceCompare {
     const Flows &fa = a_.flows, &fb = b_.flows;
     same("flows.time_ns", fa.time_ns, fb.time_ns);
     each("flows.id", fa.id, fb.id, [](const Trace& t, std::int64_t id) {  // text ids: the pool's id + 2^40
-      const std::int64_t text = id - (std::int64_t{1} << 40);
-      const bool is_text = id != kAbsent && text >= 0 && text < static_cast<std::int64_t>(t.strings.size());
+      const std::int64_t text = id < 0 ? -1 : id - (std::int64_t{1} << 40);
+      const bool is_text = text >= 0 && text < static_cast<std::int64_t>(t.strings.size());
       return std::pair(is_text ? 0 : id, is_text ? t.strings[static_cast<StringId>(text)] : std::string_view());
     });
     tracks_of("flows.track", fa.track, fb.track);
