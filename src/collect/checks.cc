@@ -144,7 +144,7 @@ Check check_perf_events() {
 }
 
 std::string cache_folder() {
-  const std::string named = environment("STEPSCOPE_CACHE");
+  std::string named = environment("STEPSCOPE_CACHE");
   if (!named.empty()) return named;
   const std::string base = environment("XDG_CACHE_HOME");
   return (base.empty() ? environment("HOME") + "/.cache" : base) + "/stepscope";

@@ -107,7 +107,7 @@ std::optional<std::int64_t> collective_bytes(const Trace& trace, std::uint32_t c
   switch (collective_kind(trace.strings[rows.kind[collective]])) {
     case CollectiveKind::all_gather:
     case CollectiveKind::receive:
-    case CollectiveKind::gather: elements = std::max(in, out); break;
+    case CollectiveKind::gather:
     case CollectiveKind::reduce_scatter:
     case CollectiveKind::scatter: elements = std::max(in, out); break;
     default: elements = in != kAbsent ? in : out; break;

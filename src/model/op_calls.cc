@@ -108,7 +108,7 @@ void fill_bytes(const Trace& trace, OpCalls& out) {
   std::uint32_t at = 0, end = 0;
   for (const std::uint32_t i : order) {
     const std::int64_t bytes = events.bytes[i];
-    if (bytes == kAbsent || bytes <= 0) continue;
+    if (bytes <= 0) continue;  // a free, or not given (kAbsent is negative)
     if (events.track[i] != track) {
       track = events.track[i];
       const auto t = static_cast<std::size_t>(track);
