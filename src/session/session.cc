@@ -37,7 +37,8 @@ read::ReadOptions read_options(const OpenOptions& options, unsigned threads) {
   read.threads = threads;
   read.tolerant_only = options.tolerant_only;
   if (const char* limit = std::getenv("STEPSCOPE_MAX_TEXT_MB")) {
-    read.max_text_bytes = std::strtoull(limit, nullptr, 10) << 20;
+    const std::uint64_t megabytes = std::strtoull(limit, nullptr, 10);
+    read.max_text_bytes = std::min(megabytes, UINT64_MAX >> 20) << 20;
   }
   return read;
 }
