@@ -25,7 +25,7 @@ constexpr const char* kAbout =
 constexpr const char* kFooter =
     R"(First steps:
   stepscope doctor                             what works on this machine, and how to fix what does not
-  stepscope run -- python train.py             record an unchanged training and report on it
+  stepscope run -- python train.py             record an unchanged training; it names the report to ask for
   stepscope report trace.json.gz               report on traces that you already have
   stepscope report traces/ --html report.html  all ranks of a run, as one page
 

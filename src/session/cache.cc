@@ -196,10 +196,10 @@ void Cache::store(const std::string& key, const Trace& trace) const {
     whole = whole && pwrite(file.fd, &header, sizeof header, 0) == sizeof header;
     if (!whole || rename(partial.c_str(), path.c_str()) != 0) unlink(partial.c_str());
   }
-  evict(path);
+  evict();
 }
 
-void Cache::evict(const std::string& keep) const {
+void Cache::evict() const {
   struct Entry {
     std::string path;
     std::uint64_t bytes;
@@ -217,8 +217,6 @@ void Cache::evict(const std::string& keep) const {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
   for (const Entry& entry : entries) {
     if (total <= max_bytes_) return;
-    // The newest may be over the limit by itself: then nothing is kept.
-    if (entry.path == keep && total > max_bytes_ && &entry != &entries.back()) continue;
     unlink(entry.path.c_str());
     total -= entry.bytes;
   }

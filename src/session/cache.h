@@ -31,7 +31,7 @@ class Cache {
 
  private:
   std::string path_of(const std::string& key) const;
-  void evict(const std::string& keep) const;
+  void evict() const;
 
   std::string folder_;  // empty: off
   std::uint64_t max_bytes_ = 0;
