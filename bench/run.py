@@ -30,8 +30,6 @@ BUILD = ROOT / "build"
 CORPUS = Path(os.environ.get("STEPSCOPE_CORPUS", ROOT / ".." / "shared" / "data"))
 PLAIN = CORPUS / "hta" / "ns_resolution_trace" / "rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz"
 SHAPES = CORPUS / "hta" / "negative_queue_length_values_check" / "rank0.json.gz"
-sys.path.insert(0, str(ROOT / "bench"))
-from grow_trace import grow  # noqa: E402
 
 JSON_LOAD = "import json,sys; json.load(open(sys.argv[1], 'rb'))"
 HTA = (
@@ -93,7 +91,10 @@ def grown(folder: Path, name: str, source: Path, megabytes: int, layout: str) ->
     path = folder / f"{name}.json"
     if not path.exists():
         print(f"growing {source.name} to {megabytes} MB ({layout}) …", file=sys.stderr)
-        grow(source, path, megabytes, layout)
+        # In a process of its own: the peak memory of what this one starts begins with this one's.
+        command = [sys.executable, str(ROOT / "bench" / "grow_trace.py"), str(source), str(path), str(megabytes)]
+        command += ["--layout", layout]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     packed = path.with_suffix(".json.gz")
     if not packed.exists():
         with open(path, "rb") as plain, gzip.open(packed, "wb", compresslevel=6) as out:
