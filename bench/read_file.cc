@@ -34,17 +34,17 @@ int main(int argc, char** argv) {
   options.threads = static_cast<unsigned>(std::atoi(argv[2]));
   options.tolerant_only = argc > 3 && std::string_view(argv[3]) == "tolerant";
   const stepscope::bench::Cost cost;
-  const auto trace = stepscope::read::readers().front().read(argv[1], options);
+  const auto traces = stepscope::read::reader_named("chrome_trace")->read(argv[1], options);
   const double wall_s = cost.wall_s(), cpu_s = cost.cpu_s();
-  if (!trace) return 1;
+  if (!traces) return 1;
+  const stepscope::Trace& trace = traces->front();
   StoredBytes stored;
-  stored(*trace);
+  stored(trace);
   std::printf(
       "{\"wall_s\": %.4f, \"cpu_s\": %.4f, \"events\": %llu, \"rss_mb\": %.1f, \"text_bytes\": %llu, "
       "\"stored_bytes\": %zu}\n",
-      wall_s, cpu_s, static_cast<unsigned long long>(trace->source.events),
-      stepscope::bench::Cost::peak_mb(), static_cast<unsigned long long>(trace->source.text_bytes),
-      stored.bytes);
+      wall_s, cpu_s, static_cast<unsigned long long>(trace.source.events), stepscope::bench::Cost::peak_mb(),
+      static_cast<unsigned long long>(trace.source.text_bytes), stored.bytes);
   std::fflush(stdout);
   _exit(0);  // giving the memory back is not what is measured
 }

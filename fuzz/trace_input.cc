@@ -21,10 +21,9 @@ MemoryFile::MemoryFile(const unsigned char* data, std::size_t size) : fd_(memfd_
 MemoryFile::~MemoryFile() { close(fd_); }
 
 Result<Trace> read_trace(const std::string& path, const read::ReadOptions& options) {
-  for (const read::Reader& reader : read::readers()) {
-    if (reader.name == "chrome_trace") return reader.read(path, options);
-  }
-  std::abort();
+  Result<std::vector<Trace>> traces = read::reader_named("chrome_trace")->read(path, options);
+  if (!traces) return fail(traces.error());
+  return std::move(traces->front());
 }
 
 namespace {

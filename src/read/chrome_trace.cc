@@ -163,7 +163,7 @@ void note_gzip_damage(Trace& trace, const formats::GzipStream::Damage& damage) {
   }
 }
 
-Result<Trace> read_file(const std::string& path, const ReadOptions& options) {
+Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions& options) {
   const OpenFile file(path);
   if (file.fd() < 0) return fail(cannot_open(path));
   if (!file.is_regular()) {
@@ -199,7 +199,9 @@ Result<Trace> read_file(const std::string& path, const ReadOptions& options) {
     add_issue(trace.issues, {"grew", Severity::info, "the file grew while it was read; the size at the start counts",
                              "Open it again when its job has ended", 1, path, std::nullopt, std::nullopt});
   }
-  return trace;
+  std::vector<Trace> traces;
+  traces.push_back(std::move(trace));
+  return traces;
 }
 
 // The text of one event: grown until the object closes.

@@ -38,10 +38,10 @@ struct Setting {
   }
   void write(const std::string& text) const { std::ofstream(file) << text; }
   Trace read() const {
-    auto trace = read::readers().front().read(file, {});
-    REQUIRE(trace);
-    REQUIRE(derive::derive(*trace, {}));
-    return *std::move(trace);
+    auto traces = read::reader_named("chrome_trace")->read(file, {});
+    REQUIRE(traces);
+    REQUIRE(derive::derive(traces->front(), {}));
+    return std::move(traces->front());
   }
   fs::path only_entry() const {
     const fs::directory_iterator entries(folder / "cache");

@@ -23,8 +23,11 @@ std::string listed(const std::set<std::int64_t>& ranks) {
 
 void give_ranks(Run& run) {
   std::set<std::int64_t> taken;
+  std::map<std::string_view, int> traces_of;
+  for (const Trace& trace : run.traces) traces_of[trace.source.path]++;
   for (Trace& trace : run.traces) {
-    if (trace.rank.source == RankSource::order) {
+    // a name says nothing of ranks that share a file
+    if (trace.rank.source == RankSource::order && traces_of[trace.source.path] == 1) {
       if (const auto named = rank_in_name(trace.source.path)) {
         trace.rank.rank = *named;
         trace.rank.source = RankSource::file_name;

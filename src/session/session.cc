@@ -26,9 +26,9 @@ unsigned usable_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-// A file's outcome: the trace or why there is none.
+// A file's outcome: its traces or why there are none.
 struct Outcome {
-  std::optional<Trace> trace;
+  std::vector<Trace> traces;
   std::optional<Error> error;
 };
 
@@ -54,13 +54,18 @@ Outcome open_one(const InputFile& file, const OpenOptions& options, const Cache&
       try_cache ? cache.key(file.path, options.rules_path.empty() ? "" : file_content(options.rules_path)) : "";
   if (std::optional<Trace> kept = cache.load(key)) {
     kept->source.path = file.path;  // as given now; the key holds where it leads
-    return {std::move(kept), std::nullopt};
+    Outcome outcome;
+    outcome.traces.push_back(*std::move(kept));
+    return outcome;
   }
-  Result<Trace> trace = file.reader->read(file.path, read_options(options, threads));
-  if (!trace) return {std::nullopt, trace.error()};
-  if (const auto done = derive::derive(*trace, {options.rules_path}); !done) return {std::nullopt, done.error()};
-  if (trace->source.text_bytes >= kCacheMinTextBytes) cache.store(key, *trace);
-  return {*std::move(trace), std::nullopt};
+  Result<std::vector<Trace>> traces = file.reader->read(file.path, read_options(options, threads));
+  if (!traces) return {{}, traces.error()};
+  for (Trace& trace : *traces) {
+    if (const auto done = derive::derive(trace, {options.rules_path}); !done) return {{}, done.error()};
+  }
+  const bool worth_keeping = traces->front().source.text_bytes >= kCacheMinTextBytes;
+  if (worth_keeping && traces->size() == 1) cache.store(key, traces->front());
+  return {*std::move(traces), std::nullopt};
 }
 
 // Files are shared out among the cores; cores that are left over help within a file.
@@ -98,10 +103,8 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   if (!files) return fail(files.error());
   std::optional<Error> first_error;
   for (Outcome& outcome : open_all(*files, options)) {
-    if (outcome.trace) {
-      run.traces.push_back(*std::move(outcome.trace));
-      continue;
-    }
+    std::move(outcome.traces.begin(), outcome.traces.end(), std::back_inserter(run.traces));
+    if (!outcome.error) continue;
     const Error& error = *outcome.error;
     if (error.kind == ErrorKind::usage) return fail(error);
     if (!first_error) first_error = error;
@@ -190,14 +193,14 @@ Result<std::string> slice_text(const Trace& trace, SliceId slice) {
     return fail({ErrorKind::not_found, "no such slice", trace.source.path, std::nullopt, ""});
   }
   const std::uint64_t offset = std::prev(block)->offset + trace.slices.place[slice];
-  for (const auto& reader : read::readers()) {
-    if (reader.name != trace.source.format) continue;
-    Result<std::vector<std::string>> texts = reader.event_text(trace, std::span(&offset, 1));
-    if (!texts) return fail(texts.error());
-    return std::move(texts->front());
+  const read::Reader* reader = read::reader_named(trace.source.format);
+  if (reader == nullptr) {
+    return fail(
+        {ErrorKind::internal, "no reader for format " + trace.source.format, trace.source.path, std::nullopt, ""});
   }
-  return fail(
-      {ErrorKind::internal, "no reader for format " + trace.source.format, trace.source.path, std::nullopt, ""});
+  Result<std::vector<std::string>> texts = reader->event_text(trace, std::span(&offset, 1));
+  if (!texts) return fail(texts.error());
+  return std::move(texts->front());
 }
 
 }  // namespace stepscope::session

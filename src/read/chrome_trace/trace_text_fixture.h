@@ -119,10 +119,9 @@ inline std::string gzip(std::string_view text) {
 }
 
 inline Result<Trace> read_path(const std::string& path, const ReadOptions& options = {}) {
-  for (const Reader& reader : readers()) {
-    if (reader.name == "chrome_trace") return reader.read(path, options);
-  }
-  return fail({ErrorKind::internal, "no reader", path, std::nullopt, ""});
+  Result<std::vector<Trace>> traces = reader_named("chrome_trace")->read(path, options);
+  if (!traces) return fail(traces.error());
+  return std::move(traces->front());
 }
 
 inline Result<Trace> read_bytes(std::string_view bytes, const ReadOptions& options = {}) {
