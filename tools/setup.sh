@@ -19,6 +19,7 @@ build   header:fmt/format.h            libfmt-dev
 build   header:simdjson.h              libsimdjson-dev
 build   header:isa-l.h                 libisal-dev
 build   header:zstd.h                  libzstd-dev
+build   header:sqlite3.h               libsqlite3-dev
 build   header:CLI/CLI.hpp             libcli11-dev
 build   header:tl/expected.hpp         libexpected-dev
 build   venv:                          python3-venv
