@@ -1,6 +1,6 @@
 // Tables of the model → Arrow: each column of a TableSpec becomes one array per trace.
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -8,6 +8,9 @@
 #include "capi/arrow_text.h"
 
 namespace stepscope::capi {
+
+using namespace tables;
+
 namespace {
 
 template <class... Fs>
@@ -17,36 +20,9 @@ struct Overload : Fs... {
 template <class... Fs>
 Overload(Fs...) -> Overload<Fs...>;
 
-// Formats do not depend on the rows, so an empty trace can be asked for them.
-const Trace& empty_trace() {
-  static const Trace empty;
-  return empty;
-}
-
-template <class T>
-bool is_null(const Borrowed& column, std::size_t row) {
-  T value;
-  std::memcpy(&value, static_cast<const char*>(column.data) + row * sizeof(T), sizeof(T));
-  T absent;
-  std::memcpy(&absent, &column.absent, sizeof(T));
-  return value == absent;
-}
-
-bool is_null(const Borrowed& column, std::size_t row) {
-  if (column.nulls == NullRule::never) return false;
-  if (column.nulls == NullRule::nan) {
-    const char* at = static_cast<const char*>(column.data) + row * column.width;
-    float single;
-    double twice;
-    if (column.width == sizeof(float)) return std::memcpy(&single, at, sizeof(single)), std::isnan(single);
-    return std::memcpy(&twice, at, sizeof(twice)), std::isnan(twice);
-  }
-  switch (column.width) {
-    case 1: return is_null<std::uint8_t>(column, row);
-    case 2: return is_null<std::uint16_t>(column, row);
-    case 4: return is_null<std::uint32_t>(column, row);
-    default: return is_null<std::uint64_t>(column, row);
-  }
+const char* arrow_format(NumberType type) {
+  static constexpr std::array letters{"C", "c", "S", "s", "I", "i", "L", "l", "f", "g"};
+  return letters[static_cast<std::size_t>(type)];
 }
 
 // Adds the bitmap buffer to `parts`; `has_value(row)` says which rows have a value.
@@ -71,7 +47,7 @@ ArrowArray borrowed_array(const Borrowed& column, std::size_t rows, const Keep& 
   if (column.nulls == NullRule::never && present == rows) {
     parts.buffers.push_back(nullptr);
   } else {
-    add_validity(parts, rows, [&](std::size_t row) { return row < present && !is_null(column, row); });
+    add_validity(parts, rows, [&](std::size_t row) { return row < present && !column.is_null(row); });
   }
   const bool aligned = reinterpret_cast<std::uintptr_t>(column.data) % column.width == 0;
   if (rows != 0 && present == rows && aligned) {
@@ -130,7 +106,7 @@ ArrowSchema column_schema(const ColumnSpec& column) {
   SchemaParts parts;
   parts.name = std::string(column.name);
   parts.metadata = column_metadata(column.unit, column.meaning);
-  std::visit(Overload{[&](BorrowedColumn at) { parts.format = at(empty_trace()).format; },
+  std::visit(Overload{[&](BorrowedColumn at) { parts.format = arrow_format(number_type(at)); },
                       [&](IntegerAt) { parts.format = "l"; }, [&](BooleanAt) { parts.format = "b"; },
                       [&](const Codes&) {
                         parts.format = kIndexFormat;
@@ -177,16 +153,6 @@ class ModelTable {
 };
 
 }  // namespace
-
-ValueType value_type(const ColumnSpec& column) {
-  return std::visit(Overload{[](BorrowedColumn at) {
-                               const char letter = at(empty_trace()).format[0];
-                               return letter == 'f' || letter == 'g' ? ValueType::real : ValueType::integer;
-                             },
-                             [](IntegerAt) { return ValueType::integer; }, [](BooleanAt) { return ValueType::boolean; },
-                             [](const Codes&) { return ValueType::text; }},
-                    column.values);
-}
 
 TableSource model_source(const TableSpec& spec, std::shared_ptr<const Run> run) {
   const std::size_t batches = run->traces.size();

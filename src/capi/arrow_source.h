@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "capi/arrow_column.h"
 #include "capi/arrow_data.h"
 #include "model/answer.h"
 #include "model/trace.h"
+#include "tables/table_spec.h"
 
 namespace stepscope::capi {
 
@@ -19,7 +19,7 @@ struct TableSource {
 };
 
 // The table `spec` of all traces of `run`, one batch each; the batches keep `run` alive.
-TableSource model_source(const TableSpec& spec, std::shared_ptr<const Run> run);
+TableSource model_source(const tables::TableSpec& spec, std::shared_ptr<const Run> run);
 // A table of plain values as one batch; `owner` of the table is kept until the stream is released.
 TableSource value_source(std::string name, std::string meaning, std::shared_ptr<const Table> table);
 TableSource series_source(std::string name, std::shared_ptr<const Series> series);

@@ -14,12 +14,12 @@ using capi::alive;
 
 namespace {
 
-const capi::TableSpec& spec(std::string_view name) {
-  for (const capi::TableSpec& one : capi::model_tables()) {
+const tables::TableSpec& spec(std::string_view name) {
+  for (const tables::TableSpec& one : tables::model_tables()) {
     if (one.name == name) return one;
   }
   FAIL("no such table");
-  return capi::model_tables()[0];
+  return tables::model_tables()[0];
 }
 
 // Two slices on one track, the second inside the first, and a kernel on a device track.
@@ -200,7 +200,7 @@ TEST_CASE("batches outlive the run, the stream and their parent array") {
 }
 
 TEST_CASE("traces without rows, without derived columns and runs without traces give well-formed tables") {
-  for (const capi::TableSpec& table : capi::model_tables()) {
+  for (const tables::TableSpec& table : tables::model_tables()) {
     CAPTURE(table.name);
     const Taken none(capi::make_stream(capi::model_source(table, make_run({}))));
     CHECK(none.batches.empty());

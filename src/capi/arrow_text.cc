@@ -12,7 +12,7 @@ bool is_ascii(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
 }
 
-std::vector<bool> codes_in_use(const Codes& codes, const Trace& trace, std::size_t rows) {
+std::vector<bool> codes_in_use(const tables::Codes& codes, const Trace& trace, std::size_t rows) {
   std::vector<bool> used(codes.count(trace), false);
   for (std::size_t row = 0; row < rows; row++) {
     const std::uint32_t code = codes.code(trace, row);
@@ -32,7 +32,8 @@ void Texts::add(std::string_view text) {
   ends_.push_back(static_cast<std::int64_t>(bytes_.size()));
 }
 
-ColumnDictionary make_dictionary(const Codes& codes, std::size_t (*rows)(const Trace&), std::span<const Trace> traces) {
+ColumnDictionary make_dictionary(const tables::Codes& codes, std::size_t (*rows)(const Trace&),
+                                 std::span<const Trace> traces) {
   ColumnDictionary dictionary;
   auto texts = std::make_shared<Texts>();
   std::unordered_map<std::string_view, std::int32_t> known;  // views into the traces, which outlive this call

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "capi/arrow_column.h"
 #include "capi/arrow_data.h"
+#include "tables/table_spec.h"
 
 namespace stepscope::capi {
 
@@ -40,7 +40,8 @@ struct ColumnDictionary {
   std::vector<std::vector<std::int32_t>> index;  // [trace][code] → row of `texts`; -1: does not occur
 };
 
-ColumnDictionary make_dictionary(const Codes& codes, std::size_t (*rows)(const Trace&), std::span<const Trace> traces);
+ColumnDictionary make_dictionary(const tables::Codes& codes, std::size_t (*rows)(const Trace&),
+                                 std::span<const Trace> traces);
 
 // `validity` may be empty: all rows have a value.
 ArrowArray text_array(std::shared_ptr<const Texts> texts, std::int64_t null_count, std::vector<std::uint8_t> validity);

@@ -5,10 +5,12 @@
 #include "base/did_you_mean.h"
 #include "report/json_writer.h"
 #include "session/session.h"
+#include "tables/small_tables.h"
 
 namespace stepscope::capi {
 namespace {
 
+using namespace tables;
 using report::JsonWriter;
 constexpr std::string_view kAnswers = "answers.";
 constexpr std::string_view kSeries = "series.";

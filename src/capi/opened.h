@@ -39,12 +39,4 @@ Result<std::string> list_tables(Opened& opened, bool with_answers);
 // {"kind", "message", "file", "offset", "hint"}
 std::string error_json(const Error& error);
 
-// Small tables of the run as plain values: issues, files, devices, rules, metadata.
-struct SmallTable {
-  std::string_view name;
-  std::string_view meaning;
-  Table (*make)(const Run& run);
-};
-std::span<const SmallTable> small_tables();
-
 }  // namespace stepscope::capi

@@ -1,7 +1,8 @@
 // A table of the model, declared as data: what its columns are called, mean and where their values lie.
 //
-// Numbers whose column in memory already is what Arrow wants are borrowed without a copy; the rest is computed row by
-// row when a batch is asked for. Pooled strings become dictionaries with only the strings that occur in the column.
+// Every door reads them here: the C ABI (Arrow), SQL, CSV, the pages of the documentation. A number whose column
+// already lies in memory as such is borrowed without a copy; the rest is computed row by row when asked for. Text is a
+// code of a list (the string pool, categories, names of an enum), so that each distinct text is handled once.
 #pragma once
 
 #include <cstdint>
@@ -16,43 +17,49 @@
 #include "model/answer.h"
 #include "model/trace.h"
 
-namespace stepscope::capi {
+namespace stepscope::tables {
+
+// What a number is in memory.
+enum class NumberType : std::uint8_t { u8, i8, u16, i16, u32, i32, u64, i64, f32, f64 };
+
+constexpr bool is_real(NumberType type) { return type >= NumberType::f32; }
+
+template <class T>
+constexpr NumberType number_type() {
+  if constexpr (std::is_enum_v<T>) {
+    return number_type<std::underlying_type_t<T>>();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return sizeof(T) == 4 ? NumberType::f32 : NumberType::f64;
+  } else {
+    constexpr int size = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 2 : sizeof(T) == 4 ? 4 : 6;
+    return static_cast<NumberType>(size + (std::is_signed_v<T> ? 1 : 0));
+  }
+}
 
 enum class NullRule : std::uint8_t { never, equals, nan };
 
 // A column of the run as it lies in memory.
 struct Borrowed {
   const void* data = nullptr;
-  std::size_t rows = 0;
-  std::size_t width = 0;             // bytes per row
-  const char* format = "";           // Arrow's letter
+  std::size_t rows = 0;   // of a derived column that was not filled: fewer than the table has
+  std::size_t width = 0;  // bytes per row
+  NumberType type = NumberType::i64;
   NullRule nulls = NullRule::never;  // equals: a row whose bytes are those of `absent` has no value
   std::uint64_t absent = 0;
-};
 
-template <class T>
-constexpr const char* arrow_format() {
-  if constexpr (std::is_enum_v<T>) {
-    return arrow_format<std::underlying_type_t<T>>();
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return sizeof(T) == 4 ? "f" : "g";
-  } else {
-    constexpr const char* letters[] = {"C", "c", "S", "s", "I", "i", "L", "l"};
-    constexpr std::size_t size = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 2 : sizeof(T) == 4 ? 4 : 6;
-    return letters[size + (std::is_signed_v<T> ? 1 : 0)];
-  }
-}
+  bool is_null(std::size_t row) const;
+};
 
 template <class T>
 Borrowed borrow(const Column<T>& column) {
   const NullRule nulls = std::is_floating_point_v<T> ? NullRule::nan : NullRule::never;
-  return {column.data(), column.size(), sizeof(T), arrow_format<T>(), nulls, 0};
+  return {column.data(), column.size(), sizeof(T), number_type<T>(), nulls, 0};
 }
 template <class T>
 Borrowed borrow(const Column<T>& column, T absent) {
   std::uint64_t bytes = 0;
   std::memcpy(&bytes, &absent, sizeof(T));
-  return {column.data(), column.size(), sizeof(T), arrow_format<T>(), NullRule::equals, bytes};
+  return {column.data(), column.size(), sizeof(T), number_type<T>(), NullRule::equals, bytes};
 }
 
 using BorrowedColumn = Borrowed (*)(const Trace&);
@@ -83,8 +90,10 @@ struct TableSpec {
 };
 
 ValueType value_type(const ColumnSpec& column);
+// What a borrowed column holds does not depend on the rows.
+NumberType number_type(BorrowedColumn column);
 
 // All tables that have one batch per trace, in the order in which they are listed.
 std::span<const TableSpec> model_tables();
 
-}  // namespace stepscope::capi
+}  // namespace stepscope::tables

@@ -2,9 +2,9 @@
 // narrow<&Trace::ops, &Ops::sequence>().
 #pragma once
 
-#include "capi/arrow_column.h"
+#include "tables/table_spec.h"
 
-namespace stepscope::capi {
+namespace stepscope::tables {
 
 template <auto Part>
 std::size_t rows_of(const Trace& trace) {
@@ -125,4 +125,4 @@ TableSpec modules_table();
 TableSpec backward_table();
 TableSpec tracks_table();
 
-}  // namespace stepscope::capi
+}  // namespace stepscope::tables

@@ -1,7 +1,7 @@
 // Specs of the tables about slices and what hosts did: slices, ops, launches, collectives, modules, backward.
-#include "capi/table_parts.h"
+#include "tables/table_parts.h"
 
-namespace stepscope::capi {
+namespace stepscope::tables {
 namespace {
 
 Codes kind_of_slice() {
@@ -119,4 +119,4 @@ TableSpec backward_table() {
         +[](const Trace& trace, std::size_t row) { return static_cast<std::int64_t>(trace.backward[row].backward); }}}};
 }
 
-}  // namespace stepscope::capi
+}  // namespace stepscope::tables

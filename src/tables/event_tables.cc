@@ -1,9 +1,9 @@
 // Specs of the tables of things that happen at one time, of steps and of tracks; and the list of all tables.
-#include "capi/table_parts.h"
+#include "tables/table_parts.h"
 
 #include <array>
 
-namespace stepscope::capi {
+namespace stepscope::tables {
 namespace {
 
 Codes step_name() {
@@ -142,4 +142,4 @@ std::span<const TableSpec> model_tables() {
   return all;
 }
 
-}  // namespace stepscope::capi
+}  // namespace stepscope::tables

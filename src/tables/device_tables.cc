@@ -1,7 +1,7 @@
 // Spec of the table of device work: kernels, copies, fills and device-side waits, with what derive knows about them.
-#include "capi/table_parts.h"
+#include "tables/table_parts.h"
 
-namespace stepscope::capi {
+namespace stepscope::tables {
 namespace {
 
 constexpr auto kPart = &Trace::device;
@@ -101,4 +101,4 @@ TableSpec device_work_table() {
           slice_columns<kPart, &DeviceRows::slice>() + as_recorded() + as_derived()};
 }
 
-}  // namespace stepscope::capi
+}  // namespace stepscope::tables

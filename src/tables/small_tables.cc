@@ -1,9 +1,9 @@
-// Tables of the run with few rows, made as plain values: issues, files, devices, rules, metadata.
+// What the small tables hold.
 #include <array>
 
-#include "capi/opened.h"
+#include "tables/small_tables.h"
 
-namespace stepscope::capi {
+namespace stepscope::tables {
 namespace {
 
 constexpr ValueType kInteger = ValueType::integer, kText = ValueType::text, kBoolean = ValueType::boolean;
@@ -141,4 +141,4 @@ std::span<const SmallTable> small_tables() {
   return all;
 }
 
-}  // namespace stepscope::capi
+}  // namespace stepscope::tables
