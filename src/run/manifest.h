@@ -14,6 +14,7 @@
 namespace stepscope::run {
 
 inline constexpr int kManifestVersion = 1;
+inline constexpr int kNoteVersion = 1;  // of processes/HOST_PID.json, which the hooks write
 
 // What a process of the job said in processes/HOST_PID.json.
 struct ProcessNote {

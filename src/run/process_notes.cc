@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "run/manifest.h"
+#include "run/schema_version.h"
 
 namespace stepscope::run {
 namespace fs = std::filesystem;
@@ -68,6 +69,10 @@ std::vector<ProcessNote> read_process_notes(const std::string& run_folder, std::
     if (!small || parser.load(path).get(note) != simdjson::SUCCESS || !note.is_object()) {
       problems.push_back("the note " + fs::path(path).filename().string() + " is no JSON object");
       continue;
+    }
+    std::int64_t version = 0;
+    if (note["schema_version"].get(version) == simdjson::SUCCESS && version > kNoteVersion) {
+      problems.push_back(newer_schema("the note " + fs::path(path).filename().string(), version, kNoteVersion));
     }
     notes.push_back(to_note(note));
     notes.back().file = fs::path(path).lexically_relative(run_folder).string();

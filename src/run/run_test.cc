@@ -79,10 +79,15 @@ TEST_CASE("process notes are read, broken ones are named") {
       << R"({"role": "rank", "device": "cpu", "steps_seen": 20, "problems": ["p"], "windows": [{"steps": [10, 11, 12]}]})";
   std::ofstream(folder.path + "/processes/h_2.json") << "{\"role\": ";
   std::ofstream(folder.path + "/processes/h_3.json") << R"({"windows": 7, "problems": {}, "steps_seen": "many"})";
+  std::ofstream(folder.path + "/processes/h_4.json") << R"({"schema_version": 9, "role": "rank", "steps_seen": 4})";
   std::vector<std::string> problems;
   const auto notes = read_process_notes(folder.path, problems);
-  REQUIRE(notes.size() == 2);
-  CHECK(problems == std::vector<std::string>{"the note h_2.json is no JSON object"});
+  REQUIRE(notes.size() == 3);
+  CHECK(problems ==
+        std::vector<std::string>{
+            "the note h_2.json is no JSON object",
+            "the note h_4.json has schema_version 9, this stepscope knows 1: what is new in it is left out"});
+  CHECK(notes[2].steps_seen == 4);
   CHECK(notes[0].is_rank);
   CHECK(notes[0].whole_steps == 3);
   CHECK(notes[0].first_step == 10);

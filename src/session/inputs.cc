@@ -12,6 +12,8 @@
 #include <set>
 
 #include "formats/gzip_stream.h"
+#include "run/manifest.h"
+#include "run/schema_version.h"
 #include "session/looks_like.h"
 
 namespace stepscope::session {
@@ -64,6 +66,14 @@ Result<std::string> read_head(const std::string& path) {
   return head;
 }
 
+// What a newer stepscope wrote beside the traces is not read; the traces are.
+void check_manifest(const std::string& path, std::vector<Issue>& issues) {
+  const auto version = run::stated_schema_version(path);
+  if (!version || *version <= run::kManifestVersion) return;
+  issues.push_back({"newer_run_folder", Severity::info, run::newer_schema("run.json", *version, run::kManifestVersion),
+                    "Use the stepscope that recorded the run, or a newer one", 1, path, std::nullopt, std::nullopt});
+}
+
 void add_folder(const std::string& folder, std::vector<InputFile>& files, std::vector<Issue>& issues) {
   std::vector<std::string> found;
   std::error_code error;
@@ -79,6 +89,8 @@ void add_folder(const std::string& folder, std::vector<InputFile>& files, std::v
     } else if (path.ends_with(".trace.json") || path.ends_with(".json.gz")) {
       issues.push_back({"file_left_out", Severity::lost, path + " " + reader.error().message, reader.error().hint, 1,
                         path, std::nullopt, std::nullopt});
+    } else if (fs::path(path).filename() == "run.json") {
+      check_manifest(path, issues);
     }
   }
 }

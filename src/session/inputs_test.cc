@@ -58,6 +58,37 @@ TEST_CASE("35: empty and nearly empty files are refused as such") {
   check_refused("\x1f\x8b", "an empty or broken gzip file");
 }
 
+TEST_CASE("our own files are named, whatever their schema_version") {
+  check_refused(R"({"schema_version": 9, "stepscope_version": "7.0.0", "job": "train", "processes": []})",
+                "the run.json of a stepscope run");
+  check_refused(R"({"schema_version": 9, "stepscope": {"version": "7.0.0"}, "input": {}})",
+                "a report that stepscope made");
+  check_refused(R"({"schema_version": 9})", "JSON that is no trace");
+}
+
+TEST_CASE("a run folder of a newer stepscope opens, and its format is said") {
+  const Folder folder;
+  folder.put("a.json", kTiny);
+  const auto issues_with = [&](std::string_view manifest) {
+    folder.put("run.json", manifest);
+    std::vector<Issue> issues;
+    const auto files = find_inputs(std::vector{folder.path.string()}, issues);
+    REQUIRE(files);
+    CHECK(files->size() == 1);
+    return issues;
+  };
+  const auto issues = issues_with(R"({"schema_version": 2, "processes": "elsewhere"})");
+  REQUIRE(issues.size() == 1);
+  CHECK(issues[0].severity == Severity::info);
+  CHECK(issues[0].sentence == "run.json has schema_version 2, this stepscope knows 1: what is new in it is left out");
+  CHECK(issues[0].advice == "Use the stepscope that recorded the run, or a newer one");
+  for (const char* known :
+       {R"({"schema_version": 1})", R"({"schema_version": "2"})", "[2]", "{\"schema_version\": 2"}) {
+    CAPTURE(known);
+    CHECK(issues_with(known).empty());
+  }
+}
+
 TEST_CASE("34: UTF-16 is named, with and without its mark") {
   check_refused(std::string_view("\xFF\xFE[\0{\0", 6), "UTF-16 text");
   check_refused(std::string_view("[\0{\0\"\0p\0", 8), "UTF-16 text");

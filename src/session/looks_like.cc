@@ -57,6 +57,15 @@ Look json_look(std::string_view text) {
   if (text.front() == '{' && text.find("\"nodes\"") != text.npos && text.find("\"schema\"") != text.npos) {
     return {"a PyTorch execution trace", "Give the profiler's trace (torch.profiler) of the same run"};
   }
+  // Our own files; they state their schema_version first.
+  if (text.substr(0, 64).find("\"schema_version\"") != text.npos) {
+    if (text.find("\"stepscope_version\"") != text.npos && text.find("\"processes\"") != text.npos) {
+      return {"the run.json of a stepscope run", "Give its folder: the traces lie below it"};
+    }
+    if (text.find("\"stepscope\"") != text.npos && text.find("\"input\"") != text.npos) {
+      return {"a report that stepscope made", "Give the trace that it was made from"};
+    }
+  }
   return {"JSON that is no trace", "Give a file written by torch.profiler or in Chrome's trace event format"};
 }
 

@@ -93,7 +93,8 @@ export function Page(props: { report: Report }) {
         <main id="main">
           {report.schema_version > SCHEMA_VERSION && (
             <p class="banner" role="alert">
-              This report has format {report.schema_version}; the page knows format {SCHEMA_VERSION} and may leave parts out.
+              This report has schema_version {report.schema_version}, the page knows {SCHEMA_VERSION}: what is new in it is left
+              out. Make the page with the stepscope that made the report, or a newer one.
             </p>
           )}
           {panels.map((panel) => (
