@@ -7,14 +7,18 @@ one entry of sys.meta_path that waits for torch: a process that never imports to
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class _TorchImport:
     """Finds torch by the other finders and lets the hooks in once the module has been executed."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         if name != "torch":
             return None
         for finder in list(sys.meta_path):
@@ -25,16 +29,16 @@ class _TorchImport:
                 return spec
         return None
 
-    def _wrap(self, spec):
+    def _wrap(self, spec: "Any") -> None:
         execute = getattr(spec.loader, "exec_module", None)
         if execute is None:
             return
 
-        def exec_module(module):
+        def exec_module(module: object) -> None:
             execute(module)
             arm()
 
-        def arm():
+        def arm() -> None:
             try:
                 sys.meta_path.remove(self)
                 _load(self.folder).arm()
@@ -49,12 +53,12 @@ class _TorchImport:
             pass  # a loader that takes no attributes: the job runs, unprofiled
 
 
-def _load(folder):
+def _load(folder: str) -> "Any":
     """Imports the hooks by their path; their folder is no longer in sys.path."""
     import importlib.util
 
     package = os.path.join(folder, "_stepscope_hooks")
-    spec = importlib.util.spec_from_file_location(
+    spec: Any = importlib.util.spec_from_file_location(
         "_stepscope_hooks", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
     )
     module = importlib.util.module_from_spec(spec)
@@ -63,7 +67,7 @@ def _load(folder):
     return module
 
 
-def _say_why(error):
+def _say_why(error: Exception) -> None:
     try:
         with open(os.path.join(os.environ["STEPSCOPE_RUN"], "hooks.log"), "a") as log:
             log.write(f"{os.getpid()}: the hooks could not start: {error!r}\n")
@@ -71,7 +75,7 @@ def _say_why(error):
         pass
 
 
-def _take_out(folder):
+def _take_out(folder: str) -> None:
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
     for entry in list(sys.path_importer_cache):
         if os.path.abspath(entry or ".") == folder:

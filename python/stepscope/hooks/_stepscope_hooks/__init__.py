@@ -5,8 +5,10 @@ windows: which steps or seconds  recorder: torch.profiler        capture: puts t
 Nothing here may raise into the job, print, or change what the job computes.
 """
 
+from __future__ import annotations
 
-def arm():
+
+def arm() -> None:
     """Called once, right after torch was imported."""
     from . import capture, notes, process, settings
 

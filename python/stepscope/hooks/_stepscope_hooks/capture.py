@@ -5,6 +5,8 @@ marks would overlap it. The hook leaves an object in the call's own kwargs inste
 step has returned, on the same thread, and its __del__ is the boundary.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import sys
@@ -15,40 +17,52 @@ import weakref
 from . import process, windows
 from .recorder import Recorder, device_settles
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .notes import Notes
+    from .other_profiler import Watch
+    from .process import Identity
+    from .settings import Settings
+    from .timer import Timer
+    from .windows import Window
+
 SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of steps
 
 
 class _Boundary:
-    def __init__(self, reached):
+    def __init__(self, reached: Callable[[], None]) -> None:
         self.reached = reached
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.reached()
 
 
 class Capture:
-    def __init__(self, settings, notes):
+    def __init__(self, settings: Settings, notes: Notes) -> None:
         self.settings = settings
         self.notes = notes
         self.armed_at = time.monotonic()
         self.off = False  # for good: another profiler, a failure, everything done
-        self.by_time = None  # the timer of a window in seconds
-        self.identity = None  # rank, world size, source
-        self.guard = None  # watches for a profiler of the job's own
+        self.by_time: Timer | None = None  # the timer of a window in seconds
+        self.identity: Identity | None = None  # rank, world size, source
+        self.guard: Watch | None = None  # watches for a profiler of the job's own
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         self.boundary = 0  # optimizer steps done
-        self.leader = None  # the optimizer whose steps count
+        self.leader: weakref.ref[Any] | None = None  # the optimizer whose steps count
         self.others = 0  # steps of other optimizers since the leader's last
         self.plan = windows.StepWindows(self.settings.steps)
-        self.active = None  # (Recorder, window) that records now
-        self.ready = None  # Recorder prepared for the next boundary
-        self.early = None  # Recorder of the early window, stopped, not written
-        self.done = []  # Recorders written
+        self.active: tuple[Recorder, Window | str] | None = None  # what records now
+        self.ready: Recorder | None = None  # prepared for the next boundary
+        self.early: Recorder | None = None  # of the early window, stopped, not written
+        self.done: list[Recorder] = []  # written
 
     # Setting up -------------------------------------------------------------------------------------------------
-    def arm(self):
+    def arm(self) -> None:
         import torch
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -68,7 +82,7 @@ class Capture:
         if not process.is_spawned():
             self.tell()
 
-    def tell(self, **fields):
+    def tell(self, **fields: Any) -> None:
         import torch
 
         number, world, source = self.identity = process.rank(self.identity)
@@ -86,7 +100,7 @@ class Capture:
             **fields,
         )
 
-    def in_forked_child(self):
+    def in_forked_child(self) -> None:
         """A child that steps an optimizer is a rank of its own; one forked while recording must leave that alone."""
         with self.notes.guard("following a fork"):
             self.off = self.off or self.active is not None or self.ready is not None
@@ -95,7 +109,7 @@ class Capture:
             self.reset()
 
     # Steps ------------------------------------------------------------------------------------------------------
-    def after_optimizer_step(self, optimizer, args, kwargs):
+    def after_optimizer_step(self, optimizer: Any, args: object, kwargs: dict[str, Any]) -> None:
         if self.compiling():
             return
         with self.notes.guard("counting a step"):
@@ -109,7 +123,7 @@ class Capture:
             if self.something_to_do():
                 kwargs["_stepscope_boundary"] = _Boundary(self.at_boundary)
 
-    def leads(self, optimizer):
+    def leads(self, optimizer: Any) -> bool:
         leader = self.leader() if self.leader is not None else None
         if leader is None or self.others > 20:
             self.leader = weakref.ref(optimizer)
@@ -119,7 +133,7 @@ class Capture:
         self.others = 0
         return True
 
-    def first_step(self):
+    def first_step(self) -> None:
         self.finish_in_child()
         twice = _may_record_twice()
         if time.monotonic() - self.armed_at > windows.EARLY_WITHIN_S or not twice:
@@ -128,32 +142,31 @@ class Capture:
             self.by_time.cancel()
             self.off = not twice and bool(self.done)
 
-    def finish_in_child(self):
+    def finish_in_child(self) -> None:
         """Children made by multiprocessing's fork end without atexit; this list is run for them too."""
         util = sys.modules.get("multiprocessing.util")
         if util is not None and process.is_child():
             util.Finalize(None, self.finish, exitpriority=100)
 
-    def something_to_do(self):
-        return self.active is not None or self.plan.at(self.boundary) or self.plan.at(self.boundary + 1)
+    def something_to_do(self) -> bool:
+        return self.active is not None or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
 
-    def at_boundary(self):
+    def at_boundary(self) -> None:
         with self.notes.guard("recording at a step boundary"):
             if self.off:
                 return
             window = self.plan.at(self.boundary)
-            if self.active is not None:
-                self.continue_window(window)
+            self.continue_window(window)
             if self.active is None and window is not None:
                 self.start_window(window, self.boundary)
             elif self.active is None and self.ready is None and self.plan.at(self.boundary + 1):
                 self.ready = Recorder(self.settings, self.notes)
                 self.ready.prepare()
 
-    def continue_window(self, window):
-        recorder, current = self.active
-        if recorder.thread != threading.get_ident():
+    def continue_window(self, window: Window | None) -> None:
+        if self.active is None or self.active[0].thread != threading.get_ident():
             return
+        recorder, current = self.active
         recorder.end_step()
         if current == SECONDS:  # of automatic mode, before the first step: the steps are the better answer
             self.active = None
@@ -163,7 +176,7 @@ class Capture:
         else:
             self.close(complete=True)
 
-    def start_window(self, window, number):
+    def start_window(self, window: Window, number: int) -> None:
         recorder = self.ready or Recorder(self.settings, self.notes)
         self.ready = None
         recorder.start()
@@ -171,8 +184,10 @@ class Capture:
         self.active = (recorder, window)
         recorder.begin_step(number)
 
-    def close(self, complete):
+    def close(self, complete: bool) -> None:
         """Ends the running recording. The early window waits in memory for the main one to make it superfluous."""
+        if self.active is None:
+            return
         recorder, window = self.active
         self.active = None
         recorder.stop()
@@ -186,47 +201,47 @@ class Capture:
         if asked or (window != SECONDS and self.plan.over(self.boundary)):
             self.stand_down()
 
-    def write(self, recorder, kind, complete):
+    def write(self, recorder: Recorder, kind: str, complete: bool) -> None:
         superseded, self.done = self.done, [recorder]
         recorder.export(kind, complete)
         for other in superseded:
             other.take_back()
         self.tell()
 
-    def stand_down(self):
+    def stand_down(self) -> None:
         self.off = True
-        self.guard.remove()
+        if self.guard is not None:
+            self.guard.remove()
 
     # Seconds: called by the timer, on the main thread -------------------------------------------------------------
-    def start_seconds(self):
+    def start_seconds(self) -> None:
         if self.active is None and not self.off:
             recorder = Recorder(self.settings, self.notes)
             recorder.start()
             self.active = (recorder, SECONDS)
             recorder.mark_forwards()
 
-    def end_seconds(self):
+    def end_seconds(self) -> None:
         if self.active is not None and self.active[1] == SECONDS:
             self.close(complete=True)
 
     # The end ----------------------------------------------------------------------------------------------------
-    def job_profiles_itself(self):
+    def job_profiles_itself(self) -> None:
         """The job constructs a profiler: torch has room for one, so ours ends and does not come back."""
         if self.off:
             return
         with self.notes.guard("giving way to the job's own profiler"):
-            if self.active is not None:
-                self.close(complete=False)
+            self.close(complete=False)
             self.finish_early()
             self.tell(own_profiler=True)
         self.stand_down()
 
-    def finish_early(self):
+    def finish_early(self) -> None:
         if self.early is not None and not self.done:
             self.write(self.early, "steps", True)
         self.early = None
 
-    def finish(self):
+    def finish(self) -> None:
         """At the end of the process: what there is gets written, whole or not."""
         with self.notes.guard("writing at the end of the process"):
             if self.notes.pid != os.getpid():
@@ -240,14 +255,14 @@ class Capture:
                 self.tell()
         self.off = True
 
-    def settled(self):
+    def settled(self) -> bool:
         if device_settles():
             return True
         self.notes.problem("the GPU was still busy when the process ended: the running recording was given up")
         return False
 
 
-def _may_record_twice():
+def _may_record_twice() -> bool:
     """CUPTI before CUDA 12.6 may crash a job with CUDA graphs when it attaches a second time."""
     import torch
 

@@ -4,22 +4,30 @@ Global module hooks are in place only while a window in seconds is recorded: tor
 return at once while it does.
 """
 
+from __future__ import annotations
+
 import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .recorder import Recorder
 
 
 class ForwardMarks:
-    def __init__(self, recorder):
+    def __init__(self, recorder: Recorder) -> None:
         import torch
         from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-        self.handles = []
+        self.handles: list[Any] = []
         compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
         if compiling is None:
             return
         thread = threading.get_ident()
         state = {"depth": 0, "number": 0}
 
-        def before(module, args):
+        def before(module: object, args: object) -> None:
             if compiling() or threading.get_ident() != thread:
                 return
             if state["depth"] == 0 and not torch.is_grad_enabled():
@@ -27,7 +35,7 @@ class ForwardMarks:
                 state["number"] += 1
             state["depth"] += 1
 
-        def after(module, args, output):
+        def after(module: object, args: object, output: object) -> None:
             if compiling() or threading.get_ident() != thread or state["depth"] == 0:
                 return
             state["depth"] -= 1
@@ -36,6 +44,6 @@ class ForwardMarks:
 
         self.handles = [register_module_forward_pre_hook(before), register_module_forward_hook(after, always_call=True)]
 
-    def remove(self):
+    def remove(self) -> None:
         for handle in self.handles:
             handle.remove()

@@ -3,6 +3,8 @@
 Written whole and renamed, so that a reader never sees half a note. Every failure ends here and stays here.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -10,31 +12,36 @@ import socket
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
 SCHEMA_VERSION = 1
 
 
 class Notes:
-    def __init__(self, run_folder):
+    def __init__(self, run_folder: str) -> None:
         self.run_folder = run_folder
         self.host = _file_name_part(socket.gethostname())
-        self.fields = {"problems": [], "windows": []}
+        self.fields: dict[str, Any] = {"problems": [], "windows": []}
         self.shown = False  # becomes a file only when there is something to tell
         self.forget_process()
 
-    def forget_process(self):
+    def forget_process(self) -> None:
         """In a forked child: the note of the parent is not ours."""
         self.pid = os.getpid()
         self.fields = {"problems": [], "windows": []}
         self.shown = False
 
     @contextlib.contextmanager
-    def guard(self, doing):
+    def guard(self, doing: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:
             self.problem(f"{doing} failed: {type(error).__name__}: {error}")
 
-    def problem(self, sentence):
+    def problem(self, sentence: str) -> None:
         sentence = " ".join(sentence.split())[:500]
         if sentence in self.fields["problems"] or len(self.fields["problems"]) >= 20:
             return
@@ -46,7 +53,7 @@ class Notes:
             pass  # nowhere left to say it
         self.write()
 
-    def write(self, **fields):
+    def write(self, **fields: Any) -> None:
         self.fields.update(fields)
         self.shown = True
         head = {
@@ -68,5 +75,5 @@ class Notes:
             pass
 
 
-def _file_name_part(text):
+def _file_name_part(text: str) -> str:
     return "".join(c if c.isalnum() or c in "-." else "-" for c in text) or "host"

@@ -1,7 +1,13 @@
 """Which process is this: a rank, a launcher, a DataLoader worker, a compile worker; and which rank of how many."""
 
+from __future__ import annotations
+
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Identity = tuple[int, int, str]  # rank, world size, where that is known from
 
 LAUNCHERS = (
     "torchrun",
@@ -15,25 +21,25 @@ LAUNCHERS = (
 )
 
 
-def command_line():
+def command_line() -> list[str]:
     return list(getattr(sys, "orig_argv", None) or getattr(sys, "argv", None) or [])
 
 
-def is_compile_worker():
+def is_compile_worker() -> bool:
     return any("_inductor" in part and "compile_worker" in part for part in command_line()[:4])
 
 
-def is_spawned():
+def is_spawned() -> bool:
     """A child of multiprocessing's spawn or forkserver: a rank, a DataLoader worker or anything else."""
     return any(part == "--multiprocessing-fork" or part.startswith("from multiprocessing.") for part in command_line())
 
 
-def is_child():
+def is_child() -> bool:
     multiprocessing = sys.modules.get("multiprocessing.process")
     return multiprocessing is not None and multiprocessing.parent_process() is not None
 
 
-def is_launcher():
+def is_launcher() -> bool:
     if "RANK" in os.environ:
         return False
     arguments = command_line()[1:]
@@ -45,12 +51,12 @@ def is_launcher():
     return False
 
 
-def is_data_worker():
+def is_data_worker() -> bool:
     data = sys.modules.get("torch.utils.data")
     return data is not None and data.get_worker_info() is not None
 
 
-def rank(before=None):
+def rank(before: Identity | None = None) -> Identity:
     """(rank, world size, where that is known from). `before`: an earlier answer, for when the group is gone again."""
     dist = sys.modules.get("torch.distributed")
     if dist is not None and dist.is_available() and dist.is_initialized():
@@ -70,7 +76,7 @@ def rank(before=None):
     return 0, 1, "single process"
 
 
-def coordinates(rank_number):
+def coordinates(rank_number: int) -> tuple[int, int, int]:
     """(data, tensor, pipeline) parallel place of this rank, where Megatron says so; plain data parallel else."""
     state = sys.modules.get("megatron.core.parallel_state")
     try:

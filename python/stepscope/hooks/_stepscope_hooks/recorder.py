@@ -4,6 +4,8 @@ Marks are ranges named ProfilerStep#N with the job's own step numbers. The text 
 folder and compressed by a thread beside the job; when the job is killed meanwhile, the plain file is what remains.
 """
 
+from __future__ import annotations
+
 import gzip
 import json
 import os
@@ -13,29 +15,37 @@ import time
 
 from . import forward_marks, other_profiler, process, torch_profiler
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .notes import Notes
+    from .process import Identity
+    from .settings import Settings
+
 
 class Recorder:
-    def __init__(self, settings, notes):
+    def __init__(self, settings: Settings, notes: Notes) -> None:
         self.settings = settings
         self.notes = notes
-        self.profiler = None
-        self.mark = None
-        self.thread = None
-        self.steps = []  # numbers of the steps marked so far, whole ones only
+        self.profiler: Any = None
+        self.mark: tuple[int, Any] | None = None
+        self.thread: int | None = None
+        self.steps: list[int] = []  # numbers of the steps marked so far, whole ones only
         self.cost_s = {"start": 0.0, "stop": 0.0, "export": 0.0}
-        self.compressor = None
-        self.forwards = None  # marks of an inference job
-        self.identity = None  # rank, world size, source: as they were at the start
-        self.window = None  # what the notes say of the written trace
+        self.compressor: threading.Thread | None = None
+        self.forwards: forward_marks.ForwardMarks | None = None  # marks of an inference job
+        self.identity: Identity = process.rank()  # as at the start: a group may be gone at the end
+        self.window: dict[str, Any] | None = None  # what the notes say of the written trace
 
-    def prepare(self):
+    def prepare(self) -> None:
         """Everything slow (CUPTI attaches here), so that it does not fall into the first recorded step."""
         start = time.perf_counter()
         with other_profiler.own_profiler():
             self.profiler = torch_profiler.prepare(self.settings)
         self.cost_s["start"] += time.perf_counter() - start
 
-    def start(self):
+    def start(self) -> None:
         if self.profiler is None:
             self.prepare()
         start = time.perf_counter()
@@ -47,13 +57,13 @@ class Recorder:
             self.profiler.add_metadata_json("distributedInfo", json.dumps({"rank": number, "world_size": world}))
         self.cost_s["start"] += time.perf_counter() - start
 
-    def begin_step(self, number):
+    def begin_step(self, number: int) -> None:
         import torch
 
         self.mark = (number, torch.autograd.profiler.record_function(f"ProfilerStep#{number}"))
         self.mark[1].__enter__()
 
-    def end_step(self, whole=True):
+    def end_step(self, whole: bool = True) -> None:
         if self.mark is None:
             return
         number, mark = self.mark
@@ -62,11 +72,11 @@ class Recorder:
         if whole:
             self.steps.append(number)
 
-    def mark_forwards(self):
+    def mark_forwards(self) -> None:
         """Without an optimizer a step is one forward pass of an outermost module without gradients."""
         self.forwards = forward_marks.ForwardMarks(self)
 
-    def stop(self):
+    def stop(self) -> None:
         if self.forwards is not None:
             self.forwards.remove()
         start = time.perf_counter()
@@ -76,7 +86,7 @@ class Recorder:
         self.profiler.stop_trace()
         self.cost_s["stop"] += time.perf_counter() - start
 
-    def export(self, kind, complete):
+    def export(self, kind: str, complete: bool) -> None:
         """Writes the trace; its path inside the run folder and the rest of what is known go into the notes."""
         start = time.perf_counter()
         number = self.identity[0]
@@ -106,7 +116,7 @@ class Recorder:
         )
         self.compressor.start()
 
-    def take_back(self):
+    def take_back(self) -> None:
         """Removes the written trace: a better one has come."""
         self.wait()
         for window in list(self.notes.fields["windows"]):
@@ -114,11 +124,11 @@ class Recorder:
                 self.notes.fields["windows"].remove(window)
                 os.remove(os.path.join(self.notes.run_folder, window["trace"]))
 
-    def wait(self):
+    def wait(self) -> None:
         if self.compressor is not None:
             self.compressor.join()
 
-    def _compress(self, plain, window):
+    def _compress(self, plain: str, window: dict[str, Any]) -> None:
         with self.notes.guard("compressing the trace"):
             if window["kind"] == "seconds" and not _has_ops(plain):  # a process that only waits for others
                 self.notes.fields["windows"].remove(window)
@@ -140,12 +150,12 @@ class Recorder:
             os.remove(plain)
 
 
-def _has_ops(path):
+def _has_ops(path: str) -> bool:
     with open(path, "rb") as text:
         return any(b'"cpu_op"' in line or b'"kernel"' in line for line in text)
 
 
-def device_settles(seconds=5.0):
+def device_settles(seconds: float = 5.0) -> bool:
     """Waits until the GPU has nothing queued; False when it stays busy, as with a collective whose peers are gone.
 
     Stopping torch.profiler synchronizes without a limit, which at the end of a failed job would hang it.

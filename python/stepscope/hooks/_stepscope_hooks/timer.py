@@ -4,6 +4,8 @@ torch.profiler sees the thread that starts it (and autograd's), so the start has
 Py_AddPendingCall is how Python itself delivers such requests; a main thread in C code runs it when it returns.
 """
 
+from __future__ import annotations
+
 import ctypes
 import sys
 import threading
@@ -11,29 +13,37 @@ import time
 
 from . import process, windows
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
+
+    from .capture import Capture
+
 RETRY_S = 0.05
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 class Timer:
-    def __init__(self, capture):
+    def __init__(self, capture: Capture) -> None:
         self.capture = capture
         self.span = capture.settings.seconds or windows.FALLBACK_SECONDS
         self.cancelled = threading.Event()
         self.begun = False
-        self.calls = []  # kept: C holds pointers into them
+        self.calls: list[Any] = []  # kept: C holds pointers into them
 
-    def start(self):
+    def start(self) -> None:
         if process.is_launcher():
             return
         if self.span[0] <= 0 and threading.current_thread() is threading.main_thread():
             self.begin()
         threading.Thread(target=self.run, name="stepscope-timer", daemon=True).start()
 
-    def cancel(self):
+    def cancel(self) -> None:
         self.cancelled.set()
 
-    def run(self):
+    def run(self) -> None:
         with self.capture.notes.guard("timing a window"):
             wait = self.capture.armed_at + self.span[0] - time.monotonic()
             while not self.begun:
@@ -46,11 +56,11 @@ class Timer:
             if not self.cancelled.wait(self.span[1] - self.span[0]):
                 self.on_main_thread(self.end)
 
-    def on_main_thread(self, function):
+    def on_main_thread(self, function: Callable[[], None]) -> None:
         """Returns once the function has run there."""
         done = threading.Event()
 
-        def call(_):
+        def call(_: object) -> int:
             with self.capture.notes.guard("recording by time"):
                 function()
             done.set()
@@ -63,12 +73,12 @@ class Timer:
             if self.cancelled.is_set():
                 return
 
-    def begin_between(self):
+    def begin_between(self) -> None:
         """Not inside an import: torch imports parts of itself late, and half of a module may be there."""
         if not _inside_import():
             self.begin()
 
-    def begin(self):
+    def begin(self) -> None:
         self.begun = True
         capture = self.capture
         if capture.off or self.cancelled.is_set() or capture.active is not None or process.is_data_worker():
@@ -77,12 +87,12 @@ class Timer:
             return  # a helper process of the job
         capture.start_seconds()
 
-    def end(self):
+    def end(self) -> None:
         self.capture.end_seconds()
 
 
-def _inside_import():
-    frame = sys._getframe(1)
+def _inside_import() -> bool:
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
@@ -90,7 +100,7 @@ def _inside_import():
     return False
 
 
-def _optimizer_exists():
+def _optimizer_exists() -> bool:
     """Whether the job built an optimizer: torch marks the step function of each class at its first instance."""
     import torch
 

@@ -5,17 +5,30 @@ imported it, the profiler inside is built here. torch's CPU allocator prints a l
 than the recording: it is made to happen here, with the C++ log silent for that one call.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import inspect
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
-def prepare(settings):
+    from .settings import Settings
+
+
+def prepare(settings: Settings) -> Any:
     import torch
 
-    options = {"record_shapes": settings.shapes, "profile_memory": settings.memory, "with_stack": settings.stack}
+    options: dict[str, Any] = {
+        "record_shapes": settings.shapes,
+        "profile_memory": settings.memory,
+        "with_stack": settings.stack,
+    }
     wanted = activities(torch)
     profiler = torch.profiler._KinetoProfile(activities=wanted, **options)
     if "torch._inductor.config" in sys.modules:
@@ -31,7 +44,7 @@ def prepare(settings):
     return profiler
 
 
-def start(profiler, memory):
+def start(profiler: Any, memory: bool) -> None:
     import torch
 
     older = torch.empty(16) if memory else None
@@ -41,7 +54,7 @@ def start(profiler, memory):
 
 
 @contextlib.contextmanager
-def _silent_log(torch):
+def _silent_log(torch: Any) -> Iterator[None]:
     try:
         library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
         level = ctypes.c_int.in_dll(library, "FLAGS_caffe2_log_level")
@@ -56,7 +69,7 @@ def _silent_log(torch):
         level.value = before
 
 
-def activities(torch):
+def activities(torch: Any) -> list[Any]:
     kinds = torch.profiler.ProfilerActivity
     wanted = [kinds.CPU]
     other_tool = "NSYS_PROFILING_SESSION_ID" in os.environ or "CUDA_INJECTION64_PATH" in os.environ
