@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "derive/derive.h"
-#include "derive/launch_names.h"
+#include "model/host_names.h"
 #include "model/trace_fixture.h"
 
 namespace stepscope {
@@ -105,10 +105,10 @@ TEST_CASE("links: which calls launch work") {
   for (const char* name : {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx",
                            "cudaGraphLaunch", "cudaMemcpyAsync", "cudaMemsetAsync", "hipLaunchKernel",
                            "hipExtModuleLaunchKernel", "hipMemcpyWithStream", "enqueueCommand memcpyHtoDAsync"})
-    CHECK_MESSAGE(derive::launches_work(name), name);
+    CHECK_MESSAGE(launches_work(name), name);
   for (const char* name : {"cudaEventQuery", "cudaStreamSynchronize", "cudaFuncSetAttribute", "cudaMalloc", "INVALID",
                            "cudaGraphInstantiate", "enqueueCommand waitOnEvent", "recordEvent", "cuMemAlloc"})
-    CHECK_MESSAGE(!derive::launches_work(name), name);
+    CHECK_MESSAGE(!launches_work(name), name);
 }
 
 TEST_CASE("backward: by sequence number, the forward thread found by vote") {

@@ -1,21 +1,14 @@
 #include "model/host_gap.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
+
+#include "model/host_names.h"
 
 namespace stepscope {
 namespace {
 
 constexpr std::uint8_t kSync = 1, kDataLoader = 2;
-
-// Calls that return only when the device has done something: by name, or because they free or copy synchronously.
-bool synchronizes(std::string_view name) {
-  static constexpr std::array exact{"cudaMemcpy", "cudaMemcpy2D", "hipMemcpy",       "hipMemcpyWithStream",
-                                    "cudaFree",   "hipFree",      "cuMemcpyDtoH_v2", "cuMemcpyHtoD_v2"};
-  return name.find("Synchronize") != std::string_view::npos ||
-         std::find(exact.begin(), exact.end(), name) != exact.end();
-}
 
 std::int64_t overlap(const Trace& trace, SliceId id, Interval when) {
   return std::max<std::int64_t>(
@@ -29,8 +22,7 @@ HostTimeline::HostTimeline(const Trace& trace)
   for (std::uint32_t i = 0; i < marks_.size(); i++) {
     const std::string_view name = trace.strings[StringId{i}];
     if (synchronizes(name)) marks_[i] |= kSync;
-    if (name.substr(0, 20) == "enumerate(DataLoader" || name.substr(0, 18) == "enumerate(DataPipe")
-      marks_[i] |= kDataLoader;
+    if (is_data_loader(name)) marks_[i] |= kDataLoader;
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/host_names.h"
+
 namespace stepscope {
 namespace {
 
@@ -19,18 +21,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kStepParts> 
 
 std::size_t index(StepPart part) { return static_cast<std::size_t>(part); }
 
-bool starts_with(std::string_view text, std::string_view start) { return text.substr(0, start.size()) == start; }
-
-bool is_host_communication(std::string_view name) {
-  return starts_with(name, "gloo:") || starts_with(name, "mpi:") || starts_with(name, "ucc:");
-}
-
 // Decided once per name: -1 nothing, else the part that the name alone decides.
 std::vector<std::int8_t> parts_by_name(const Trace& trace) {
   std::vector<std::int8_t> out(trace.strings.size(), -1);
   for (std::uint32_t i = 0; i < out.size(); i++) {
     const std::string_view name = trace.strings[StringId{i}];
-    if (starts_with(name, "enumerate(DataLoader)") || starts_with(name, "enumerate(DataPipe)")) {
+    if (is_data_loader(name)) {
       out[i] = static_cast<std::int8_t>(StepPart::dataloader);
     } else if (is_host_communication(name)) {
       out[i] = static_cast<std::int8_t>(StepPart::communication);

@@ -1,10 +1,10 @@
-#include "derive/launch_names.h"
+#include "model/host_names.h"
 
 #include <algorithm>
 #include <array>
 #include <span>
 
-namespace stepscope::derive {
+namespace stepscope {
 namespace {
 
 // Prefixes, because the rest of a name is a variant: Async, _v2, _ptsz, ExC, 2D, Peer …
@@ -28,6 +28,12 @@ constexpr std::array<std::string_view, 37> kPrefixes{
 // Same beginning, but nothing runs.
 constexpr std::array<std::string_view, 1> kHarmless{"hipLaunchHostFunc"};
 
+constexpr std::array<std::string_view, 8> kSynchronous{"cudaMemcpy",          "cudaMemcpy2D",   "hipMemcpy",
+                                                       "hipMemcpyWithStream", "cudaFree",       "hipFree",
+                                                       "cuMemcpyDtoH_v2",     "cuMemcpyHtoD_v2"};
+
+constexpr std::array<std::string_view, 3> kHostCommunication{"gloo:", "mpi:", "ucc:"};
+
 bool any_prefix(std::span<const std::string_view> prefixes, std::string_view name) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view p) { return name.starts_with(p); });
 }
@@ -38,4 +44,15 @@ bool launches_work(std::string_view call_name) {
   return any_prefix(kPrefixes, call_name) && !any_prefix(kHarmless, call_name);
 }
 
-}  // namespace stepscope::derive
+bool synchronizes(std::string_view call_name) {
+  return call_name.find("Synchronize") != std::string_view::npos ||
+         std::find(kSynchronous.begin(), kSynchronous.end(), call_name) != kSynchronous.end();
+}
+
+bool is_data_loader(std::string_view range_name) {
+  return range_name.starts_with("enumerate(DataLoader") || range_name.starts_with("enumerate(DataPipe");
+}
+
+bool is_host_communication(std::string_view op_name) { return any_prefix(kHostCommunication, op_name); }
+
+}  // namespace stepscope
