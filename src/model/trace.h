@@ -81,7 +81,7 @@ struct Slices {
   std::int64_t end_ns(SliceId id) const { return start_ns[id] + dur_ns[id]; }
 };
 
-// Operators and annotations that carry profiler ids. 8 to 32 bytes a row. Sorted by slice.
+// Operators and annotations that carry profiler ids. 8 to 36 bytes a row. Sorted by slice.
 struct Ops {
   Column<SliceId> slice;
   NarrowColumn external_id;
@@ -91,6 +91,7 @@ struct Ops {
   OptionalColumn<StringId> input_dims;  // the raw JSON text, such as [[8,64],[64]]
   OptionalColumn<StringId> input_types;
   OptionalColumn<StringId> call_stack;  // "file(line): function;…", where recorded
+  NarrowColumn stream;                  // only ops of Triton say on which stream they launch
 
   std::size_t size() const { return slice.size(); }
 };
@@ -130,6 +131,15 @@ struct DeviceRows {
   Column<std::uint8_t> phase;         // a Phase: that of the launching op
 
   static constexpr std::uint32_t kNoCount = 0xffffffff;
+  std::size_t size() const { return slice.size(); }
+};
+
+// Speeds of copies and fills as the profiler computed them, from a duration finer than the one it wrote. 12 bytes a
+// row. Sorted by slice.
+struct CopySpeeds {
+  Column<SliceId> slice;
+  Column<double> gb_per_s;
+
   std::size_t size() const { return slice.size(); }
 };
 
@@ -312,6 +322,7 @@ struct Trace {
   Ops ops;
   Launches launches;
   DeviceRows device;
+  CopySpeeds copy_speeds;
   Collectives collectives;
   MemoryEvents memory;
   Flows flows;

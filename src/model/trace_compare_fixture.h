@@ -178,6 +178,9 @@ class TraceCompare {
     texts("ops.input_dims", a_.ops.input_dims, b_.ops.input_dims);
     texts("ops.input_types", a_.ops.input_types, b_.ops.input_types);
     texts("ops.call_stack", a_.ops.call_stack, b_.ops.call_stack);
+    same("ops.stream", a_.ops.stream, b_.ops.stream);
+    same("copy_speeds.slice", a_.copy_speeds.slice, b_.copy_speeds.slice);
+    same("copy_speeds.gb_per_s", a_.copy_speeds.gb_per_s, b_.copy_speeds.gb_per_s);
     same("launches.slice", a_.launches.slice, b_.launches.slice);
     same("launches.correlation", a_.launches.correlation, b_.launches.correlation);
     same("launches.external_id", a_.launches.external_id, b_.launches.external_id);

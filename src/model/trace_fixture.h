@@ -62,6 +62,7 @@ class TraceFixture {
     ops.input_dims.push_back(StringId::none);
     ops.input_types.push_back(StringId::none);
     ops.call_stack.push_back(StringId::none);
+    ops.stream.push_back(kAbsent);
     return id;
   }
 

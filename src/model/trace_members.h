@@ -40,8 +40,9 @@ void each_member(MaybeConst<Slices> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<Ops> auto& part, V& visit) {
-  auto& [slice, external_id, record_function_id, sequence, fwd_thread, dims, types, call_stack] = part;
-  detail::visit_all(visit, slice, external_id, record_function_id, sequence, fwd_thread, dims, types, call_stack);
+  auto& [slice, external_id, record_function_id, sequence, fwd_thread, dims, types, call_stack, stream] = part;
+  detail::visit_all(visit, slice, external_id, record_function_id, sequence, fwd_thread, dims, types, call_stack,
+                    stream);
 }
 
 template <class V>
@@ -58,6 +59,12 @@ void each_member(MaybeConst<DeviceRows> auto& part, V& visit) {
   detail::visit_all(visit, slice, correlation, external_id, device, stream, grid[0], grid[1], grid[2], block[0],
                     block[1], block[2], registers, shared_bytes, blocks_per_sm, warps_per_sm, occupancy, bytes,
                     wait_stream, wait_correlation, launch, op, device_class, rule, step, phase);
+}
+
+template <class V>
+void each_member(MaybeConst<CopySpeeds> auto& part, V& visit) {
+  auto& [slice, gb_per_s] = part;
+  detail::visit_all(visit, slice, gb_per_s);
 }
 
 template <class V>
@@ -160,11 +167,11 @@ void each_member(MaybeConst<Issue> auto& part, V& visit) {
 template <class V>
 void each_member(MaybeConst<Trace> auto& part, V& visit) {
   auto& [source, rank, strings, metadata, devices, categories, tracks, clock_base, slices, ops, launches, device,
-         collectives, memory, flows, instants, counters, issues, by_track, track_begin, class_rules, steps, step_source,
-         modules, backward, links] = part;
+         copy_speeds, collectives, memory, flows, instants, counters, issues, by_track, track_begin, class_rules, steps,
+         step_source, modules, backward, links] = part;
   detail::visit_all(visit, source, rank, strings, metadata, devices, categories, tracks, clock_base, slices, ops,
-                    launches, device, collectives, memory, flows, instants, counters, issues, by_track, track_begin,
-                    class_rules, steps, step_source, modules, backward, links);
+                    launches, device, copy_speeds, collectives, memory, flows, instants, counters, issues, by_track,
+                    track_begin, class_rules, steps, step_source, modules, backward, links);
 }
 
 }  // namespace stepscope

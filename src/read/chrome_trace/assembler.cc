@@ -131,6 +131,7 @@ void Assembler::commit_details(Worker& worker, const Batch& batch, std::uint32_t
     append_optional(worker, t.input_dims, b.dims);
     append_optional(worker, t.input_types, b.types);
     append_optional(worker, t.call_stack, b.call_stack);
+    t.stream.append(b.stream.span());
   }
   {
     Launches& t = trace_.launches;
@@ -159,6 +160,8 @@ void Assembler::commit_details(Worker& worker, const Batch& batch, std::uint32_t
     t.wait_stream.append(b.wait_stream.span());
     t.wait_correlation.append(b.wait_correlation.span());
   }
+  append_slices(trace_.copy_speeds.slice, batch.copy_speeds.row, first);
+  trace_.copy_speeds.gb_per_s.append(batch.copy_speeds.gb_per_s.span());
   {
     Collectives& t = trace_.collectives;
     const auto& b = batch.collectives;

@@ -14,13 +14,14 @@ void Batch::clear() {
   text_offset = events = 0;
   clear_all(start_ns, dur_ns, name, track, category, place);
   clear_all(ops.row, ops.external_id, ops.record_function_id, ops.sequence, ops.fwd_thread, ops.dims, ops.types,
-            ops.call_stack);
+            ops.call_stack, ops.stream);
   clear_all(launches.row, launches.correlation, launches.external_id);
   clear_all(device.row, device.correlation, device.external_id, device.stream, device.bytes, device.wait_stream,
             device.wait_correlation, device.device, device.registers, device.shared_bytes, device.blocks_per_sm,
             device.warps_per_sm, device.occupancy_percent);
   for (auto& column : device.grid) column.clear();
   for (auto& column : device.block) column.clear();
+  clear_all(copy_speeds.row, copy_speeds.gb_per_s);
   clear_all(collectives.row, collectives.kind, collectives.dtype, collectives.group_name, collectives.group_ranks,
             collectives.in_elements, collectives.out_elements, collectives.group_size, collectives.sequence);
   clear_all(memory.time_ns, memory.bytes, memory.address, memory.total_allocated, memory.total_reserved, memory.track,

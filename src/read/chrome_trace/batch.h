@@ -77,7 +77,7 @@ struct Batch {
   // ops: `row` is the slice's row in this batch
   struct {
     Column<std::uint32_t> row;
-    Column<std::int64_t> external_id, record_function_id, sequence, fwd_thread;
+    Column<std::int64_t> external_id, record_function_id, sequence, fwd_thread, stream;
     Column<LocalId> dims, types, call_stack;
   } ops;
   struct {
@@ -91,6 +91,10 @@ struct Batch {
     Column<std::uint32_t> grid[3], block[3], registers, shared_bytes;
     Column<float> blocks_per_sm, warps_per_sm, occupancy_percent;
   } device;
+  struct {
+    Column<std::uint32_t> row;
+    Column<double> gb_per_s;
+  } copy_speeds;
   struct {
     Column<std::uint32_t> row;
     Column<LocalId> kind, dtype, group_name, group_ranks;

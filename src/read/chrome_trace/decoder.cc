@@ -122,7 +122,7 @@ bool Decoder::rare_argument(Field field, const char* begin, const char* end) {
         return !starts_number(*begin);
       }
       e.reals |= 1u << field.index;
-      e.real[field.index] = static_cast<float>(value);
+      e.real[field.index] = value;
       return true;
     }
     case FieldType::text: {
@@ -212,7 +212,7 @@ void Decoder::put_slice() {
 }
 
 void Decoder::put_op(std::uint32_t row) {
-  constexpr std::uint32_t ids = 1u << kExternalId | 1u << kRecordFunctionId | 1u << kSequence;
+  constexpr std::uint32_t ids = 1u << kExternalId | 1u << kRecordFunctionId | 1u << kSequence | 1u << kStream;
   constexpr std::uint32_t texts = 1u << kDims | 1u << kTypes | 1u << kCallStack;
   if (!(event_.numbers & ids) && !(event_.texts & texts)) return;
   auto& t = batch_->ops;
@@ -224,6 +224,7 @@ void Decoder::put_op(std::uint32_t row) {
   t.dims.push_back(text(kDims));
   t.types.push_back(text(kTypes));
   t.call_stack.push_back(text(kCallStack));
+  t.stream.push_back(number(kStream));
 }
 
 void Decoder::put_launch(std::uint32_t row) {
@@ -234,7 +235,7 @@ void Decoder::put_launch(std::uint32_t row) {
 }
 
 float Decoder::real(Real which) const {
-  return event_.reals >> which & 1 ? event_.real[which] : std::numeric_limits<float>::quiet_NaN();
+  return event_.reals >> which & 1 ? static_cast<float>(event_.real[which]) : std::numeric_limits<float>::quiet_NaN();
 }
 
 void Decoder::put_device(std::uint32_t row) {
@@ -261,6 +262,12 @@ void Decoder::put_device(std::uint32_t row) {
   t.bytes.push_back(number(kBytes));
   t.wait_stream.push_back(number(kWaitStream));
   t.wait_correlation.push_back(number(kWaitCorrelation));
+  if (event_.reals >> kCopySpeed & 1) put_copy_speed(row);
+}
+
+void Decoder::put_copy_speed(std::uint32_t row) {
+  batch_->copy_speeds.row.push_back(row);
+  batch_->copy_speeds.gb_per_s.push_back(event_.real[kCopySpeed]);
 }
 
 void Decoder::put_collective(std::uint32_t row) {

@@ -51,7 +51,7 @@ class Decoder {
     RawId process, thread;
     std::uint32_t numbers = 0, reals = 0, texts = 0, triples = 0, members = 0;  // bits: which were given
     std::int64_t number[kNumbers];
-    float real[kReals];
+    double real[kReals];
     LocalId text[kTexts];
     std::uint32_t triple[kTriples][3];
   };
@@ -90,6 +90,7 @@ class Decoder {
   void put_op(std::uint32_t row);
   void put_launch(std::uint32_t row);
   void put_device(std::uint32_t row);
+  void put_copy_speed(std::uint32_t row);
   void put_collective(std::uint32_t row);
   void put_half(bool begin, std::uint32_t track);
   void put_instant(std::uint32_t track);

@@ -37,6 +37,7 @@ constexpr std::array kKeys{
     Key{"blocks per SM", {FieldType::real, kBlocksPerSm}},
     Key{"warps per SM", {FieldType::real, kWarpsPerSm}},
     Key{"est. achieved occupancy %", {FieldType::real, kOccupancy}},
+    Key{"memory bandwidth (GB/s)", {FieldType::real, kCopySpeed}},
     Key{"Input Dims", {FieldType::text, kDims}},
     Key{"Input dims", {FieldType::text, kDims}},
     Key{"Input type", {FieldType::text, kTypes}},

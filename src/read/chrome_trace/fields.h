@@ -36,7 +36,7 @@ enum Number : std::uint8_t {
   kNumbers,
 };
 // Arguments that are reals.
-enum Real : std::uint8_t { kBlocksPerSm, kWarpsPerSm, kOccupancy, kReals };
+enum Real : std::uint8_t { kBlocksPerSm, kWarpsPerSm, kOccupancy, kCopySpeed, kReals };
 // Arguments kept as raw text (arrays) or strings.
 enum Text : std::uint8_t { kDims, kTypes, kCallStack, kCollectiveKind, kDtype, kGroupName, kGroupRanks, kTexts };
 // Arguments that are [x, y, z].
