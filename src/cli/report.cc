@@ -25,6 +25,8 @@ struct ReportOptions {
   bool no_cache = false, strict = false;
   std::string rules;
   long rows = -1;  // not given
+  compat::Options compat;
+  std::vector<std::string> arguments;  // NAME=VALUE of the compatible mode
   unsigned threads = 0;
 };
 
@@ -46,7 +48,7 @@ report::TextStyle text_style(const ReportOptions& options) {
   style.color = terminal.color && options.output == "-";
   style.ascii = terminal.ascii;
   style.width = terminal.width;
-  style.details = !options.only.empty();
+  style.details = !options.only.empty() || !options.compat.mode.empty();
   style.max_rows = style.details ? 0 : 5;
   if (options.rows >= 0) style.max_rows = static_cast<std::size_t>(options.rows);
   return style;
@@ -62,7 +64,7 @@ Result<Report> make_report(const ReportOptions& options) {
   auto run = session::open(options.paths, open_options);
   if (!run) return fail(run.error());
   progress.show("working out the answers", -1);
-  return session::answer(*run, options.only);
+  return session::answer(*run, options.only, options.compat);
 }
 
 Result<void> write_report(const Report& report, const ReportOptions& options) {
@@ -98,14 +100,34 @@ int outcome(const Report& report, const ReportOptions& options) {
 
 // Before anything is read: a slip in a name should not cost the minutes of opening a big trace.
 std::optional<Error> unknown_answer(const ReportOptions& options) {
-  const auto names = session::answer_names();
+  const std::string& mode = options.compat.mode;
+  const auto names = session::answer_names(mode);
+  if (names.empty()) return unknown_name("compatible mode", mode, session::compat_modes());
   for (const auto& wanted : options.only) {
     if (std::find(names.begin(), names.end(), wanted) == names.end()) return unknown_name("answer", wanted, names);
   }
   return std::nullopt;
 }
 
-int run_report(const ReportOptions& options) {
+std::optional<Error> take_arguments(ReportOptions& options) {
+  for (const std::string& argument : options.arguments) {
+    const std::size_t sign = argument.find('=');
+    if (sign == std::string::npos) {
+      return Error{ErrorKind::usage, fmt::format("'{}' is not NAME=VALUE", argument), "", std::nullopt, ""};
+    }
+    options.compat.arguments[argument.substr(0, sign)] = argument.substr(sign + 1);
+  }
+  if (options.arguments.empty() && !options.compat.include_last_step) return std::nullopt;
+  if (!options.compat.mode.empty()) return std::nullopt;
+  return Error{ErrorKind::usage, "--arg and --include-last-profiler-step belong to a compatible mode", "", std::nullopt,
+               "Add --compat hta"};
+}
+
+int run_report(ReportOptions& options) {
+  if (const auto error = take_arguments(options)) {
+    print_error(*error);
+    return kUsage;
+  }
   if (const auto error = unknown_answer(options)) {
     print_error(*error);
     return kUsage;
@@ -126,6 +148,22 @@ std::string name_list() {
   std::string names;
   for (const auto name : session::answer_names()) names += (names.empty() ? "" : ", ") + std::string(name);
   return names;
+}
+
+void set_up_compat(CLI::App& app, ReportOptions& options) {
+  app.add_option("--compat", options.compat.mode,
+                 "The answers of another tool, literally, instead of ours: hta (docs/hta.md)")
+      ->type_name("TOOL");
+  auto* include = app.add_flag("--include-last-profiler-step", options.compat.include_last_step,
+                               "With --compat hta: keep the last step");
+  app.add_flag_function(
+         "--drop-last-step", [&](std::int64_t) { options.compat.include_last_step = false; },
+         "With --compat hta: leave the last step out, as HTA does by default")
+      ->excludes(include);
+  app.add_option("--arg", options.arguments, "With --compat: an argument of the other tool's function, see docs/hta.md")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
 }
 
 void set_up_report(CLI::App& app, int& code) {
@@ -156,6 +194,7 @@ void set_up_report(CLI::App& app, int& code) {
   app.add_option("--threads", options->threads, "Threads to read with (default: all cores)")
       ->type_name("N")
       ->check(whole_number(1, 4096));
+  set_up_compat(app, *options);
   app.footer(kFooter);
   app.callback([options, &code] { code = run_report(*options); });
 }

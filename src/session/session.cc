@@ -116,9 +116,15 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   return run;
 }
 
-std::vector<std::string_view> answer_names() {
+std::vector<std::string_view> compat_modes() { return compat::mode_names(); }
+
+std::vector<std::string_view> answer_names(std::string_view mode) {
   std::vector<std::string_view> names;
-  for (const auto& analysis : analyze::analyses()) names.push_back(analysis.name);
+  if (mode.empty()) {
+    for (const auto& analysis : analyze::analyses()) names.push_back(analysis.name);
+  } else if (const auto analyses = compat::analyses(mode)) {
+    for (const auto& analysis : *analyses) names.push_back(analysis.name);
+  }
   return names;
 }
 
@@ -139,66 +145,97 @@ Input describe(const Trace& trace) {
           .slices = trace.slices.size()};
 }
 
-Result<std::vector<const analyze::Analysis*>> find_analyses(std::span<const std::string> names) {
-  std::vector<const analyze::Analysis*> found;
-  for (const auto& analysis : analyze::analyses()) {
-    if (names.empty()) found.push_back(&analysis);
-  }
+// One answer to make, whichever room makes it.
+struct Question {
+  std::string_view name;
+  std::function<Result<Answer>()> run;
+};
+
+Result<std::vector<Question>> choose(std::vector<Question> all, std::span<const std::string> names,
+                                     std::string_view mode) {
+  if (names.empty()) return all;
+  std::vector<Question> chosen;
   for (const std::string& name : names) {
-    const auto all = analyze::analyses();
-    const auto match =
-        std::find_if(all.begin(), all.end(), [&](const auto& analysis) { return analysis.name == name; });
-    if (match == all.end()) return fail(unknown_name("answer", name, answer_names()));
-    found.push_back(&*match);
+    const auto match = std::find_if(all.begin(), all.end(), [&](const Question& q) { return q.name == name; });
+    if (match == all.end()) return fail(unknown_name("answer", name, answer_names(mode)));
+    chosen.push_back(*match);
   }
-  return found;
+  return chosen;
+}
+
+std::vector<Question> ordinary_questions(const Run& run) {
+  std::vector<Question> all;
+  for (const auto& analysis : analyze::analyses())
+    all.push_back({analysis.name, [&run, &analysis] { return analysis.run(run, {}); }});
+  return all;
+}
+
+Result<std::vector<Question>> compatible_questions(const Run& run, const compat::Options& options) {
+  const auto analyses = compat::analyses(options.mode);
+  if (!analyses) return fail(analyses.error());
+  Result<compat::Input> made = compat::prepare(run, options, slice_texts);
+  if (!made) return fail(made.error());
+  const auto input = std::make_shared<const compat::Input>(*std::move(made));
+  std::vector<Question> all;
+  for (const auto& analysis : *analyses)
+    all.push_back({analysis.name, [input, &analysis] { return analysis.run(*input); }});
+  return all;
 }
 
 }  // namespace
 
-Result<Report> answer(const Run& run, std::span<const std::string> names) {
-  const auto analyses = find_analyses(names);
-  if (!analyses) return fail(analyses.error());
+Result<Report> answer(const Run& run, std::span<const std::string> names, const compat::Options& compat) {
+  Result<std::vector<Question>> all = compat.mode.empty() ? ordinary_questions(run) : compatible_questions(run, compat);
+  if (!all) return fail(all.error());
+  const auto questions = choose(*std::move(all), names, compat.mode);
+  if (!questions) return fail(questions.error());
   Report report{.path = run.path, .issues = run.issues};
   for (const Trace& trace : run.traces) {
     report.inputs.push_back(describe(trace));
     report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
   }
   // Analyses only read the run: one thread each, answers in the order asked.
-  std::vector<std::optional<Result<Answer>>> answers(analyses->size());
+  std::vector<std::optional<Result<Answer>>> answers(questions->size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i; (i = next++) < analyses->size();) answers[i] = (*analyses)[i]->run(run, {});
+    for (std::size_t i; (i = next++) < questions->size();) answers[i] = (*questions)[i].run();
   };
   std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < std::min<std::size_t>(usable_cores(), analyses->size()); i++) helpers.emplace_back(work);
+  for (unsigned i = 1; i < std::min<std::size_t>(usable_cores(), questions->size()); i++) helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();
   for (std::size_t i = 0; i < answers.size(); i++) {
     if (*answers[i]) {
       report.answers.push_back(**std::move(answers[i]));
     } else {
-      report.failed.emplace_back((*analyses)[i]->name, to_text(answers[i]->error()));
+      report.failed.emplace_back((*questions)[i].name, to_text(answers[i]->error()));
     }
   }
   return report;
 }
 
-Result<std::string> slice_text(const Trace& trace, SliceId slice) {
-  const auto row = static_cast<std::uint32_t>(slice);
-  const auto& blocks = trace.source.blocks;
-  auto block = std::upper_bound(blocks.begin(), blocks.end(), row,
-                                [](std::uint32_t r, const PlaceBlock& b) { return r < b.first_slice; });
-  if (block == blocks.begin() || row >= trace.slices.size()) {
-    return fail({ErrorKind::not_found, "no such slice", trace.source.path, std::nullopt, ""});
+Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices) {
+  std::vector<std::uint64_t> offsets;
+  for (const SliceId slice : slices) {
+    const auto row = static_cast<std::uint32_t>(slice);
+    const auto& blocks = trace.source.blocks;
+    const auto block = std::upper_bound(blocks.begin(), blocks.end(), row,
+                                        [](std::uint32_t r, const PlaceBlock& b) { return r < b.first_slice; });
+    if (block == blocks.begin() || row >= trace.slices.size()) {
+      return fail({ErrorKind::not_found, "no such slice", trace.source.path, std::nullopt, ""});
+    }
+    offsets.push_back(std::prev(block)->offset + trace.slices.place[slice]);
   }
-  const std::uint64_t offset = std::prev(block)->offset + trace.slices.place[slice];
   const read::Reader* reader = read::reader_named(trace.source.format);
   if (reader == nullptr) {
     return fail(
         {ErrorKind::internal, "no reader for format " + trace.source.format, trace.source.path, std::nullopt, ""});
   }
-  Result<std::vector<std::string>> texts = reader->event_text(trace, std::span(&offset, 1));
+  return reader->event_text(trace, offsets);
+}
+
+Result<std::string> slice_text(const Trace& trace, SliceId slice) {
+  Result<std::vector<std::string>> texts = slice_texts(trace, std::span(&slice, 1));
   if (!texts) return fail(texts.error());
   return std::move(texts->front());
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "compat/compat.h"
 #include "model/answer.h"
 #include "model/trace.h"
 
@@ -27,13 +28,18 @@ struct OpenOptions {
 // Fails when nothing at all could be opened; a file that could not be opened beside others is an issue of the run.
 Result<Run> open(std::span<const std::string> paths, const OpenOptions& options);
 
-// Names of all analyses, in report order.
-std::vector<std::string_view> answer_names();
+// The tools whose answers can be asked for instead of ours.
+std::vector<std::string_view> compat_modes();
+
+// Names of all analyses, in report order: the ordinary ones, or those of a compatible mode (none for an unknown mode).
+std::vector<std::string_view> answer_names(std::string_view mode = {});
 
 // Runs the named analyses (all when empty). An unknown name is a usage error that lists all, with "did you mean".
-Result<Report> answer(const Run& run, std::span<const std::string> names);
+// `compat` asks for the answers of another tool instead of the ordinary ones.
+Result<Report> answer(const Run& run, std::span<const std::string> names, const compat::Options& compat = {});
 
-// JSON text of the arguments of a slice, read again from its file.
+// JSON text of the arguments of slices, read again from their file.
+Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices);
 Result<std::string> slice_text(const Trace& trace, SliceId slice);
 
 }  // namespace stepscope::session
