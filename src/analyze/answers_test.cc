@@ -3,75 +3,12 @@
 
 #include <algorithm>
 
-#include "analyze/analysis.h"
-#include "derive/derive.h"
-#include "model/trace_fixture.h"
+#include "analyze/answer_fixture.h"
 
 namespace stepscope {
 namespace {
 
-using Ns = std::int64_t;
-
-Run run_of(TraceFixture&& fixture) {
-  REQUIRE(derive::derive(fixture.trace, {}));
-  Run run;
-  run.traces.push_back(std::move(fixture.trace));
-  return run;
-}
-
-Answer ask(const Run& run, std::string_view name, std::size_t max_rows = 0) {
-  for (const analyze::Analysis& analysis : analyze::analyses()) {
-    if (analysis.name != name) continue;
-    Result<Answer> answer = analysis.run(run, {.max_rows = max_rows});
-    REQUIRE(answer);
-    for (const Table& table : answer->tables) {
-      for (const auto& row : table.rows) REQUIRE(row.size() == table.columns.size());
-    }
-    return *std::move(answer);
-  }
-  FAIL("no analysis ", name);
-  return {};
-}
-
-Ns ns(const Answer& answer, std::string_view scalar) {
-  const Scalar* found = answer.scalar(scalar);
-  REQUIRE_MESSAGE(found != nullptr, scalar);
-  REQUIRE_MESSAGE(std::holds_alternative<Ns>(found->value), scalar);
-  return std::get<Ns>(found->value);
-}
-
-double real(const Answer& answer, std::string_view scalar) {
-  const Scalar* found = answer.scalar(scalar);
-  REQUIRE_MESSAGE(found != nullptr, scalar);
-  REQUIRE_MESSAGE(std::holds_alternative<double>(found->value), scalar);
-  return std::get<double>(found->value);
-}
-
-bool unknown(const Answer& answer, std::string_view scalar) {
-  const Scalar* found = answer.scalar(scalar);
-  REQUIRE_MESSAGE(found != nullptr, scalar);
-  CHECK_FALSE(found->meaning.empty());  // says why
-  return std::holds_alternative<std::monostate>(found->value);
-}
-
-// The cell of `column` in the first row whose `key` column is `text`.
-Value cell(const Answer& answer, std::string_view table, std::string_view key, std::string_view text,
-           std::string_view column) {
-  const Table* found = answer.table(table);
-  REQUIRE_MESSAGE(found != nullptr, table);
-  const auto at = [&](std::string_view name) {
-    for (std::size_t i = 0; i < found->columns.size(); i++) {
-      if (found->columns[i].name == name) return i;
-    }
-    FAIL("no column ", name);
-    return std::size_t{0};
-  };
-  for (const auto& row : found->rows) {
-    if (row[at(key)] == Value(std::string(text))) return row[at(column)];
-  }
-  FAIL("no row ", text);
-  return {};
-}
+using namespace answer_fixture;
 
 const std::string kAllReduce = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
 const std::string kGemm = "ampere_sgemm_128x64_tn";

@@ -38,10 +38,25 @@ bool any_prefix(std::span<const std::string_view> prefixes, std::string_view nam
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view p) { return name.starts_with(p); });
 }
 
+bool contains(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
+
 }  // namespace
 
-bool launches_work(std::string_view call_name) {
-  return any_prefix(kPrefixes, call_name) && !any_prefix(kHarmless, call_name);
+std::string_view to_string(LaunchKind kind) {
+  constexpr std::array<std::string_view, 5> kNames{"none", "kernel", "graph", "copy", "set"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+LaunchKind launch_kind(std::string_view call_name) {
+  if (!any_prefix(kPrefixes, call_name) || any_prefix(kHarmless, call_name)) return LaunchKind::none;
+  if (contains(call_name, "GraphLaunch")) return LaunchKind::graph;
+  for (const std::string_view part : {"Memset", "memset", "Fill"}) {
+    if (contains(call_name, part)) return LaunchKind::set;
+  }
+  for (const std::string_view part : {"Memcpy", "memcpy", "Copy", "MemPrefetch"}) {
+    if (contains(call_name, part)) return LaunchKind::copy;
+  }
+  return LaunchKind::kernel;
 }
 
 bool synchronizes(std::string_view call_name) {

@@ -1,12 +1,16 @@
 // What host calls and ranges are, by their names: every verdict that a name alone decides, once.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace stepscope {
 
-// Runtime and driver calls that start device work: kernels, graphs, copies, fills.
-bool launches_work(std::string_view call_name);
+// What a runtime or driver call starts on the device; none: nothing.
+enum class LaunchKind : std::uint8_t { none, kernel, graph, copy, set };
+std::string_view to_string(LaunchKind kind);
+LaunchKind launch_kind(std::string_view call_name);
+inline bool launches_work(std::string_view call_name) { return launch_kind(call_name) != LaunchKind::none; }
 // Calls that return only when the device has done something: by name, or because they free or copy synchronously.
 bool synchronizes(std::string_view call_name);
 // The range in which the loop waits for its data loader.
