@@ -58,7 +58,7 @@ inline bool unknown(const Answer& answer, std::string_view scalar) {
 
 // The cell of `column` in the first row whose `key` column is `text`.
 inline Value cell(const Answer& answer, std::string_view table, std::string_view key, std::string_view text,
-           std::string_view column) {
+                  std::string_view column) {
   const Table* found = answer.table(table);
   REQUIRE_MESSAGE(found != nullptr, table);
   const auto at = [&](std::string_view name) {

@@ -27,10 +27,6 @@ std::int64_t exposed_in(const DeviceTime& device, const Intervals& window) {
   return communication_in(device, window) - hidden_in(device, window);
 }
 
-Value device_number(const DeviceTime& device) {
-  return device.device < 0 ? Value() : Value(std::int64_t{device.device});
-}
-
 Table devices_table(const std::vector<RankTime>& ranks) {
   Table table{
       .name = "devices",

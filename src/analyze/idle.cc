@@ -31,10 +31,6 @@ DeviceGaps measure(const Trace& trace, const DeviceTime& device) {
   return out;
 }
 
-Value device_number(const DeviceTime& device) {
-  return device.device < 0 ? Value() : Value(std::int64_t{device.device});
-}
-
 Value name_of(const Trace& trace, SliceId id) { return id == SliceId::none ? Value() : text(trace.name(id)); }
 
 Value work_name(const Trace& trace, std::uint32_t row) {

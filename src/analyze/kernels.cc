@@ -56,10 +56,6 @@ Value family_of(const Trace& trace, std::uint32_t row) {
   return rule == nullptr ? Value() : text(rule->family);
 }
 
-Value device_number(const DeviceTime& device) {
-  return device.device < 0 ? Value() : Value(static_cast<std::int64_t>(device.device));
-}
-
 // Shows the groups of all devices, heaviest first whatever the device.
 template <class MakeRow>
 Rows rows_of(const std::vector<RankTime>& ranks, KernelKey key, const MakeRow& make_row) {

@@ -19,6 +19,11 @@ inline Value to_value(std::optional<std::int64_t> number) { return number ? Valu
 inline Value to_value(std::optional<double> number) { return number ? Value(*number) : Value(); }
 inline Value text(std::string_view words) { return words.empty() ? Value() : Value(std::string(words)); }
 inline Value count(std::uint64_t number) { return static_cast<std::int64_t>(number); }
+// Of a column that may leave it out.
+inline Value present(std::int64_t number) { return number == kAbsent ? Value() : Value(number); }
+// Unknown where the trace does not number its devices.
+inline Value device_number(std::int64_t device) { return device < 0 ? Value() : Value(device); }
+inline Value device_number(const DeviceTime& device) { return device_number(device.device); }
 // part / whole; unknown when there is no whole.
 Value share(std::int64_t part, std::int64_t whole);
 

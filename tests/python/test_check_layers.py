@@ -37,6 +37,7 @@ def tree(tmp_path: Path) -> Path:
         "src/read/kineto/part.h": "",
         "src/read/kineto/part.cc": '#include "read/kineto/part.h"\n',
         "src/read/nsys.cc": '#include "read/reader.h"\n',
+        "src/read/nsys_fixture.h": '#include "read/kineto/part.h"\n',
         "src/read/nsys_test.cc": '#include "read/kineto/part.h"\n',
         "web/src/main.ts": 'import { start } from "./app/start";\n',
         "web/src/app/start.ts": 'import { bars } from "../panels/bars";\n',

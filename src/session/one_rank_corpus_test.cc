@@ -1,0 +1,56 @@
+// The answers about one rank on real traces, against figures of others where definitions agree.
+// Needs the traces of other projects ($STEPSCOPE_CORPUS, else ../shared/data); skipped with a message without them.
+#include <doctest/doctest.h>
+
+#include "session/corpus_fixture.h"
+
+namespace stepscope {
+namespace {
+
+using namespace corpus_fixture;
+
+const Table& table_of(const Report& report, std::string_view answer, std::string_view name) {
+  const Table* table = answer_of(report, answer).table(name);
+  REQUIRE_MESSAGE(table != nullptr, name);
+  return *table;
+}
+
+// HTA counts two points a launch: 1854, 32 and 80 of them, at most 216, 4 and 7 waiting.
+TEST_CASE("corpus: launches and queues of DeepSeek's step, as HTA counts them") {
+  if (!has_corpus()) return;
+  const Report report = report_of({corpus() / "deepseek/train.json"}, {"launches"});
+  CHECK(ns(report, "launches", "launch_count") == 983);  // HTA: 943, it does not know cuLaunchKernel
+  const Table& queues = table_of(report, "launches", "queues");
+  REQUIRE(queues.rows.size() == 3);
+  const std::size_t launches = column(queues, "launches"), longest = column(queues, "max_length");
+  CHECK(queues.rows[0][launches] == Value(Ns{1854 / 2}));
+  CHECK(queues.rows[1][launches] == Value(Ns{32 / 2}));
+  CHECK(queues.rows[2][launches] == Value(Ns{80 / 2}));
+  CHECK(queues.rows[0][longest] == Value(Ns{216}));
+  CHECK(queues.rows[1][longest] == Value(Ns{4}));
+}
+
+TEST_CASE("corpus: a graph launch counts once, with all its kernels") {
+  if (!has_corpus()) return;
+  const Report report = report_of({corpus() / "hta/trace_diff/test/test.json.gz"}, {"launches"});
+  const Table& calls = table_of(report, "launches", "calls");
+  const std::size_t name = column(calls, "call"), work = column(calls, "work_count"), all = column(calls, "count");
+  Ns graphs = 0;
+  for (const auto& row : calls.rows) {
+    if (row[name] != Value(std::string("cudaGraphLaunch"))) continue;
+    graphs++;
+    CHECK(row[all] == Value(Ns{12}));
+    CHECK(row[work] == Value(Ns{5046}));
+  }
+  CHECK(graphs == 1);
+}
+
+TEST_CASE("corpus: where launch calls blocked, the queue was full") {
+  if (!has_corpus()) return;
+  const Report report = report_of({corpus() / "hta/ns_resolution_trace"}, {"launches"});
+  CHECK(ns(report, "launches", "slow_count") > 900);  // HTA: 921 above 50 µs, after rounding
+  CHECK(ns(report, "launches", "queue_full_ns") > 200'000'000);
+}
+
+}  // namespace
+}  // namespace stepscope
