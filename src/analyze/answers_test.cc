@@ -87,7 +87,13 @@ TEST_CASE("steps: each instant in one part, in order of priority, to the nanosec
   CHECK(part("dataloader") == Value(Ns{100}));
   CHECK(part("cpu_op") == Value(Ns{20}));  // 200..210 and 230..240
   CHECK(part("other") == Value(Ns{440}));
-  CHECK(cell(answer, "breakdown", "part", "kernel", "critical_ns") == Value());
+  const auto bound = [&](std::string_view name) { return cell(answer, "breakdown", "part", name, "critical_ns"); };
+  CHECK(bound("kernel") == Value(Ns{0}));           // nothing waited for it
+  CHECK(bound("communication") == Value(Ns{240}));  // the synchronizing call did
+  CHECK(bound("runtime") == Value(Ns{125}));        // 210..230, 315..400 on its way to the device, 640..660
+  CHECK(bound("dataloader") == Value(Ns{100}));
+  CHECK(bound("cpu_op") == Value(Ns{85}));  // 200..210, 230..300, 310..315
+  CHECK(bound("other") == Value(Ns{450}));
   CHECK(ns(answer, "step_time_median_ns") == 1000);
   REQUIRE(answer.series.size() == 1);
   CHECK(answer.series[0].v == std::vector<double>{1000, 1000, 1000});

@@ -1,9 +1,11 @@
 // steps: how long each step took and what each of its instants was spent on.
 //
 // One row per rank and step; the parts add up to the wall time to the nanosecond (see model/step_parts.h). Cut steps
-// are listed and marked, and left out of medians and means.
+// are listed and marked, and left out of medians and means. The breakdown has both orders beside each other: priority
+// (what ran) and critical (what bounded the step: model/critical_path.h), with the same parts.
 #include "analyze/analysis.h"
 #include "model/answer_parts.h"
+#include "model/critical_path.h"
 #include "model/step_parts.h"
 
 namespace stepscope::analyze {
@@ -14,7 +16,20 @@ constexpr std::string_view kSummary = "How long is a step, and what is its time 
 struct RankSteps {
   const Trace* trace;
   std::vector<StepTimes> steps;
+  std::vector<PartTimes> critical;  // of each step
 };
+
+std::vector<PartTimes> critical_parts(const Trace& trace) {
+  std::vector<PartTimes> out;
+  for (const CriticalPath& path : PathFinder(trace).steps()) {
+    const PathTimes times = path.times();
+    PartTimes& parts = out.emplace_back();
+    for (std::size_t i = 0; i < kPathClasses; i++) {
+      parts[static_cast<std::size_t>(step_part(static_cast<PathClass>(i)))] += times[i];
+    }
+  }
+  return out;
+}
 
 std::string step_name(const Trace& trace, std::size_t step) {
   const Step& found = trace.steps[step];
@@ -81,7 +96,7 @@ Table phases_table(const std::vector<RankSteps>& ranks) {
 
 // Sums over the whole steps of all ranks; over all steps where none is whole.
 struct Totals {
-  PartTimes parts{};
+  PartTimes parts{}, critical{};
   std::int64_t wall_ns = 0;
   std::int64_t steps = 0;
 };
@@ -91,7 +106,10 @@ Totals totals_of(const std::vector<RankSteps>& ranks) {
   for (const RankSteps& rank : ranks) {
     for (const StepTimes& times : rank.steps) {
       if (rank.trace->steps[times.step].partial) continue;
-      for (std::size_t i = 0; i < kStepParts; i++) totals.parts[i] += times.parts[i];
+      for (std::size_t i = 0; i < kStepParts; i++) {
+        totals.parts[i] += times.parts[i];
+        totals.critical[i] += rank.critical[times.step][i];
+      }
       totals.wall_ns += times.wall.end - times.wall.start;
       totals.steps++;
     }
@@ -106,12 +124,14 @@ Table breakdown_table(const Totals& totals) {
                            "Mean over the whole steps of all ranks; each instant goes to the first part that fits"},
                           {"priority_share", ValueType::real, Unit::ratio, "Share of the wall time of these steps"},
                           {"critical_ns", ValueType::integer, Unit::ns,
-                           "What bounds the step, from the critical path; unknown in this version"},
+                           "Mean over the same steps in critical order: each instant goes to what bounded the step"},
+                          {"critical_share", ValueType::real, Unit::ratio, "Share of the wall time of these steps"},
                           {"meaning", ValueType::text, Unit::none, "When an instant belongs to this part"}}};
   for (std::size_t i = 0; i < kStepParts && totals.steps > 0; i++) {
     const auto part = static_cast<StepPart>(i);
     table.rows.push_back({std::string(to_string(part)), totals.parts[i] / totals.steps,
-                          share(totals.parts[i], totals.wall_ns), Value(), std::string(meaning_of(part))});
+                          share(totals.parts[i], totals.wall_ns), totals.critical[i] / totals.steps,
+                          share(totals.critical[i], totals.wall_ns), std::string(meaning_of(part))});
   }
   return table;
 }
@@ -179,9 +199,8 @@ void add_notes(Answer& answer, const std::vector<RankSteps>& ranks, bool device_
   }
   if (!device_work) answer.notes.push_back(std::string(kNoDeviceWork));
   answer.notes.push_back(
-      "The order of priority answers what ran; what bounds the step (the critical order) needs the critical path, "
-      "which "
-      "this version does not compute: those cells are unknown.");
+      "In the breakdown, priority says what ran and critical says what bounded the step; the critical_path answer has "
+      "the path itself.");
 }
 
 Result<Answer> run_steps(const Run& run, const AnalyzeOptions& options) {
@@ -192,7 +211,7 @@ Result<Answer> run_steps(const Run& run, const AnalyzeOptions& options) {
   for (const Trace& trace : run.traces) {
     const RankTime time = rank_time(trace);
     device_work = device_work || !time.devices.empty();
-    ranks.push_back({&trace, step_times(trace, time)});
+    ranks.push_back({&trace, step_times(trace, time), critical_parts(trace)});
   }
   const Totals totals = totals_of(ranks);
   add_step_scalars(answer, ranks);

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <unordered_map>
 
-#include "model/answer_parts.h"
+#include "model/dependencies.h"
 #include "model/host_gap.h"
 
 namespace stepscope {
@@ -22,8 +21,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kIdleCauses>
     {"unknown", "nothing in the recording shows why"},
 }};
 
-// Without launches into an idle device to measure on: the time from call to start that current devices need.
-constexpr std::int64_t kUsualLatencyNs = 10'000;
 // A device needs a few µs between two kernels of one stream; a longer wait of queued work has another reason.
 constexpr std::int64_t kHandOverNs = 5'000;
 
@@ -33,7 +30,7 @@ struct Finder {
   HostTimeline host;
   std::vector<std::uint32_t> waits;                                // sync rows that name the stream waited for, by end
   std::unordered_map<std::int64_t, std::uint32_t> last_on_stream;  // latest work that ended on each stream
-  std::int64_t latency_ns = kUsualLatencyNs;
+  std::int64_t latency_ns = 0;
 
   std::int64_t start(std::uint32_t row) const { return trace.slices.start_ns[trace.device.slice[row]]; }
   std::int64_t end(std::uint32_t row) const { return trace.slices.end_ns(trace.device.slice[row]); }
@@ -65,18 +62,6 @@ std::vector<IdleGap> find_gaps(const Finder& find) {
     if (find.end(row) >= find.end(latest)) latest = row;
   }
   return gaps;
-}
-
-// Median time from call to start over launches that found the device idle; half as much again is still usual.
-std::int64_t measure_latency(const Finder& find, const std::vector<IdleGap>& gaps) {
-  std::vector<std::int64_t> seen;
-  for (const IdleGap& gap : gaps) {
-    const SliceId launch = find.trace.device.launch[gap.after];
-    if (launch == SliceId::none || find.trace.slices.start_ns[launch] < gap.when.start) continue;
-    seen.push_back(gap.when.end - find.trace.slices.start_ns[launch]);
-  }
-  if (seen.size() < 5) return kUsualLatencyNs;
-  return *median(std::move(seen)) * 3 / 2;
 }
 
 void blame(IdleGap& gap, IdleCause cause, std::string_view why) {
@@ -194,7 +179,7 @@ std::vector<IdleGap> idle_gaps(const Trace& trace, const DeviceTime& device) {
   if (device.rows.empty()) return {};
   Finder find{.trace = trace, .device = device, .host = HostTimeline(trace), .waits = wait_rows(trace)};
   std::vector<IdleGap> gaps = find_gaps(find);
-  find.latency_ns = measure_latency(find, gaps);
+  find.latency_ns = usual_launch_latency(trace, device.rows);
   std::size_t next = 0;  // work that ended before the gap, by start: what each stream did last
   for (IdleGap& gap : gaps) {
     for (; next < device.rows.size() && find.start(device.rows[next]) < gap.when.end; next++) {

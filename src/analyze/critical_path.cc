@@ -1,0 +1,366 @@
+// critical_path: what bounds the run, instant by instant (see model/critical_path.h).
+//
+// Two windows: the whole recording, and each step in its wall time. Names, segments and findings speak of the steps
+// where there are whole ones, else of the recording; a note says which.
+#include <algorithm>
+#include <array>
+
+#include "analyze/analysis.h"
+#include "base/key_index.h"
+#include "model/answer_parts.h"
+#include "model/critical_path.h"
+
+namespace stepscope::analyze {
+namespace {
+
+constexpr std::string_view kSummary = "What bounds the run: which work does every instant wait for?";
+constexpr std::size_t kMostSegments = 200;
+
+struct RankPaths {
+  const Trace* trace = nullptr;
+  std::vector<CriticalPath> whole;  // one: of the whole recording
+  std::vector<CriticalPath> steps;
+  std::vector<const CriticalPath*> shown;  // the whole steps, else the whole recording
+  bool shows_steps = false;
+};
+
+std::int64_t length_of(const CriticalPath& path) { return path.window.end - path.window.start; }
+
+RankPaths paths_of(const Trace& trace) {
+  PathFinder find(trace);
+  RankPaths out{.trace = &trace, .whole = {}, .steps = find.steps(), .shown = {}};
+  out.whole.push_back(find.whole());
+  for (std::size_t i = 0; i < out.steps.size(); i++) {
+    if (!trace.steps[i].partial && !out.steps[i].segments.empty()) out.shown.push_back(&out.steps[i]);
+  }
+  out.shows_steps = !out.shown.empty();
+  if (!out.shows_steps) out.shown.push_back(&out.whole.front());
+  return out;
+}
+
+struct Totals {
+  PathTimes whole{}, steps{};
+  std::int64_t whole_ns = 0, steps_ns = 0, step_count = 0;
+
+  // Of the steps where there are whole ones.
+  std::int64_t shown(PathClass path_class) const {
+    return (step_count > 0 ? steps : whole)[static_cast<std::size_t>(path_class)];
+  }
+  std::int64_t shown_ns() const { return step_count > 0 ? steps_ns : whole_ns; }
+};
+
+Totals totals_of(const std::vector<RankPaths>& ranks) {
+  Totals totals;
+  const auto add = [](PathTimes& to, const CriticalPath& path) {
+    const PathTimes times = path.times();
+    for (std::size_t i = 0; i < kPathClasses; i++) to[i] += times[i];
+    return length_of(path);
+  };
+  for (const RankPaths& rank : ranks) {
+    totals.whole_ns += add(totals.whole, rank.whole.front());
+    if (!rank.shows_steps) continue;
+    for (const CriticalPath* path : rank.shown) totals.steps_ns += add(totals.steps, *path);
+    totals.step_count += static_cast<std::int64_t>(rank.shown.size());
+  }
+  return totals;
+}
+
+Table classes_table(const Totals& totals) {
+  Table table{.name = "classes",
+              .columns = {{"class", ValueType::text, Unit::none, "What the path was with"},
+                          {"step_ns", ValueType::integer, Unit::ns, "Mean over the whole steps of all ranks"},
+                          {"step_share", ValueType::real, Unit::ratio, "Share of the wall time of these steps"},
+                          {"trace_ns", ValueType::integer, Unit::ns, "On the path of the whole recording, all ranks"},
+                          {"trace_share", ValueType::real, Unit::ratio, "Share of the length of the recording"},
+                          {"meaning", ValueType::text, Unit::none, "When an instant belongs to this class"}}};
+  for (std::size_t i = 0; i < kPathClasses && totals.whole_ns > 0; i++) {
+    const auto path_class = static_cast<PathClass>(i);
+    table.rows.push_back({std::string(to_string(path_class)),
+                          totals.step_count > 0 ? Value(totals.steps[i] / totals.step_count) : Value(),
+                          share(totals.steps[i], totals.steps_ns), totals.whole[i],
+                          share(totals.whole[i], totals.whole_ns), std::string(meaning_of(path_class))});
+  }
+  return table;
+}
+
+Table steps_table(const std::vector<RankPaths>& ranks) {
+  Table table{.name = "steps",
+              .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
+                          {"step", ValueType::text, Unit::none, "Name of the step as recorded"},
+                          {"partial", ValueType::boolean, Unit::none, "Cut by the edge of the recording"},
+                          {"wall_ns", ValueType::integer, Unit::ns, "Wall time of the step: the classes add up to it"},
+                          {"bound", ValueType::text, Unit::none, "The class with the largest part of the path"}}};
+  for (std::size_t i = 0; i < kPathClasses; i++) {
+    const auto path_class = static_cast<PathClass>(i);
+    table.columns.push_back({std::string(to_string(path_class)) + "_ns", ValueType::integer, Unit::ns,
+                             "Time on the path in which " + std::string(meaning_of(path_class))});
+  }
+  for (const RankPaths& rank : ranks) {
+    for (std::size_t i = 0; i < rank.steps.size(); i++) {
+      const Step& step = rank.trace->steps[i];
+      const PathTimes times = rank.steps[i].times();
+      const auto most = std::max_element(times.begin(), times.end());
+      std::vector<Value> row{rank.trace->rank.rank, step.name.empty() ? "step " + std::to_string(i) : step.name,
+                             step.partial, length_of(rank.steps[i]),
+                             *most > 0 ? text(to_string(static_cast<PathClass>(most - times.begin()))) : Value()};
+      row.insert(row.end(), times.begin(), times.end());
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return table;
+}
+
+struct NameTotal {
+  std::size_t rank = 0;
+  PathClass what = PathClass::unknown;
+  StringId name = StringId::none;
+  std::int64_t time_ns = 0, segments = 0;
+};
+
+std::vector<NameTotal> name_totals(const std::vector<RankPaths>& ranks) {
+  std::vector<NameTotal> out;
+  for (std::size_t r = 0; r < ranks.size(); r++) {
+    const std::size_t first = out.size();
+    KeyIndex groups;
+    for (const CriticalPath* path : ranks[r].shown) {
+      for (const PathSegment& segment : path->segments) {
+        const StringId name =
+            segment.slice == SliceId::none ? StringId::none : ranks[r].trace->slices.name[segment.slice];
+        const std::uint64_t key = (static_cast<std::uint64_t>(segment.what) << 32) | static_cast<std::uint32_t>(name);
+        const std::size_t group = first + groups[key];
+        if (group == out.size()) out.push_back({.rank = r, .what = segment.what, .name = name});
+        out[group].time_ns += segment.when.end - segment.when.start;
+        out[group].segments++;
+      }
+    }
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const NameTotal& a, const NameTotal& b) { return a.time_ns > b.time_ns; });
+  return out;
+}
+
+std::int64_t shown_length(const RankPaths& rank) {
+  std::int64_t length = 0;
+  for (const CriticalPath* path : rank.shown) length += length_of(*path);
+  return length;
+}
+
+std::string name_of(const Trace& trace, StringId name) {
+  return name == StringId::none ? "(nothing recorded)" : std::string(trace.strings[name]);
+}
+
+Table names_table(const std::vector<RankPaths>& ranks, const std::vector<NameTotal>& names) {
+  Table table{.name = "names",
+              .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
+                          {"class", ValueType::text, Unit::none, "What the path was with"},
+                          {"name", ValueType::text, Unit::none,
+                           "Operator, call, Python function or kernel; of a gap the work after it"},
+                          {"time_ns", ValueType::integer, Unit::ns, "Time on the path"},
+                          {"share", ValueType::real, Unit::ratio, "Share of the path"},
+                          {"segments", ValueType::integer, Unit::count, "How often it was on the path"}}};
+  std::vector<std::int64_t> lengths;
+  for (const RankPaths& rank : ranks) lengths.push_back(shown_length(rank));
+  for (const NameTotal& total : names) {
+    const Trace& trace = *ranks[total.rank].trace;
+    table.rows.push_back({trace.rank.rank, std::string(to_string(total.what)), name_of(trace, total.name),
+                          total.time_ns, share(total.time_ns, lengths[total.rank]), total.segments});
+  }
+  return table;
+}
+
+struct Long {
+  std::size_t rank;
+  const PathSegment* segment;
+};
+
+std::string track_name(const Trace& trace, TrackId id) {
+  if (id == TrackId::none) return "";
+  const Track& track = trace.tracks[static_cast<std::size_t>(id)];
+  const auto word = [&](StringId text_id) {
+    return text_id == StringId::none ? std::string("?") : std::string(trace.strings[text_id]);
+  };
+  return track.device ? "device " + word(track.process) + " stream " + word(track.thread)
+                      : "process " + word(track.process) + " thread " + word(track.thread);
+}
+
+Table segments_table(const std::vector<RankPaths>& ranks) {
+  std::vector<Long> longest;
+  for (std::size_t r = 0; r < ranks.size(); r++) {
+    for (const CriticalPath* path : ranks[r].shown) {
+      for (const PathSegment& segment : path->segments) longest.push_back({r, &segment});
+    }
+  }
+  const auto length = [](const Long& a) { return a.segment->when.end - a.segment->when.start; };
+  const auto longer = [&](const Long& a, const Long& b) {
+    if (length(a) != length(b)) return length(a) > length(b);
+    return a.rank != b.rank ? a.rank < b.rank : a.segment->when.start < b.segment->when.start;
+  };
+  const std::size_t kept = std::min(longest.size(), kMostSegments);
+  std::partial_sort(longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(kept), longest.end(), longer);
+  longest.resize(kept);
+  Table table{.name = "segments",
+              .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
+                          {"start_ns", ValueType::integer, Unit::ns, "Start, on the clock of the file"},
+                          {"duration_ns", ValueType::integer, Unit::ns, "Length on the path"},
+                          {"class", ValueType::text, Unit::none, "What the path was with"},
+                          {"name", ValueType::text, Unit::none, "What ran; of a gap the work after it"},
+                          {"track", ValueType::text, Unit::none, "Thread or stream"},
+                          {"waited_for", ValueType::text, Unit::none,
+                           "How the recording shows that it waited for what is before it on the path"}}};
+  for (const Long& one : longest) {
+    const Trace& trace = *ranks[one.rank].trace;
+    const PathSegment& segment = *one.segment;
+    const StringId name = segment.slice == SliceId::none ? StringId::none : trace.slices.name[segment.slice];
+    table.rows.push_back({trace.rank.rank, segment.when.start, length(one), std::string(to_string(segment.what)),
+                          name_of(trace, name), text(track_name(trace, segment.track)),
+                          std::string(to_string(segment.why))});
+  }
+  return table;
+}
+
+Table evidence_table(const std::vector<RankPaths>& ranks) {
+  Table table{.name = "evidence",
+              .columns = {{"evidence", ValueType::text, Unit::none, "How one segment of the path leads to the next"},
+                          {"segments", ValueType::integer, Unit::count, "Segments that begin where this shows a wait"},
+                          {"meaning", ValueType::text, Unit::none, "What it means"}}};
+  std::array<std::int64_t, kWaitEvidences> counts{};
+  for (const RankPaths& rank : ranks) {
+    for (const CriticalPath* path : rank.shown) {
+      for (const PathSegment& segment : path->segments) counts[static_cast<std::size_t>(segment.why)]++;
+    }
+  }
+  for (std::size_t i = 0; i < kWaitEvidences; i++) {
+    const auto evidence = static_cast<WaitEvidence>(i);
+    table.rows.push_back({std::string(to_string(evidence)), counts[i], std::string(meaning_of(evidence))});
+  }
+  return table;
+}
+
+// What a path can be bound by, in the words of a finding.
+struct Bound {
+  std::string_view id, cause, sentence, next;
+  std::array<PathClass, 5> classes;  // repeats fill up
+};
+
+constexpr std::array<Bound, 5> kBounds{{
+    {"critical_host",
+     "host",
+     "The host bounds the run: most of the critical path is operators, Python and launches on the host",
+     "Make fewer and larger launches: torch.compile, CUDA graphs, fused optimizers; move Python work out of the step",
+     {PathClass::host_op, PathClass::python, PathClass::runtime, PathClass::launch, PathClass::sync_wait}},
+    {"critical_compute",
+     "compute",
+     "Compute on the device bounds the run: only faster or fewer kernels make it shorter",
+     "Look at the names of class compute: they are the kernels whose time counts",
+     {PathClass::compute, PathClass::device_gap, PathClass::compute, PathClass::compute, PathClass::compute}},
+    {"critical_communication",
+     "communication",
+     "Communication bounds the run: most of the critical path waits for it",
+     "See the communication answer: start it earlier, make it smaller, or hide it behind compute",
+     {PathClass::communication, PathClass::communication, PathClass::communication, PathClass::communication,
+      PathClass::communication}},
+    {"critical_data_loading",
+     "input",
+     "The data loader bounds the run: most of the critical path waits for the next batch",
+     "Raise num_workers of the DataLoader, set pin_memory=True and persistent_workers=True, then record again",
+     {PathClass::data_loading, PathClass::data_loading, PathClass::data_loading, PathClass::data_loading,
+      PathClass::data_loading}},
+    {"critical_copies",
+     "copies",
+     "Memory copies bound the run: most of the critical path waits for them",
+     "Pin host memory, copy with non_blocking=True, and move .item() and .cpu() out of the step",
+     {PathClass::copy, PathClass::set, PathClass::copy, PathClass::copy, PathClass::copy}},
+}};
+// Below this share nothing can be said to bound the run.
+constexpr double kLeastShare = 0.4;
+
+bool covers(const Bound& bound, PathClass what) {
+  return std::find(bound.classes.begin(), bound.classes.end(), what) != bound.classes.end();
+}
+
+std::int64_t time_of(const Bound& bound, const Totals& totals) {
+  std::int64_t time = 0;
+  for (std::size_t i = 0; i < kPathClasses; i++) {
+    if (covers(bound, static_cast<PathClass>(i))) time += totals.shown(static_cast<PathClass>(i));
+  }
+  return time;
+}
+
+void find_bound(Answer& answer, const std::vector<RankPaths>& ranks, const Totals& totals,
+                const std::vector<NameTotal>& names) {
+  const Bound& bound = *std::max_element(kBounds.begin(), kBounds.end(), [&](const Bound& a, const Bound& b) {
+    return time_of(a, totals) < time_of(b, totals);
+  });
+  const std::int64_t time = time_of(bound, totals);
+  if (time == 0 || static_cast<double>(time) < kLeastShare * static_cast<double>(totals.shown_ns())) return;
+  Finding finding{.id = std::string(bound.id),
+                  .cause = std::string(bound.cause),
+                  .sentence = std::string(bound.sentence),
+                  .evidence = {{.text = "Share of the critical path",
+                                .value = share(time, totals.shown_ns()),
+                                .unit = Unit::ratio}},
+                  .gain_reason = std::string(kNoGain),
+                  .confidence = "high",
+                  .next = std::string(bound.next)};
+  for (const NameTotal& name : names) {
+    if (!covers(bound, name.what) || finding.evidence.size() == 4) continue;
+    const Trace& trace = *ranks[name.rank].trace;
+    if (name.what == PathClass::host_op && !finding.where.op) finding.where.op = name_of(trace, name.name);
+    finding.evidence.push_back({.text = std::string(to_string(name.what)) + ": " + name_of(trace, name.name),
+                                .value = share(name.time_ns, totals.shown_ns()),
+                                .unit = Unit::ratio});
+  }
+  answer.findings.push_back(std::move(finding));
+}
+
+void add_scalars(Answer& answer, const Totals& totals) {
+  const auto sum = [&](std::initializer_list<PathClass> classes) {
+    std::int64_t time = 0;
+    for (const PathClass path_class : classes) time += totals.shown(path_class);
+    return share(time, totals.shown_ns());
+  };
+  add_scalar(answer, "path_trace_ns", totals.whole_ns, Unit::ns, "Length of the recording, all ranks together");
+  add_scalar(answer, "path_steps_ns", totals.step_count > 0 ? Value(totals.steps_ns) : Value(), Unit::ns,
+             totals.step_count > 0 ? "Wall time of the whole steps of all ranks" : kNoSteps);
+  add_scalar(answer, "host_share",
+             sum({PathClass::host_op, PathClass::python, PathClass::runtime, PathClass::launch, PathClass::sync_wait}),
+             Unit::ratio, "Share of the path with operators, Python, runtime calls, launches and their way");
+  add_scalar(answer, "device_share", sum({PathClass::compute, PathClass::copy, PathClass::set, PathClass::device_gap}),
+             Unit::ratio, "Share of the path with kernels, copies and fills, and going from one to the next");
+  add_scalar(answer, "communication_share", sum({PathClass::communication}), Unit::ratio,
+             "Share of the path with communication");
+  add_scalar(answer, "data_loading_share", sum({PathClass::data_loading}), Unit::ratio,
+             "Share of the path with the data loader");
+  add_scalar(answer, "unknown_share", sum({PathClass::unknown}), Unit::ratio,
+             "Share of the path that nothing in the recording explains");
+}
+
+Result<Answer> run_critical_path(const Run& run, const AnalyzeOptions& options) {
+  if (auto derived = require_derived(run); !derived) return fail(derived.error());
+  Answer answer{.name = "critical_path", .summary = std::string(kSummary)};
+  std::vector<RankPaths> ranks;
+  for (const Trace& trace : run.traces) ranks.push_back(paths_of(trace));
+  const Totals totals = totals_of(ranks);
+  const std::vector<NameTotal> names = name_totals(ranks);
+  add_scalars(answer, totals);
+  answer.tables = {classes_table(totals), names_table(ranks, names), segments_table(ranks), steps_table(ranks),
+                   evidence_table(ranks)};
+  limit_rows(answer, answer.tables[1], options.max_rows, "all with less time on the path");
+  limit_rows(answer, answer.tables[2], options.max_rows, "all of them shorter");
+  limit_rows(answer, answer.tables[3], options.max_rows, "later steps");
+  find_bound(answer, ranks, totals, names);
+  answer.notes.push_back(totals.step_count > 0
+                             ? "Names, segments and shares are of the whole steps; table classes has the whole "
+                               "recording beside them."
+                             : "No whole step was found: names, segments and shares are of the whole recording.");
+  answer.notes.push_back(
+      "Time in communication includes waiting for other ranks. Waits between streams that no event shows are inferred "
+      "from work that ended just before (evidence: end to start).");
+  return answer;
+}
+
+}  // namespace
+
+Analysis critical_path_analysis() { return {"critical_path", kSummary, run_critical_path}; }
+
+}  // namespace stepscope::analyze
