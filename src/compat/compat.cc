@@ -30,6 +30,8 @@ constexpr std::array kArguments{
     Argument{"min_pattern_len", "3", "frequent_cuda_kernel_sequences: fewest kernels of a pattern"},
     Argument{"annotation", "ProfilerStep", "critical_path_analysis: part of the annotation's name"},
     Argument{"instance_id", "0", "critical_path_analysis: which of the annotations, from 0"},
+    Argument{"device_type", "ALL", "trace_diff: ALL, CPU or GPU"},
+    Argument{"use_short_name", "false", "trace_diff: names without <…> and (…)"},
     Argument{"num_candidates", "2", "potential_stragglers: ranks named"},
 };
 

@@ -76,9 +76,14 @@ void add_describe_values(std::vector<Value>& row, const Describe& values, int de
   }
 }
 
-std::vector<Row> by_start(std::vector<Row> rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ts < b.ts; });
-  return rows;
+std::vector<Row> by_start(const std::vector<Row>& rows) {
+  std::vector<double> starts;
+  starts.reserve(rows.size());
+  for (const Row& row : rows) starts.push_back(row.ts);
+  std::vector<Row> sorted;
+  sorted.reserve(rows.size());
+  for (const std::uint32_t at : sort_order(starts)) sorted.push_back(rows[at]);
+  return sorted;
 }
 
 }  // namespace stepscope::compat::hta

@@ -36,7 +36,8 @@ inline TableColumn number(std::string_view name, std::string_view meaning) {
 void add_describe_columns(Table& table, std::string_view prefix);
 void add_describe_values(std::vector<Value>& row, const Describe& values, int decimals = 15);
 
-// Rows by start; among equal starts in the order in which numpy's sort leaves them (sort.h).
-std::vector<Row> by_start(std::vector<Row> rows);
+// The order that sorts `keys`; among equal keys as numpy leaves them, which HTA's tables depend on (sort_order.cc).
+std::vector<std::uint32_t> sort_order(const std::vector<double>& keys);
+std::vector<Row> by_start(const std::vector<Row>& rows);
 
 }  // namespace stepscope::compat::hta
