@@ -111,13 +111,9 @@ std::string_view kind_name(ErrorKind kind) {
 Result<std::shared_ptr<const Answer>> Opened::answer(const std::string& name) {
   const std::lock_guard lock(mutex_);
   if (const auto known = answers_.find(name); known != answers_.end()) return known->second;
-  auto report = session::answer(run_, std::span(&name, 1));
-  if (!report) return fail(report.error());
-  if (report->answers.empty()) {
-    const std::string why = report->failed.empty() ? "no reason was given" : report->failed.front().second;
-    return fail({ErrorKind::unsupported, "the answer " + name + " could not be made: " + why, "", std::nullopt, ""});
-  }
-  auto made = std::make_shared<const Answer>(std::move(report->answers.front()));
+  auto answer = session::one_answer(run_, name);
+  if (!answer) return fail(answer.error());
+  auto made = std::make_shared<const Answer>(*std::move(answer));
   answers_.emplace(name, made);
   return made;
 }

@@ -9,6 +9,7 @@
 #include "base/did_you_mean.h"
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/open_paths.h"
 #include "cli/terminal.h"
 #include "report/report.h"
 #include "session/session.h"
@@ -17,17 +18,15 @@ namespace stepscope::cli {
 namespace {
 
 struct ReportOptions {
-  std::vector<std::string> paths;
+  OpenPaths input;
   std::vector<std::string> only;
   bool json = false, csv = false;
   std::string html;
   std::string output = "-";
-  bool no_cache = false, strict = false;
-  std::string rules;
+  bool strict = false;
   long rows = -1;  // not given
   compat::Options compat;
   std::vector<std::string> arguments;  // NAME=VALUE of the compatible mode
-  unsigned threads = 0;
 };
 
 constexpr const char* kFooter =
@@ -56,12 +55,7 @@ report::TextStyle text_style(const ReportOptions& options) {
 
 Result<Report> make_report(const ReportOptions& options) {
   ProgressLine progress;
-  session::OpenOptions open_options;
-  open_options.use_cache = !options.no_cache;
-  open_options.threads = options.threads;
-  open_options.rules_path = options.rules;
-  open_options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
-  auto run = session::open(options.paths, open_options);
+  const auto run = options.input.open(progress);
   if (!run) return fail(run.error());
   progress.show("working out the answers", -1);
   return session::answer(*run, options.only, options.compat);
@@ -168,7 +162,7 @@ void set_up_compat(CLI::App& app, ReportOptions& options) {
 
 void set_up_report(CLI::App& app, int& code) {
   const auto options = std::make_shared<ReportOptions>();
-  app.add_option("PATH", options->paths, "Trace files, folders of ranks, or patterns such as 'rank*.json.gz'")
+  app.add_option("PATH", options->input.paths, "Trace files, folders of ranks, or patterns such as 'rank*.json.gz'")
       ->required()
       ->type_name("");
   app.add_option("--only", options->only, "Show this answer in full; may be repeated. Names: " + name_list())
@@ -184,16 +178,11 @@ void set_up_report(CLI::App& app, int& code) {
   app.add_option("-o,--output", options->output, "Write to FILE; - is standard output")
       ->type_name("FILE")
       ->excludes(html);
-  app.add_flag("--no-cache", options->no_cache,
-               "Read the input again even if it is in the cache, and do not fill the cache");
   app.add_flag("--strict", options->strict, "Exit with 1 when any data was lost");
-  app.add_option("--rules", options->rules, "Your own rules for classes of device work")->type_name("FILE");
   app.add_option("--rows", options->rows, "Longest table in the text; 0 shows all rows (default: 5, all with --only)")
       ->type_name("N")
       ->check(whole_number(0, 1'000'000'000));
-  app.add_option("--threads", options->threads, "Threads to read with (default: all cores)")
-      ->type_name("N")
-      ->check(whole_number(1, 4096));
+  options->input.add_options(app);
   set_up_compat(app, *options);
   app.footer(kFooter);
   app.callback([options, &code] { code = run_report(*options); });

@@ -48,15 +48,7 @@ void append_table(std::string& out, std::string_view answer, const Table& table)
     comma = ",";
   }
   out += '\n';
-  for (const auto& row : table.rows) {
-    comma = "";
-    for (const auto& value : row) {
-      out += comma;
-      append_value(out, value);
-      comma = ",";
-    }
-    out += '\n';
-  }
+  for (const auto& row : table.rows) append_csv_row(out, row);
   out += '\n';
 }
 
@@ -69,6 +61,14 @@ Table scalars_as_table(const Answer& answer) {
 }
 
 }  // namespace
+
+void append_csv_row(std::string& out, std::span<const Value> cells) {
+  for (const Value& value : cells) {
+    if (&value != cells.data()) out += ',';
+    append_value(out, value);
+  }
+  out += '\n';
+}
 
 std::string to_csv(const Report& report) {
   std::string out;

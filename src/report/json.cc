@@ -8,20 +8,6 @@ namespace {
 
 using Layout = JsonWriter::Layout;
 
-void write_value(JsonWriter& json, const Value& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value)) {
-    json.number(*whole);
-  } else if (const auto* real = std::get_if<double>(&value)) {
-    json.number(*real);
-  } else if (const auto* text = std::get_if<std::string>(&value)) {
-    json.text(*text);
-  } else if (const auto* truth = std::get_if<bool>(&value)) {
-    json.boolean(*truth);
-  } else {
-    json.null();
-  }
-}
-
 void write_text_or_null(JsonWriter& json, std::string_view name, std::string_view text) {
   json.key(name);
   if (text.empty()) {
@@ -82,7 +68,7 @@ void write_table(JsonWriter& json, const Table& table) {
   json.end_array().key("rows").begin_array();
   for (const auto& row : table.rows) {
     json.begin_array(Layout::line);
-    for (const auto& value : row) write_value(json, value);
+    for (const auto& value : row) json.value(value);
     json.end_array();
   }
   json.end_array().end_object();
@@ -116,7 +102,7 @@ void write_finding(JsonWriter& json, const Finding& finding) {
   json.key("evidence").begin_array();
   for (const auto& evidence : finding.evidence) {
     json.begin_object(Layout::line).key("text").text(evidence.text).key("value");
-    write_value(json, evidence.value);
+    json.value(evidence.value);
     json.key("unit").text(to_string(evidence.unit));
     write_optional(json, "query", evidence.query);
     json.end_object();
@@ -141,7 +127,7 @@ void write_answer(JsonWriter& json, const Answer& answer) {
   json.key("scalars").begin_object();
   for (const auto& scalar : answer.scalars) {
     json.key(scalar.name).begin_object(Layout::line).key("value");
-    write_value(json, scalar.value);
+    json.value(scalar.value);
     json.key("unit").text(to_string(scalar.unit)).key("meaning").text(scalar.meaning).end_object();
   }
   json.end_object().key("tables").begin_object();

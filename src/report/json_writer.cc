@@ -105,4 +105,12 @@ void JsonWriter::append_quoted(std::string_view value) {
   out_ += '"';
 }
 
+JsonWriter& JsonWriter::value(const Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return number(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return number(*real);
+  if (const auto* words = std::get_if<std::string>(&value)) return text(*words);
+  if (const auto* truth = std::get_if<bool>(&value)) return boolean(*truth);
+  return null();
+}
+
 }  // namespace stepscope::report

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/answer.h"
+
 namespace stepscope::report {
 
 class JsonWriter {
@@ -38,6 +40,7 @@ class JsonWriter {
   }
   JsonWriter& boolean(bool value) { return raw(value ? "true" : "false"); }
   JsonWriter& null() { return raw("null"); }
+  JsonWriter& value(const Value& value);
   // `json` must be one JSON value.
   JsonWriter& raw(std::string_view json);
 

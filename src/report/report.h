@@ -1,6 +1,7 @@
 // Report: answers → something to look at. Every number is formatted in format.h and nowhere else.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,10 +23,14 @@ struct TextStyle {
 
 // The report as a person reads it in a terminal.
 std::string to_text(const Report& report, const TextStyle& style);
+// One table by itself; its numbers are rounded as in the report.
+std::string table_text(const Table& table, const TextStyle& style);
 // One JSON object, as docs/report-json.md specifies it.
 std::string to_json(const Report& report);
 // One CSV per table, each preceded by a line "# answer.table".
 std::string to_csv(const Report& report);
+// A line of CSV.
+void append_csv_row(std::string& out, std::span<const Value> cells);
 // One self-contained page; an error when this build was made without the page's scripts.
 Result<std::string> to_html(const Report& report);
 

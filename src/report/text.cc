@@ -45,4 +45,10 @@ std::string to_text(const Report& report, const TextStyle& style) {
   return page.take();
 }
 
+std::string table_text(const Table& table, const TextStyle& style) {
+  Page page(style);
+  write_table(page, table, {.max_rows = style.max_rows, .indent = 0});
+  return page.take();
+}
+
 }  // namespace stepscope::report

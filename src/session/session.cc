@@ -214,6 +214,16 @@ Result<Report> answer(const Run& run, std::span<const std::string> names, const 
   return report;
 }
 
+Result<Answer> one_answer(const Run& run, const std::string& name) {
+  auto report = answer(run, std::span(&name, 1));
+  if (!report) return fail(report.error());
+  if (report->answers.empty()) {
+    const std::string why = report->failed.empty() ? "no reason was given" : report->failed.front().second;
+    return fail({ErrorKind::unsupported, "the answer " + name + " could not be made: " + why, "", std::nullopt, ""});
+  }
+  return std::move(report->answers.front());
+}
+
 Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices) {
   std::vector<std::uint64_t> offsets;
   for (const SliceId slice : slices) {

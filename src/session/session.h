@@ -38,6 +38,9 @@ std::vector<std::string_view> answer_names(std::string_view mode = {});
 // `compat` asks for the answers of another tool instead of the ordinary ones.
 Result<Report> answer(const Run& run, std::span<const std::string> names, const compat::Options& compat = {});
 
+// The answer `name` by itself, or why it could not be made.
+Result<Answer> one_answer(const Run& run, const std::string& name);
+
 // JSON text of the arguments of slices, read again from their file.
 Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices);
 Result<std::string> slice_text(const Trace& trace, SliceId slice);

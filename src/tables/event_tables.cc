@@ -36,8 +36,6 @@ IntegerAt step_time() {
   return [](const Trace& trace, std::size_t row) { return trace.steps[row].*Member; };
 }
 
-std::int64_t own_row(const Trace&, std::size_t row) { return static_cast<std::int64_t>(row); }
-
 constexpr std::string_view kTrackMeaning = "Row in the table tracks of the same rank.";
 
 }  // namespace
@@ -103,7 +101,7 @@ TableSpec steps_table() {
           "Steps of the program, by start.",
           rows_of<&Trace::steps>,
           {rank_column(),
-           {"step", Unit::none, "Number of the row in its rank.", own_row},
+           row_number_column("step", "Number of the row in its rank."),
            {"name", Unit::none, "Name of the step.", step_name()},
            {"number", Unit::none, "Number of the step as recorded.", step_time<&Step::number>()},
            {"start_ns", Unit::ns, "Start on the host.", step_time<&Step::start_ns>()},
@@ -123,7 +121,7 @@ TableSpec tracks_table() {
           "Lanes of slices: threads of processes and streams of devices.",
           rows_of<&Trace::tracks>,
           {rank_column(),
-           {"track", Unit::none, "Number of the row in its rank.", own_row},
+           row_number_column("track", "Number of the row in its rank."),
            {"process", Unit::none, "Process as recorded (pid).", own_text<&Track::process>()},
            {"thread", Unit::none, "Thread as recorded (tid); on a device the stream.", own_text<&Track::thread>()},
            {"process_name", Unit::none, "Name of the process, where given.", own_text<&Track::process_name>()},

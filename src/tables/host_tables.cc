@@ -20,8 +20,6 @@ Codes phase_of_slice() {
           [](const Trace&, std::uint32_t code) { return to_string(static_cast<Phase>(code)); }};
 }
 
-std::int64_t own_row(const Trace&, std::size_t row) { return static_cast<std::int64_t>(row); }
-
 }  // namespace
 
 TableSpec slices_table() {
@@ -30,7 +28,7 @@ TableSpec slices_table() {
           "Everything that lasts: operators, calls, kernels, annotations, in file order.",
           rows_of<part>,
           {rank_column(),
-           {"slice", Unit::none, "Number of the slice in its rank; parent and the other tables refer to it.", own_row},
+           row_number_column("slice", "Number of the slice in its rank; parent and the other tables refer to it."),
            {"start_ns", Unit::ns, "Start on the file's clock.", borrowed<part, &Slices::start_ns>()},
            {"dur_ns", Unit::ns, "Duration.", narrow<part, &Slices::dur_ns>()},
            {"name", Unit::none, "Name as recorded.", pooled<part, &Slices::name>()},

@@ -92,14 +92,15 @@ IntegerAt slice_dur() {
 
 inline ColumnSpec rank_column() {
   return {"rank", Unit::none, "Rank of the file that the row comes from.",
-          +[](const Trace& trace, std::size_t) { return trace.rank.rank; }};
+          +[](const Trace& trace, std::size_t) { return trace.rank.rank; }, Order::constant};
 }
 
 // The first columns of tables whose rows belong to a slice.
 template <auto Part, auto Member>
 std::vector<ColumnSpec> slice_columns() {
   return {rank_column(),
-          {"slice", Unit::none, "Row of the slice in the table slices of the same rank.", borrowed<Part, Member>()},
+          {"slice", Unit::none, "Row of the slice in the table slices of the same rank.", borrowed<Part, Member>(),
+           Order::ascending},
           {"name", Unit::none, "Name of the slice.", slice_name<Part>()},
           {"start_ns", Unit::ns, "Start of the slice.", slice_start<Part>()},
           {"dur_ns", Unit::ns, "Duration of the slice.", slice_dur<Part>()}};
@@ -108,6 +109,12 @@ std::vector<ColumnSpec> slice_columns() {
 inline std::vector<ColumnSpec> operator+(std::vector<ColumnSpec> columns, std::vector<ColumnSpec> more) {
   columns.insert(columns.end(), more.begin(), more.end());
   return columns;
+}
+
+// The number of the row in its trace, by which other tables refer to it.
+inline ColumnSpec row_number_column(std::string_view name, std::string_view meaning) {
+  return {name, Unit::none, meaning, +[](const Trace&, std::size_t row) { return static_cast<std::int64_t>(row); },
+          Order::row_number};
 }
 
 // One function per table; model_tables() lists them.

@@ -75,11 +75,20 @@ struct Codes {
   std::string_view (*text)(const Trace&, std::uint32_t code);
 };
 
+// How the values of a column lie in one trace; what a reader that looks for one of them can make use of.
+enum class Order : std::uint8_t {
+  none,
+  constant,    // all the same
+  row_number,  // the row's own number
+  ascending,
+};
+
 struct ColumnSpec {
   std::string_view name;
   Unit unit = Unit::none;
   std::string_view meaning;
   std::variant<BorrowedColumn, IntegerAt, BooleanAt, Codes> values;
+  Order order = Order::none;
 };
 
 struct TableSpec {

@@ -1,0 +1,25 @@
+#include "cli/open_paths.h"
+
+#include "cli/help.h"
+#include "session/session.h"
+
+namespace stepscope::cli {
+
+void OpenPaths::add_options(CLI::App& app) {
+  app.add_flag("--no-cache", no_cache, "Read the input again even if it is in the cache, and do not fill the cache");
+  app.add_option("--rules", rules, "Your own rules for classes of device work")->type_name("FILE");
+  app.add_option("--threads", threads, "Threads to read with (default: all cores)")
+      ->type_name("N")
+      ->check(whole_number(1, 4096));
+}
+
+Result<Run> OpenPaths::open(ProgressLine& progress) const {
+  session::OpenOptions options;
+  options.use_cache = !no_cache;
+  options.threads = threads;
+  options.rules_path = rules;
+  options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
+  return session::open(paths, options);
+}
+
+}  // namespace stepscope::cli

@@ -1,0 +1,26 @@
+// The part of a command line that opens traces: paths, cache, threads, rules. Shared by the commands that read them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/terminal.h"
+#include "model/trace.h"
+
+namespace stepscope::cli {
+
+struct OpenPaths {
+  std::vector<std::string> paths;
+  bool no_cache = false;
+  std::string rules;
+  unsigned threads = 0;
+
+  // Options but PATH, which stands where the command wants it.
+  void add_options(CLI::App& app);
+  Result<Run> open(ProgressLine& progress) const;
+};
+
+}  // namespace stepscope::cli

@@ -1,0 +1,178 @@
+// `stepscope query`: SQL over traces, as text, CSV or JSON.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <map>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/open_paths.h"
+#include "cli/terminal.h"
+#include "query/query.h"
+#include "report/json_writer.h"
+#include "report/report.h"
+#include "session/session.h"
+
+namespace stepscope::cli {
+namespace {
+
+constexpr std::uint64_t kTextRows = 10'000;  // a terminal shows no more by default
+
+struct QueryOptions {
+  OpenPaths input;
+  std::vector<std::string> words;  // paths, then the statement
+  std::string recipe;
+  bool json = false, csv = false;
+  std::string output = "-";
+  double timeout = 30;
+  std::int64_t limit = -1;  // not given
+};
+
+constexpr const char* kFooter =
+    R"sql(Examples:
+  stepscope query trace.json.gz "select name, sum(dur_ns) as total_ns from kernels group by name order by 2 desc"
+  stepscope query traces/ .tables               every table with its meaning, those of the answers too
+  stepscope query traces/ '.schema kernels'     columns, units and meaning
+  stepscope query traces/ "select * from idle_causes"
+  stepscope query traces/ .recipes              statements that come with stepscope
+  stepscope query traces/ --recipe kernel_sums --csv -o kernels.csv
+
+Text is rounded as in the report; --csv and --json are exact. The dialect is SQLite's, the traces are never changed.)sql";
+
+// CSV and JSON row by row: the result itself is never held.
+class LineSink : public query::RowSink {
+ public:
+  explicit LineSink(bool json) : json_(json) {}
+  void columns(std::span<const std::string> names) override {
+    names_.assign(names.begin(), names.end());
+    if (json_) {
+      writer_.begin_array();
+    } else {
+      report::append_csv_row(text_, std::vector<Value>(names_.begin(), names_.end()));
+    }
+  }
+  bool row(std::span<const Value> cells) override {
+    if (!json_) return report::append_csv_row(text_, cells), true;
+    writer_.begin_object(report::JsonWriter::Layout::line);
+    for (std::size_t i = 0; i < cells.size(); i++) writer_.key(names_[i]).value(cells[i]);
+    writer_.end_object();
+    return true;
+  }
+  std::string take() {
+    if (!json_) return std::move(text_);
+    writer_.end_array();
+    return writer_.take() + "\n";
+  }
+
+ private:
+  bool json_;
+  std::vector<std::string> names_;
+  std::string text_;
+  report::JsonWriter writer_;
+};
+
+// Units stand in the names of our columns, and people keep them in theirs.
+Unit unit_of(const TableColumn& column) {
+  if (column.type != ValueType::integer && column.type != ValueType::real) return Unit::none;
+  if (column.name.ends_with("_ns")) return Unit::ns;
+  if (column.name.ends_with("_bytes")) return Unit::bytes;
+  return column.name.ends_with("gb_per_s") ? Unit::gb_per_s : Unit::none;
+}
+
+std::string as_text(Table table, const QueryOptions& options) {
+  for (TableColumn& column : table.columns) column.unit = unit_of(column);
+  const Terminal terminal = terminal_of(1);
+  report::TextStyle style;
+  style.color = terminal.color && options.output == "-";
+  style.ascii = terminal.ascii;
+  style.width = terminal.width;
+  style.max_rows = 0;
+  return report::table_text(table, style);
+}
+
+query::Source source_of(const Run& run) {
+  const auto made = std::make_shared<std::map<std::string, std::shared_ptr<const Answer>>>();
+  return {&run, session::answer_names(),
+          [&run, made](const std::string& name) -> Result<std::shared_ptr<const Answer>> {
+            if (const auto known = made->find(name); known != made->end()) return known->second;
+            auto answer = session::one_answer(run, name);
+            if (!answer) return fail(answer.error());
+            return (*made)[name] = std::make_shared<const Answer>(*std::move(answer));
+          }};
+}
+
+// The statement: the last word, or the recipe's.
+Result<std::string> take_statement(QueryOptions& options) {
+  std::string sql;
+  if (!options.recipe.empty()) {
+    const auto recipe = query::recipe_named(options.recipe);
+    if (!recipe) return fail(recipe.error());
+    sql = recipe->sql;
+  } else if (options.words.size() >= 2) {
+    sql = options.words.back();
+    options.words.pop_back();
+  } else {
+    return fail({ErrorKind::usage, "a path and a statement are needed", "", std::nullopt,
+                 "Write stepscope query PATH \"select …\", or see stepscope query --help"});
+  }
+  options.input.paths = options.words;
+  return sql;
+}
+
+Result<void> answer_query(QueryOptions& options) {
+  const auto sql = take_statement(options);
+  if (!sql) return fail(sql.error());
+  ProgressLine progress;
+  const auto run = options.input.open(progress);
+  if (!run) return fail(run.error());
+  query::Limits limits;
+  limits.seconds = options.timeout;
+  const bool lines = options.json || options.csv;
+  limits.rows = options.limit >= 0 ? static_cast<std::uint64_t>(options.limit) : lines ? 0 : kTextRows;
+  progress.show("running the query", -1);
+  query::TableSink table;
+  LineSink line(options.json);
+  const auto outcome =
+      query::run_query(source_of(*run), *sql, limits, lines ? static_cast<query::RowSink&>(line) : table);
+  progress.erase();
+  if (!outcome) return fail(outcome.error());
+  auto written = write_file(options.output, lines ? line.take() : as_text(table.take(), options));
+  if (!written) return written;
+  if (outcome->cut) {
+    print_notice(fmt::format("only the first {} rows are shown; --limit N shows more, --limit 0 all", outcome->rows));
+  }
+  return {};
+}
+
+void set_up_query(CLI::App& app, int& code) {
+  const auto options = std::make_shared<QueryOptions>();
+  app.add_option("PATH", options->words,
+                 "Trace files or folders of ranks, then the statement (or .tables, .schema, .recipes)")
+      ->required()
+      ->type_name("");
+  app.add_option("--recipe", options->recipe, "A statement that comes with stepscope; .recipes lists them")
+      ->type_name("RECIPE");
+  auto* json = app.add_flag("--json", options->json, "A JSON array with an object for each row");
+  app.add_flag("--csv", options->csv, "CSV with a line of names first")->excludes(json);
+  app.add_option("-o,--output", options->output, "Write to FILE; - is standard output")->type_name("FILE");
+  app.add_option("--limit", options->limit, "Rows at most; 0: all (default: 10000 as text, else all)")
+      ->type_name("N")
+      ->check(whole_number(0, 1'000'000'000'000));
+  app.add_option("--timeout", options->timeout, "Seconds that the query may take (default: 30)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.001, 1e9));
+  options->input.add_options(app);
+  app.footer(kFooter);
+  app.callback([options, &code] {
+    const auto done = answer_query(*options);
+    if (!done) print_error(done.error());
+    code = done ? kOk : done.error().kind == ErrorKind::usage ? kUsage : kRefused;
+  });
+}
+
+}  // namespace
+
+Command query_command() { return {"query", "Ask traces in SQL", set_up_query}; }
+
+}  // namespace stepscope::cli
