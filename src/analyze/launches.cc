@@ -11,6 +11,7 @@
 #include "model/answer_parts.h"
 #include "model/curves.h"
 #include "model/launch_calls.h"
+#include "model/lookup.h"
 
 namespace stepscope::analyze {
 namespace {
@@ -119,8 +120,7 @@ Table short_ops_table(const std::vector<RankLaunches>& ranks) {
     std::vector<ShortSum> sums;
     for (const LaunchCall& call : rank.calls) {
       if (call.work == 0 || (call.kind != LaunchKind::kernel && call.kind != LaunchKind::graph)) continue;
-      const SliceId op = trace.device.op[call.first_row];
-      const StringId name = op == SliceId::none ? StringId::none : trace.slices.name[op];
+      const StringId name = op_name(trace, trace.device.op[call.first_row]);
       const std::uint32_t at =
           keys[static_cast<std::uint64_t>(trace.device.phase[call.first_row]) << 32 | static_cast<std::uint32_t>(name)];
       if (at == sums.size()) sums.push_back({});

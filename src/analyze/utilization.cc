@@ -7,13 +7,13 @@
 
 #include "analyze/analysis.h"
 #include "model/answer_parts.h"
+#include "model/buckets.h"
 #include "model/kernel_groups.h"
 
 namespace stepscope::analyze {
 namespace {
 
 constexpr std::string_view kSummary = "How well is the device used?";
-constexpr std::size_t kBuckets = 200;
 
 struct Use {
   std::int64_t kernel_ns = 0;        // sum of kernel durations
@@ -24,46 +24,6 @@ struct Use {
   std::vector<double> efficient_bucket_ns;
 };
 
-// At most kBuckets equal pieces of the span (the last one may be shorter).
-std::vector<Interval> buckets_of(Interval span) {
-  if (span.end <= span.start) return {};
-  const std::uint64_t whole = static_cast<std::uint64_t>(span.end) - static_cast<std::uint64_t>(span.start);
-  const auto width = static_cast<std::int64_t>((whole + kBuckets - 1) / kBuckets);
-  std::vector<Interval> buckets;
-  std::int64_t at = span.start;
-  for (; span.end - at > width && buckets.size() + 1 < kBuckets; at += width) buckets.push_back({at, at + width});
-  buckets.push_back({at, span.end});
-  return buckets;
-}
-
-// How much of ascending intervals lies in a set, interval by interval.
-class Sweep {
- public:
-  explicit Sweep(const Intervals& set) : set_(set) {}
-  std::int64_t part_of(Interval when) {
-    while (first_ < set_.size() && set_[first_].end <= when.start) first_++;
-    std::int64_t sum = 0;
-    for (std::size_t i = first_; i < set_.size() && set_[i].start < when.end; i++) {
-      sum += std::min(set_[i].end, when.end) - std::max(set_[i].start, when.start);
-    }
-    return sum;
-  }
-
- private:
-  const Intervals& set_;
-  std::size_t first_ = 0;
-};
-
-void spread(std::vector<double>& sums, const std::vector<Interval>& buckets, Interval when, double weight) {
-  if (buckets.empty() || when.start < buckets.front().start) return;
-  const std::int64_t width = buckets.front().end - buckets.front().start;
-  auto at = static_cast<std::size_t>((when.start - buckets.front().start) / width);
-  for (; at < buckets.size() && buckets[at].start < when.end; at++) {
-    sums[at] +=
-        weight * static_cast<double>(std::min(buckets[at].end, when.end) - std::max(buckets[at].start, when.start));
-  }
-}
-
 // Names are few and kernels many: each name is judged once.
 std::vector<std::int8_t> tensor_core_names(const Trace& trace) {
   return std::vector<std::int8_t>(trace.strings.size(), -1);
@@ -72,7 +32,7 @@ std::vector<std::int8_t> tensor_core_names(const Trace& trace) {
 Use use_of(const Trace& trace, const DeviceTime& device, const std::vector<Interval>& buckets) {
   Use use;
   use.efficient_bucket_ns.assign(buckets.size(), 0);
-  Sweep steps(device.steps);
+  IntervalSweep steps(device.steps);
   std::vector<std::int8_t> tensor = tensor_core_names(trace);
   for (const std::uint32_t row : device.rows) {
     const SliceId slice = trace.device.slice[row];
@@ -224,6 +184,9 @@ Result<Answer> run_utilization(const Run& run, const AnalyzeOptions& options) {
     answer.notes.push_back(
         "Tensor-core use is judged by the names of kernels: own kernels whose names do not tell count as not using "
         "them.");
+    answer.notes.push_back(
+        "SM efficiency adds up what each kernel fills, as its definition says: where streams overlap the sum can pass "
+        "100 %, though no SM does more than one thing at a time.");
   }
   return answer;
 }

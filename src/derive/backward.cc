@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "derive/flow_links.h"
-#include "derive/lookup.h"
 #include "derive/passes.h"
 #include "derive/sort_runs.h"
+#include "model/lookup.h"
 
 namespace stepscope::derive {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "derive/lookup.h"
 #include "derive/sort_runs.h"
+#include "model/lookup.h"
 
 namespace stepscope::derive {
 namespace {

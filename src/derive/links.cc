@@ -4,10 +4,10 @@
 // launch has many kernels). Ids may repeat in merged files: then the call that launches work and started last before
 // the work wins. What is left is linked by arrows (flows) of any category from a host call to device work.
 #include "derive/flow_links.h"
-#include "derive/lookup.h"
 #include "derive/passes.h"
 #include "derive/sort_runs.h"
 #include "model/host_names.h"
+#include "model/lookup.h"
 
 namespace stepscope::derive {
 namespace {

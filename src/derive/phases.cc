@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "derive/lookup.h"
 #include "derive/passes.h"
 #include "derive/phase_names.h"
+#include "model/lookup.h"
 
 namespace stepscope::derive {
 namespace {

@@ -47,6 +47,8 @@ void add_mean(Answer& answer, const std::vector<RankTime>& ranks, Which which, s
 
 }  // namespace
 
+Value value_if(bool known, std::int64_t number) { return known ? Value(number) : Value(); }
+
 Value share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? Value(static_cast<double>(part) / static_cast<double>(whole)) : Value();
 }

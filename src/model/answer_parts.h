@@ -19,6 +19,8 @@ inline Value to_value(std::optional<std::int64_t> number) { return number ? Valu
 inline Value to_value(std::optional<double> number) { return number ? Value(*number) : Value(); }
 inline Value text(std::string_view words) { return words.empty() ? Value() : Value(std::string(words)); }
 inline Value count(std::uint64_t number) { return static_cast<std::int64_t>(number); }
+// Unknown unless `known`.
+Value value_if(bool known, std::int64_t number);
 // Of a column that may leave it out.
 inline Value present(std::int64_t number) { return number == kAbsent ? Value() : Value(number); }
 // Unknown where the trace does not number its devices.

@@ -1,8 +1,8 @@
-#include "derive/lookup.h"
+#include "model/lookup.h"
 
 #include <algorithm>
 
-namespace stepscope::derive {
+namespace stepscope {
 
 SliceId slice_at(const Trace& trace, TrackId track, std::int64_t time_ns) {
   const std::size_t index = static_cast<std::size_t>(track);
@@ -29,9 +29,14 @@ SliceId op_around(const Trace& trace, SliceId id) {
   return SliceId::none;
 }
 
+StringId op_name(const Trace& trace, SliceId op) {
+  if (op == SliceId::none || trace.name(op).starts_with("ProfilerStep")) return StringId::none;
+  return trace.slices.name[op];
+}
+
 std::size_t row_of(const Column<SliceId>& table, SliceId id) {
   const SliceId* found = std::lower_bound(table.begin(), table.end(), id);
   return found != table.end() && *found == id ? static_cast<std::size_t>(found - table.begin()) : table.size();
 }
 
-}  // namespace stepscope::derive
+}  // namespace stepscope

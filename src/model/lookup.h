@@ -4,7 +4,7 @@
 
 #include "model/trace.h"
 
-namespace stepscope::derive {
+namespace stepscope {
 
 inline constexpr int kDeepestWalk = 4096;
 
@@ -14,7 +14,10 @@ SliceId slice_at(const Trace& trace, TrackId track, std::int64_t time_ns);
 // The innermost op or annotation around `id`, itself included; none: there is none.
 SliceId op_around(const Trace& trace, SliceId id);
 
+// Name of an op as a place in the program: none for no op, and for the mark of a step, which differs in every step.
+StringId op_name(const Trace& trace, SliceId op);
+
 // Row of `id` in a table that is sorted by slice; the table's size when it has none.
 std::size_t row_of(const Column<SliceId>& table, SliceId id);
 
-}  // namespace stepscope::derive
+}  // namespace stepscope
