@@ -4,6 +4,7 @@
 # base:  the environment and the tools of tools/requirements-dev.txt. Where the chosen Python imports torch, the
 #        environment sees that Python's packages, so that nothing is installed over its torch.
 # torch: torch==2.13.0 where no torch is seen. Exactly this requirement: pip takes a CPU build where one is provided.
+#        numpy comes with it: torch asks for none and warns when there is none.
 # tests: what tests/requirements.txt names (pandas, polars …), beside the numpy that torch was made with; where that is
 #        impossible the tests that need them are skipped, and say so.
 # link:  .venv/bin/stepscope is build/stepscope, and `import stepscope` is python/stepscope.
@@ -36,7 +37,7 @@ torch() {
   [ "$venv/.torch" -nt "$venv/.python" ] && return
   if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
     say "installing torch==2.13.0 (a GPU build is several GB; README.md says how to choose a CPU build)"
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check torch==2.13.0 ||
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check torch==2.13.0 numpy ||
       { say "pip could not install torch==2.13.0; name a Python that has torch: make PYTHON=/path/to/python3 …"; exit 1; }
   fi
   "$venv/bin/python" -W ignore -c 'import torch; print("torch", torch.__version__)' >"$venv/.torch"
