@@ -52,8 +52,13 @@ def count_fuzz(text: str) -> Counts:
 
 
 def count_node(text: str) -> Counts:
-    """The summary of node's own test runner, whichever reporter wrote it ("# pass 3" or "ℹ pass 3")."""
-    return Counts(*(number(rf"^\S\s{word} (\d+)$", text) for word in ("pass", "fail", "skipped")))
+    """The summary of node's own test runner, whichever reporter wrote it ("# pass 3" or "ℹ pass 3").
+
+    It does not count a suite that was skipped as a whole; its line says so.
+    """
+    counts = Counts(*(number(rf"^\S\s{word} (\d+)$", text) for word in ("pass", "fail", "skipped")))
+    counts.skipped = max(counts.skipped, len(re.findall(r"(?m)# SKIP\b", text)))
+    return counts
 
 
 def count_pytest(text: str) -> Counts:
