@@ -21,7 +21,7 @@ help: ## print the targets
 # ---- what the targets stand on ----
 
 setup-build:
-	@tools/setup.sh build test
+	@tools/setup.sh build page
 
 # The environment sees an installed torch (it is never installed over); see tools/venv.sh.
 venv:

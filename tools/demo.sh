@@ -8,6 +8,12 @@ stepscope run -- python "$program"
 runs=${STEPSCOPE_OUT:-stepscope}/train_gpt
 run=$runs/$(ls -t "$runs" | head -n 1)
 stepscope report "$run"
-stepscope report "$run" --html "$run/report.html" >/dev/null
 echo
-echo "The same as a page: $run/report.html"
+if said=$(stepscope report "$run" --html "$run/report.html" 2>&1); then
+  echo "The same as a page: $run/report.html"
+elif [[ $said == *"no HTML page"* ]]; then
+  echo "${said#stepscope: }"
+else
+  echo "$said" >&2
+  exit 1
+fi

@@ -1,10 +1,13 @@
 #!/bin/bash
-# Makes the machine ready for one of the make targets: `tools/setup.sh build|test|check|bench|fuzz …`.
+# Makes the machine ready for one of the make targets: `tools/setup.sh build|page|test|check|fuzz …`.
 #
 # Each need is a row of the table below: what it is for, how to see that it is there (a command, a header, a Python
 # module), and the Debian/Ubuntu package that brings it. Only what is missing is installed, through apt-get, with sudo
 # where the user is not root; what came from elsewhere (a compiler of one's own, say) counts as present. Where
 # installing is not possible the script says in one sentence what to install, and ends with 1.
+#
+# The rows of `page` are wishes: node for the HTML page. Installed where that is possible without asking and apt's node
+# is new enough (Ubuntu 22.04 has 12); else everything but the page is built, and tools/web.sh says so.
 set -u
 
 PYTHON=${PYTHON:-python3}
@@ -23,6 +26,8 @@ build   header:sqlite3.h               libsqlite3-dev
 build   header:CLI/CLI.hpp             libcli11-dev
 build   header:tl/expected.hpp         libexpected-dev
 build   venv:                          python3-venv
+page    node:18                        nodejs
+page    cmd:npm                        npm
 test    header:doctest/doctest.h       doctest-dev
 test    cmd:git                        git
 fuzz    cmd:clang++-14                 clang-14
@@ -45,6 +50,7 @@ is_there() {
     cmd:*) command -v "${1#cmd:}" >/dev/null ;;
     compiler:*) command -v "${CXX:-c++}" >/dev/null || command -v g++ >/dev/null ;;
     header:*) has_header "${1#header:}" ;;
+    node:*) [ "$(node --version 2>/dev/null | sed -E 's/^v([0-9]+).*/\1/')" -ge "${1#node:}" ] 2>/dev/null ;;
     venv:) "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null ;;
     fuzzer:) ls /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&1 ;;
   esac
@@ -64,45 +70,73 @@ if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 9))'; then
   exit 1
 fi
 
-missing=()
+missing=() wished=()
 while read -r for_what probe package; do
   [ -n "$for_what" ] || continue
   [[ $want == *" $for_what "* ]] || continue
-  is_there "$probe" || missing+=("$package")
+  is_there "$probe" && continue
+  if [ "$for_what" = page ]; then wished+=("$package"); else missing+=("$package"); fi
 done <<<"$needs"
-[ ${#missing[@]} -gt 0 ] || exit 0
+[ $((${#missing[@]} + ${#wished[@]})) -gt 0 ] || exit 0
 
-list="${missing[*]}"
-# ensurepip belongs to the Python that runs it: apt can help the system's Python only.
-if [[ " $list " == *" python3-venv "* ]] && ! [ "$(real_python)" -ef /usr/bin/python3 ]; then
-  say "'$PYTHON' cannot make virtual environments (no ensurepip): install its venv package, or use another with make PYTHON=…."
-  exit 1
-fi
-if ! command -v apt-get >/dev/null; then
-  say "This machine has no apt-get; install what these Debian packages hold, then run make again: $list."
-  exit 1
-fi
 as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    say "Packages are missing and there is no sudo; ask someone with root rights to run: apt-get install $list"
-    exit 1
-  fi
-  if ! sudo -n true 2>/dev/null && ! [ -t 0 ]; then
-    say "Packages are missing and sudo wants a password; run this once: sudo apt-get install $list"
-    exit 1
-  fi
-  as_root=(sudo)
-fi
-
-say "installing $list"
-install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
+[ "$(id -u)" -eq 0 ] || as_root=(sudo)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-"${install[@]}" >"$log" 2>&1 && exit 0
+
+update() { "${as_root[@]}" apt-get update -q >>"$log" 2>&1; }
+
 # The package lists may be missing (a fresh container) or old: fetch them once and try again.
-"${as_root[@]}" apt-get update -q >>"$log" 2>&1
-"${install[@]}" >>"$log" 2>&1 && exit 0
-tail -5 "$log" >&2
-say "apt-get could not install the packages (its last words are above); install them by hand: apt-get install $list"
-exit 1
+install() {
+  local command=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@")
+  "${command[@]}" >"$log" 2>&1 && return
+  update
+  "${command[@]}" >>"$log" 2>&1
+}
+
+# What apt would install, as a major version; nothing where its lists are missing.
+candidate() { apt-cache policy "$1" 2>/dev/null | sed -nE 's/^ *Candidate: ([0-9]+).*/\1/p'; }
+
+need() {
+  local list="${missing[*]}"
+  # ensurepip belongs to the Python that runs it: apt can help the system's Python only.
+  if [[ " $list " == *" python3-venv "* ]] && ! [ "$(real_python)" -ef /usr/bin/python3 ]; then
+    say "'$PYTHON' cannot make virtual environments (no ensurepip): install its venv package, or use another with make PYTHON=…."
+    exit 1
+  fi
+  if ! command -v apt-get >/dev/null; then
+    say "This machine has no apt-get; install what these Debian packages hold, then run make again: $list."
+    exit 1
+  fi
+  if [ "$(id -u)" -ne 0 ]; then
+    [ ${#wished[@]} -eq 0 ] || [ "$(candidate nodejs)" -lt 18 ] 2>/dev/null || list+=" ${wished[*]}"
+    if ! command -v sudo >/dev/null; then
+      say "Packages are missing and there is no sudo; ask someone with root rights to run: apt-get install $list"
+      exit 1
+    fi
+    if ! sudo -n true 2>/dev/null && ! [ -t 0 ]; then
+      say "Packages are missing and sudo wants a password; run this once: sudo apt-get install $list"
+      exit 1
+    fi
+  fi
+  say "installing ${missing[*]}"
+  install "${missing[@]}" && return
+  tail -5 "$log" >&2
+  say "apt-get could not install the packages (its last words are above); install them by hand: apt-get install $list"
+  exit 1
+}
+
+wish() {
+  command -v apt-get >/dev/null || return
+  [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null || return
+  # Where apt's node is there already, an older one hides it: nothing to install.
+  ! dpkg-query -W nodejs npm >/dev/null 2>&1 || return
+  [ -n "$(candidate nodejs)" ] || update
+  [ "$(candidate nodejs)" -ge 18 ] 2>/dev/null || return
+  say "installing ${wished[*]} (for the HTML page)"
+  install "${wished[@]}" || say "apt-get could not install ${wished[*]}"
+}
+
+[ ${#missing[@]} -eq 0 ] || need
+[ ${#wished[@]} -eq 0 ] || wish
+exit 0

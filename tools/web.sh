@@ -1,6 +1,6 @@
 #!/bin/bash
 # web.sh install|test|types: the page's side of the targets. Without node 18 or newer, or without web/, it says so and
-# succeeds: the command line does not need it, and `stepscope --version` tells what was left out.
+# succeeds: the command line does not need it, and `stepscope report --html` tells what was left out.
 set -eu
 [ -f web/package.json ] || { echo "web: there is no web/package.json yet; left out" >&2; exit 0; }
 major=$(node --version 2>/dev/null | sed -E 's/^v([0-9]+).*/\1/') || true

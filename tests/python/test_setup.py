@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = "bash env cat tail mktemp rm ls readlink g++ c++ ninja git dirname"
+TOOLS = "bash env cat tail mktemp rm ls readlink sed g++ c++ ninja git dirname"
 
 
 class Machine:
@@ -32,9 +32,9 @@ class Machine:
         fails = f"[ $1 = update ] && : > {self.folder}/updated; [ $1 = update ] || [ -f {self.folder}/updated ]"
         self.put("apt-get", f'echo "$*" >> {self.calls}\n' + (fails if needs_update else "exit 0"))
 
-    def set_up(self, **more: str) -> subprocess.CompletedProcess[str]:
+    def set_up(self, *targets: str, **more: str) -> subprocess.CompletedProcess[str]:
         env = {"PATH": str(self.folder), **more}
-        command = ["bash", str(ROOT / "tools" / "setup.sh"), "build"]
+        command = ["bash", str(ROOT / "tools" / "setup.sh"), *(targets or ["build"])]
         return subprocess.run(command, env=env, text=True, capture_output=True, check=False)
 
 
@@ -84,6 +84,26 @@ def test_without_apt_one_sentence_names_the_packages(machine: Machine) -> None:
     assert done.returncode == 1
     assert "no apt-get" in done.stderr
     assert "cmake" in done.stderr
+
+
+def test_node_is_a_wish_that_needs_rights_and_a_new_enough_package(machine: Machine) -> None:
+    machine.put_apt()
+    machine.put("apt-cache", 'echo "  Candidate: 12.22.9~dfsg-1"')
+    assert machine.set_up("page").returncode == 0
+    machine.put("apt-cache", 'echo "  Candidate: 18.20.4+dfsg-1"')
+    machine.put("id", "echo 1000")
+    assert machine.set_up("page").returncode == 0
+    assert not machine.calls.exists()
+    machine.put("id", "echo 0")
+    assert machine.set_up("page").returncode == 0
+    assert machine.calls.read_text() == "install -y -q --no-install-recommends nodejs npm\n"
+
+
+def test_without_rights_the_wishes_are_named_with_the_needs(machine: Machine) -> None:
+    machine.put_apt()
+    machine.put("apt-cache", 'echo "  Candidate: 18.20.4+dfsg-1"')
+    machine.put("id", "echo 1000")
+    assert "apt-get install cmake nodejs npm" in machine.set_up("build", "page").stderr
 
 
 def test_a_python_that_is_not_there_or_too_old_is_said(machine: Machine) -> None:
