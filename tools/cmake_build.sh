@@ -6,5 +6,6 @@ shift 3
 if [ ! -f "$folder/build.ninja" ] || [ CMakePresets.json -nt "$folder/build.ninja" ]; then
   mkdir -p "$folder"
   cmake --preset "$preset" -B "$folder" >"$folder/configure.log" 2>&1 || { tail -30 "$folder/configure.log" >&2; exit 1; }
+  echo "compiling into $folder: some minutes, the first time" >&2
 fi
 exec ninja -C "$folder" -j "$jobs" --quiet "$@"
