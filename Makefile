@@ -55,7 +55,7 @@ test: build venv-torch ## C++ tests under ASan and UBSan, 30 s per fuzz target, 
 
 bench: build ## reading and reporting speed against simdjson, json.load and HTA, as ratios
 	@cmake build -DSTEPSCOPE_BENCH=ON >build/configure.log
-	@ninja -C build -j $(JOBS) --quiet
+	@tools/cmake_build.sh release build $(JOBS)
 	@$(PY) bench/run.py
 
 fuzz: ## fuzz every reader (SECONDS_EACH=300)

@@ -2,7 +2,7 @@
 # Makes the machine ready for one of the make targets: `tools/setup.sh build|page|test|check|fuzz …`.
 #
 # Each need is a row of the table below: what it is for, how to see that it is there (a command, a header, a Python
-# module), and the Debian/Ubuntu package that brings it. Only what is missing is installed, through apt-get, with sudo
+# module), and the Debian/Ubuntu package that brings it (a|b: the first that apt knows). Only what is missing is installed, through apt-get, with sudo
 # where the user is not root; what came from elsewhere (a compiler of one's own, say) counts as present. Where
 # installing is not possible the script says in one sentence what to install, and ends with 1.
 #
@@ -31,7 +31,7 @@ page    cmd:npm                        npm
 test    header:doctest/doctest.h       doctest-dev
 test    cmd:git                        git
 fuzz    cmd:clang++-14                 clang-14
-fuzz    fuzzer:                        libclang-rt-14-dev
+fuzz    fuzzer:                        libclang-rt-14-dev|libclang-common-14-dev
 check   cmd:clang-format-14            clang-format-14
 check   cmd:clang-tidy-14              clang-tidy-14
 check   cmd:git                        git
@@ -86,19 +86,34 @@ trap 'rm -f "$log"' EXIT
 
 update() { "${as_root[@]}" apt-get update -q >>"$log" 2>&1; }
 
-# The package lists may be missing (a fresh container) or old: fetch them once and try again.
-install() {
-  local command=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@")
-  "${command[@]}" >"$log" 2>&1 && return
-  update
-  "${command[@]}" >>"$log" 2>&1
-}
-
 # What apt would install, as a major version; nothing where its lists are missing.
 candidate() { apt-cache policy "$1" 2>/dev/null | sed -nE 's/^ *Candidate: ([0-9]+).*/\1/p'; }
 
+# The packages' names; of a|b the first where apt knows none.
+names() {
+  local package name chosen out=()
+  for package; do
+    chosen=${package%%|*}
+    for name in ${package//|/ }; do
+      if [[ $package == *"|"* ]] && [ -n "$(candidate "$name")" ]; then chosen=$name && break; fi
+    done
+    out+=("$chosen")
+  done
+  echo "${out[*]}"
+}
+
+install_known() {
+  local packages
+  read -ra packages <<<"$(names "$@")"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${packages[@]}" >>"$log" 2>&1
+}
+
+# The package lists may be missing (a fresh container) or old: fetch them once and try again.
+install() { install_known "$@" || { update; install_known "$@"; }; }
+
 need() {
-  local list="${missing[*]}"
+  local list all
+  list=$(names "${missing[@]}")
   # ensurepip belongs to the Python that runs it: apt can help the system's Python only.
   if [[ " $list " == *" python3-venv "* ]] && ! [ "$(real_python)" -ef /usr/bin/python3 ]; then
     say "'$PYTHON' cannot make virtual environments (no ensurepip): install its venv package, or use another with make PYTHON=…."
@@ -109,17 +124,18 @@ need() {
     exit 1
   fi
   if [ "$(id -u)" -ne 0 ]; then
-    [ ${#wished[@]} -eq 0 ] || [ "$(candidate nodejs)" -lt 18 ] 2>/dev/null || list+=" ${wished[*]}"
+    all=$list
+    [ ${#wished[@]} -eq 0 ] || [ "$(candidate nodejs)" -lt 18 ] 2>/dev/null || all+=" ${wished[*]}"
     if ! command -v sudo >/dev/null; then
-      say "Packages are missing and there is no sudo; ask someone with root rights to run: apt-get install $list"
+      say "Packages are missing and there is no sudo; ask someone with root rights to run: apt-get install $all"
       exit 1
     fi
     if ! sudo -n true 2>/dev/null && ! [ -t 0 ]; then
-      say "Packages are missing and sudo wants a password; run this once: sudo apt-get install $list"
+      say "Packages are missing and sudo wants a password; run this once: sudo apt-get install $all"
       exit 1
     fi
   fi
-  say "installing ${missing[*]}"
+  say "installing $list"
   install "${missing[@]}" && return
   tail -5 "$log" >&2
   say "apt-get could not install the packages (its last words are above); install them by hand: apt-get install $list"

@@ -25,6 +25,7 @@ class Machine:
         self.put("id", "echo 0")
 
     def put(self, name: str, script: str) -> None:
+        (self.folder / name).unlink(missing_ok=True)
         (self.folder / name).write_text(f"#!/bin/bash\n{script}\n")
         (self.folder / name).chmod(0o755)
 
@@ -97,6 +98,17 @@ def test_node_is_a_wish_that_needs_rights_and_a_new_enough_package(machine: Mach
     machine.put("id", "echo 0")
     assert machine.set_up("page").returncode == 0
     assert machine.calls.read_text() == "install -y -q --no-install-recommends nodejs npm\n"
+
+
+def test_of_two_names_the_one_that_apt_knows_is_installed(machine: Machine) -> None:
+    machine.put("ls", "exit 2")  # no fuzzer's library
+    machine.put("clang++-14", "")
+    machine.put_apt(needs_update=True)
+    known = f'[ $2 = libclang-common-14-dev ] && [ -f {machine.folder}/updated ] && echo "  Candidate: 1:14.0.0"'
+    machine.put("apt-cache", known)
+    assert machine.set_up("fuzz").returncode == 0
+    names = [line.split()[-1] for line in machine.calls.read_text().splitlines()]
+    assert names == ["libclang-rt-14-dev", "-q", "libclang-common-14-dev"]
 
 
 def test_without_rights_the_wishes_are_named_with_the_needs(machine: Machine) -> None:
