@@ -11,14 +11,29 @@
 set -eu
 python=${PYTHON:-python3}
 venv=.venv
+purelib='import sysconfig; print(sysconfig.get_paths()["purelib"])'
 
 say() { echo "setup: $*" >&2; }
+
+# Seen through links and version managers' shims; a virtual environment is one of its own.
+identity() {
+  "$python" -c 'import os, sys; print(os.path.realpath(sys.executable), *[sys.prefix] * (sys.prefix != sys.base_prefix))'
+}
+
+# An environment made from an environment sees the Python below that one only: it is told where the packages are.
+see_packages() {
+  "$python" -c '
+import sys
+if sys.prefix != sys.base_prefix:
+    for path in sys.path:
+        if path.endswith("-packages"):
+            print(f"import site; site.addsitedir({path!r})")' >"$("$venv/bin/python" -c "$purelib")/chosen_python.pth"
+}
 
 base() {
   local site=()
   local chosen made_from
-  # Seen through links and version managers' shims.
-  chosen=$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable))')
+  chosen=$(identity)
   made_from=$(cat "$venv/.python" 2>/dev/null) || made_from=
   # A .venv made from another Python than the one asked for is made anew.
   if [ -n "$made_from" ] && [ "$made_from" != "$chosen" ]; then rm -rf "$venv"; fi
@@ -26,9 +41,14 @@ base() {
   if ! [ -x "$venv/bin/python" ]; then
     if "$python" -c 'import torch' 2>/dev/null; then site=(--system-site-packages); fi
     "$python" -m venv "${site[@]}" "$venv"
+    if [ ${#site[@]} -gt 0 ]; then see_packages; fi
   fi
-  "$venv/bin/python" -m pip install -qq --disable-pip-version-check -r tools/requirements-dev.txt ||
-    { say "pip could not install tools/requirements-dev.txt: is there a network or a package mirror?"; exit 1; }
+  local pip=("$venv/bin/python" -m pip install -qq --disable-pip-version-check -r tools/requirements-dev.txt)
+  "${pip[@]}" || { say "pip could not install tools/requirements-dev.txt: is there a network or a package mirror?"; exit 1; }
+  # What the chosen Python has already in these versions is seen, but its commands are elsewhere.
+  if ! [ -x "$venv/bin/mypy" ] || ! [ -x "$venv/bin/pytest" ] || ! [ -x "$venv/bin/ruff" ]; then
+    "${pip[@]}" --ignore-installed --no-deps || { say "pip could not install tools/requirements-dev.txt once more"; exit 1; }
+  fi
   echo "$chosen" >"$venv/.python"
   touch "$venv/.base"
 }
@@ -57,7 +77,7 @@ tests() {
 link() {
   ln -sfn ../../build/stepscope "$venv/bin/stepscope"
   local packages
-  packages=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+  packages=$("$venv/bin/python" -c "$purelib")
   echo "$PWD/python" >"$packages/stepscope_source.pth"
 }
 
