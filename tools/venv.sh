@@ -35,6 +35,8 @@ base() {
   local chosen made_from
   chosen=$(identity)
   made_from=$(cat "$venv/.python" 2>/dev/null) || made_from=
+  # Activated, it is itself the Python that was chosen.
+  if [ -n "$made_from" ] && [ "${chosen#* }" -ef "$venv" ]; then chosen=$made_from; fi
   # A .venv made from another Python than the one asked for is made anew.
   if [ -n "$made_from" ] && [ "$made_from" != "$chosen" ]; then rm -rf "$venv"; fi
   if [ "$venv/.base" -nt tools/requirements-dev.txt ] && [ "$venv/.base" -nt tools/venv.sh ]; then return; fi
