@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define STEPSCOPE_ABI_VERSION 1
+#define STEPSCOPE_ABI_VERSION 2
 
 /* What was opened together; opaque. */
 typedef struct stepscope_run stepscope_run;
@@ -75,6 +75,20 @@ STEPSCOPE_API char* stepscope_tables(stepscope_run* run, int with_answers, char*
  * batch), absent values as nulls. Each field carries the metadata "unit" and "meaning", the schema "stepscope.table"
  * and "stepscope.meaning". Fills *out and returns 0; on failure returns 1 and sets out->release to NULL. */
 STEPSCOPE_API int stepscope_table(stepscope_run* run, const char* name, struct ArrowArrayStream* out, char** error);
+
+/* What a query may use. */
+typedef struct stepscope_query_limits {
+  size_t struct_size;    /* sizeof(stepscope_query_limits) as the caller knows it */
+  double seconds;        /* 0: 30 */
+  uint64_t rows;         /* 0: all */
+  uint64_t memory_bytes; /* of sorting and joining; 0: 2 GiB */
+} stepscope_query_limits;
+
+/* The rows of an SQL statement (a SELECT in SQLite's dialect, or .tables, .schema, .recipes) as an Arrow stream of one
+ * batch. Tables are those of stepscope_tables under names that SQL takes ("answers.idle.causes" is idle_causes).
+ * `limits` may be NULL; `cut` too: it is set to 1 when there were more rows than limits->rows, else to 0. Since 2. */
+STEPSCOPE_API int stepscope_query(stepscope_run* run, const char* sql, const stepscope_query_limits* limits,
+                                  struct ArrowArrayStream* out, int32_t* cut, char** error);
 
 /* JSON text of the arguments of a slice, read again from its file. `rank` and `slice` as in the table "slices". */
 STEPSCOPE_API char* stepscope_slice_text(stepscope_run* run, int64_t rank, uint32_t slice, char** error);

@@ -3,6 +3,8 @@
     import stepscope
     run = stepscope.open("traces/")          # a file, several, a pattern or a folder of ranks
     run.answer("steps")                      # the CLI's JSON as a dict
+    run.idle().tables["causes"].to_pandas()  # one method for each answer
+    run.query("select name, sum(dur_ns) from kernels group by name").to_pandas()
     run.table("slices").to_pandas()          # or polars, pyarrow, duckdb: any taker of __arrow_c_stream__
 
 The package is thin: it loads libstepscope.so (one build for every CPython) and imports nothing outside the standard
@@ -11,11 +13,12 @@ library, so that it can be imported anywhere.
 
 from __future__ import annotations
 
+from stepscope._answer import Answer
 from stepscope._errors import StepscopeError
 from stepscope._run import Run, answer_names, open
-from stepscope._table import Column, Table, TableInfo
+from stepscope._table import Column, QueryResult, Table, TableInfo
 
-__all__ = ["Column", "Run", "StepscopeError", "Table", "TableInfo", "answer_names", "open"]
+__all__ = ["Answer", "Column", "QueryResult", "Run", "StepscopeError", "Table", "TableInfo", "answer_names", "open"]
 
 
 def __getattr__(name: str) -> str:

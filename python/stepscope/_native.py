@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # typing and pathlib would double the time of the import
 if TYPE_CHECKING:
     from pathlib import Path
 
-ABI_VERSION = 1  # STEPSCOPE_ABI_VERSION that this package was written against
+ABI_VERSION = 2  # STEPSCOPE_ABI_VERSION that this package was written against
 FILE_NAME = "libstepscope.so"
 
 
@@ -30,6 +30,17 @@ class Options(ctypes.Structure):
         ("rules_path", ctypes.c_char_p),
         ("progress", ctypes.c_void_p),
         ("user", ctypes.c_void_p),
+    ]
+
+
+class QueryLimits(ctypes.Structure):
+    """stepscope_query_limits"""
+
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("seconds", ctypes.c_double),
+        ("rows", ctypes.c_uint64),
+        ("memory_bytes", ctypes.c_uint64),
     ]
 
 
@@ -89,6 +100,17 @@ _FUNCTIONS = {
     "stepscope_report": (ctypes.c_void_p, [ctypes.c_void_p, _texts, ctypes.c_size_t, _error]),
     "stepscope_tables": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int, _error]),
     "stepscope_table": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, _stream, _error]),
+    "stepscope_query": (
+        ctypes.c_int,
+        [
+            ctypes.c_void_p,
+            ctypes.c_char_p,
+            ctypes.POINTER(QueryLimits),
+            _stream,
+            ctypes.POINTER(ctypes.c_int32),
+            _error,
+        ],
+    ),
     "stepscope_slice_text": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, _error]),
     "stepscope_stream_new": (_stream, []),
     "stepscope_stream_free": (None, [_stream]),
@@ -174,6 +196,16 @@ class Library:
             self.free_stream(stream)
             raise self._taken_error(error)
         return stream  # type: ignore[no-any-return]
+
+    def query(self, run: int, sql: bytes, seconds: float, rows: int) -> tuple[ctypes._Pointer[ArrowArrayStream], bool]:
+        """The rows as a stream like that of a table, and whether there were more than `rows`."""
+        limits = QueryLimits(ctypes.sizeof(QueryLimits), seconds, rows, 0)
+        stream = self._dll.stepscope_stream_new()
+        cut, error = ctypes.c_int32(), ctypes.c_void_p()
+        if self._dll.stepscope_query(run, sql, ctypes.byref(limits), stream, ctypes.byref(cut), ctypes.byref(error)):
+            self.free_stream(stream)
+            raise self._taken_error(error)
+        return stream, bool(cut.value)
 
     def free_stream(self, stream: ctypes._Pointer[ArrowArrayStream]) -> None:
         self._dll.stepscope_stream_free(stream)

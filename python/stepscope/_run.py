@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
+from stepscope._answer import Answer
 from stepscope._errors import StepscopeError
 from stepscope._library import library, new_handle
-from stepscope._table import Table, TableInfo, html_table
+from stepscope._table import QueryResult, Table, TableInfo, html_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
     from typing import Any, Union
 
@@ -68,6 +69,26 @@ class Run:
             why = (report.get("failed") or {}).get(name, "no reason was given")
             raise StepscopeError(f"the answer {name} could not be made: {why}", "unsupported")
         return found
+
+    def query(self, sql: str, *, timeout: float = 30, limit: int = 0) -> QueryResult:
+        """The rows of a SELECT in SQLite's dialect over the tables of the run and of its answers.
+
+        pandas, polars, pyarrow and duckdb take the result as they take a table. "answers.idle.causes" is idle_causes
+        here; ".tables" lists all names. limit 0 gives all rows.
+        """
+        if timeout <= 0 or limit < 0:
+            raise StepscopeError("timeout and limit of a query must not be negative", "usage")
+        return QueryResult(sql, self._open_handle(), timeout, limit)
+
+    def __getattr__(self, name: str) -> Callable[[], Answer]:
+        """Every answer is a method: run.idle() gives the answer `idle`."""
+        if name.startswith("_") or name not in answer_names():
+            raise AttributeError(f"a run has no {name!r}; its answers are {', '.join(answer_names())}")
+        handle = self._open_handle()
+        return lambda: Answer(name, self.answer(name), handle)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *answer_names()]
 
     def tables(self, answers: bool = False) -> list[TableInfo]:
         """What table() takes: the tables of the trace; with answers=True those of all answers too (they are made)."""

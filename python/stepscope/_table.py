@@ -61,15 +61,18 @@ class Table:
 
         self.name = name
         self._handle = handle
-        stream = library().stream(handle.value, name)
+        stream = self._stream()
         try:
             self.meaning, self.columns = read_schema(stream)
         finally:
             library().free_stream(stream)
 
+    def _stream(self) -> Any:
+        return library().stream(self._handle.value, self.name)
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The capsule that pandas, polars, pyarrow and duckdb take. A requested schema is not followed."""
-        return library().capsule(library().stream(self._handle.value, self.name))
+        return library().capsule(self._stream())
 
     def to_pylist(self, limit: int | None = None) -> list[dict[str, Any]]:
         """The first rows as dicts, without any other library; for looking, not for millions of rows."""
@@ -110,7 +113,7 @@ class Table:
     def _rows(self, limit: int | None) -> list[tuple[Any, ...]]:
         from stepscope._arrow import read_rows
 
-        stream = library().stream(self._handle.value, self.name)
+        stream = self._stream()
         try:
             return read_rows(stream, limit)
         finally:
@@ -123,6 +126,24 @@ class Table:
         heads = [(c.name, f"{c.meaning} [{c.unit}]" if c.unit else c.meaning) for c in self.columns]
         rows = self._rows(ROWS_SHOWN + 1)
         return html_table(heads, rows[:ROWS_SHOWN], len(rows), f"{self.name}: {self.meaning}")
+
+
+class QueryResult(Table):
+    """The rows of an SQL statement; `cut` says that there were more than the limit."""
+
+    def __init__(self, sql: str, handle: Handle, timeout: float, limit: int) -> None:
+        import weakref
+
+        self._sql = sql.encode()
+        self._timeout, self._limit = timeout, limit
+        self._handle = handle
+        # While one stream is held, the library gives the same rows again without a second run of the statement.
+        self._held, self.cut = library().query(handle.value, self._sql, timeout, limit)
+        weakref.finalize(self, library().free_stream, self._held)
+        super().__init__("query", handle)
+
+    def _stream(self) -> Any:
+        return library().query(self._handle.value, self._sql, self._timeout, self._limit)[0]
 
 
 def html_table(heads: list[tuple[str, str]], rows: list[Any], found: int, caption: str) -> str:

@@ -118,6 +118,25 @@ Result<std::shared_ptr<const Answer>> Opened::answer(const std::string& name) {
   return made;
 }
 
+Result<QueryResult> Opened::query(const std::string& sql, const query::Limits& limits) {
+  const std::pair key(sql, limits.rows);
+  {
+    const std::lock_guard lock(queries_mutex_);
+    std::erase_if(queries_, [](const auto& entry) { return entry.second.table.expired(); });
+    if (const auto known = queries_.find(key); known != queries_.end()) {
+      if (auto table = known->second.table.lock()) return QueryResult{std::move(table), known->second.cut};
+    }
+  }
+  const query::Source source{&run_, session::answer_names(), [this](const std::string& name) { return answer(name); }};
+  query::TableSink sink;
+  const auto outcome = query::run_query(source, sql, limits, sink);
+  if (!outcome) return fail(outcome.error());
+  QueryResult result{std::make_shared<const Table>(sink.take()), outcome->cut};
+  const std::lock_guard lock(queries_mutex_);
+  queries_[key] = {result.table, result.cut};
+  return result;
+}
+
 Result<TableSource> find_table(const std::shared_ptr<Opened>& opened, std::string_view name) {
   if (name.substr(0, kAnswers.size()) == kAnswers) return answer_table(*opened, name);
   const std::shared_ptr<const Run> run(opened, &opened->run());

@@ -13,8 +13,14 @@
 #include "capi/arrow_source.h"
 #include "model/answer.h"
 #include "model/trace.h"
+#include "query/query.h"
 
 namespace stepscope::capi {
+
+struct QueryResult {
+  std::shared_ptr<const Table> table;
+  bool cut = false;
+};
 
 class Opened {
  public:
@@ -23,11 +29,20 @@ class Opened {
   const Run& run() const { return run_; }
   // The answer `name`, computed at the first call; from any thread.
   Result<std::shared_ptr<const Answer>> answer(const std::string& name);
+  // The rows of a statement; those of an earlier call while anybody still holds them.
+  Result<QueryResult> query(const std::string& sql, const query::Limits& limits);
 
  private:
+  struct Known {
+    std::weak_ptr<const Table> table;
+    bool cut = false;
+  };
+
   const Run run_;
   std::mutex mutex_;  // guards answers_; held while one is made, so that no answer is made twice
   std::map<std::string, std::shared_ptr<const Answer>, std::less<>> answers_;
+  std::mutex queries_mutex_;                                        // guards queries_; not held while one runs
+  std::map<std::pair<std::string, std::uint64_t>, Known> queries_;  // by statement and limit of rows
 };
 
 // The source of the table `name`: a table of the model, or "answers.ANSWER.TABLE". It keeps `opened` alive.

@@ -10,6 +10,7 @@
 
 #include "base/version.h"
 #include "capi/opened.h"
+#include "query/query.h"
 #include "report/json_writer.h"
 #include "report/report.h"
 #include "session/session.h"
@@ -93,6 +94,16 @@ session::OpenOptions read_options(const stepscope_options* given) {
   return options;
 }
 
+query::Limits read_limits(const stepscope_query_limits* given) {
+  stepscope_query_limits plain{};
+  if (given != nullptr) std::memcpy(&plain, given, std::min(given->struct_size, sizeof(plain)));
+  query::Limits limits;
+  if (plain.seconds > 0) limits.seconds = std::min(plain.seconds, 1e9);
+  if (plain.memory_bytes != 0) limits.memory_bytes = plain.memory_bytes;
+  limits.rows = plain.rows;
+  return limits;
+}
+
 const Trace* find_rank(const Run& run, std::int64_t rank) {
   for (const Trace& trace : run.traces) {
     if (trace.rank.rank == rank) return &trace;
@@ -161,6 +172,20 @@ int stepscope_table(stepscope_run* run, const char* name, struct ArrowArrayStrea
     Result<capi::TableSource> source = capi::find_table(run->opened, name);
     if (!source) return fail(std::move(source.error()));
     *out = capi::make_stream(std::move(*source));
+    return 0;
+  });
+}
+
+int stepscope_query(stepscope_run* run, const char* sql, const stepscope_query_limits* limits,
+                    struct ArrowArrayStream* out, int32_t* cut, char** error) {
+  if (out != nullptr) *out = ArrowArrayStream{};
+  return guarded<int>(error, 1, [&]() -> Result<int> {
+    if (run == nullptr) return fail(kNoRun);
+    if (sql == nullptr || out == nullptr) return fail(usage("the statement or the place for its rows is NULL"));
+    Result<capi::QueryResult> result = run->opened->query(sql, read_limits(limits));
+    if (!result) return fail(std::move(result.error()));
+    if (cut != nullptr) *cut = result->cut ? 1 : 0;
+    *out = capi::make_stream(capi::value_source("query", sql, std::move(result->table)));
     return 0;
   });
 }

@@ -11,6 +11,7 @@
 #include "cli/help.h"
 #include "cli/open_paths.h"
 #include "cli/terminal.h"
+#include "report/arrange.h"
 #include "report/report.h"
 #include "session/session.h"
 
@@ -25,6 +26,7 @@ struct ReportOptions {
   std::string output = "-";
   bool strict = false;
   long rows = -1;  // not given
+  report::Arrangement tables;
   compat::Options compat;
   std::vector<std::string> arguments;  // NAME=VALUE of the compatible mode
 };
@@ -38,6 +40,7 @@ constexpr const char* kFooter =
   stepscope report trace.json --html report.html a page with pictures, in one file
   stepscope report trace.json --json | jq .answers.overview.scalars
   stepscope report trace.json --only operators --csv -o operators.csv
+  stepscope report trace.json --only operators --sort self_cuda_time_total --limit 10 --group-by shape
 
 Exit codes: 0 fine, 1 refused, 2 wrong usage, 4 a report was made but data was lost (with --strict: 1).)";
 
@@ -58,7 +61,10 @@ Result<Report> make_report(const ReportOptions& options) {
   const auto run = options.input.open(progress);
   if (!run) return fail(run.error());
   progress.show("working out the answers", -1);
-  return session::answer(*run, options.only, options.compat);
+  auto report = session::answer(*run, options.only, options.compat);
+  if (!report) return report;
+  if (const auto arranged = report::arrange(*report, options.tables); !arranged) return fail(arranged.error());
+  return report;
 }
 
 Result<void> write_report(const Report& report, const ReportOptions& options) {
@@ -182,6 +188,14 @@ void set_up_report(CLI::App& app, int& code) {
   app.add_option("--rows", options->rows, "Longest table in the text; 0 shows all rows (default: 5, all with --only)")
       ->type_name("N")
       ->check(whole_number(0, 1'000'000'000));
+  app.add_option("--sort", options->tables.sort,
+                 "Sort tables by this column; for operators also torch's names, such as self_cuda_time_total")
+      ->type_name("COLUMN");
+  app.add_option("--limit", options->tables.limit, "Keep the first N rows of each table")
+      ->type_name("N")
+      ->check(whole_number(1, 1'000'000'000));
+  app.add_option("--group-by", options->tables.group, "Of tables by_name, by_shape and by_stack keep one")
+      ->type_name("name|shape|stack");
   options->input.add_options(app);
   set_up_compat(app, *options);
   app.footer(kFooter);
