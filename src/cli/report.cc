@@ -163,6 +163,7 @@ void set_up_compat(CLI::App& app, ReportOptions& options) {
   app.add_option("--arg", options.arguments, "With --compat: an argument of the other tool's function, see docs/hta.md")
       ->type_name("NAME=VALUE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
 }
 
@@ -171,10 +172,12 @@ void set_up_report(CLI::App& app, int& code) {
   app.add_option("PATH", options->input.paths, "Trace files, folders of ranks, or patterns such as 'rank*.json.gz'")
       ->required()
       ->type_name("");
+  // Repeated options take one word each: a list would eat the PATH behind it.
   app.add_option("--only", options->only, "Show this answer in full; may be repeated. Names: " + name_list())
       ->type_name("NAME")
       ->delimiter(',')
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   auto* json = app.add_flag("--json", options->json, "One JSON object (docs/report-json.md)");
   auto* csv = app.add_flag("--csv", options->csv, "One CSV for each table, with exact values");
