@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -67,7 +68,19 @@ Result<Report> make_report(const ReportOptions& options) {
   return report;
 }
 
+// A slip such as -o trace.json must not cost a recording that took hours.
+Result<void> keep_inputs(const Report& report, const std::string& target) {
+  for (const Input& input : report.inputs) {
+    std::error_code none;
+    if (!std::filesystem::equivalent(input.path, target, none)) continue;
+    return fail(
+        {ErrorKind::usage, "is the trace itself; the report would replace it", target, {}, "Name another file"});
+  }
+  return {};
+}
+
 Result<void> write_report(const Report& report, const ReportOptions& options) {
+  if (auto kept = keep_inputs(report, options.html.empty() ? options.output : options.html); !kept) return kept;
   if (!options.html.empty()) {
     const auto page = report::to_html(report);
     if (!page) return fail(page.error());
@@ -139,7 +152,7 @@ int run_report(ReportOptions& options) {
   }
   if (const auto written = write_report(*report, options); !written) {
     print_error(written.error());
-    return kRefused;
+    return written.error().kind == ErrorKind::usage ? kUsage : kRefused;
   }
   return outcome(*report, options);
 }
