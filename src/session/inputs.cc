@@ -74,6 +74,14 @@ void check_manifest(const std::string& path, std::vector<Issue>& issues) {
                     "Use the stepscope that recorded the run, or a newer one", 1, path, std::nullopt, std::nullopt});
 }
 
+// Others' files lie in folders too; an empty one, or one named as recordings are, was meant as a trace.
+bool is_meant_as_trace(const std::string& path) {
+  if (path.ends_with(".trace.json") || path.ends_with(".json.gz")) return true;
+  std::error_code ignored;
+  const std::string name = fs::path(path).filename().string();
+  return name.ends_with(".json") && (name.find("rank") != name.npos || fs::file_size(path, ignored) == 0);
+}
+
 void add_folder(const std::string& folder, std::vector<InputFile>& files, std::vector<Issue>& issues) {
   std::vector<std::string> found;
   std::error_code error;
@@ -86,7 +94,7 @@ void add_folder(const std::string& folder, std::vector<InputFile>& files, std::v
   for (const std::string& path : found) {
     if (const auto reader = recognize(path)) {
       files.push_back({path, *reader});
-    } else if (path.ends_with(".trace.json") || path.ends_with(".json.gz")) {
+    } else if (is_meant_as_trace(path)) {
       issues.push_back({"file_left_out", Severity::lost, path + " " + reader.error().message, reader.error().hint, 1,
                         path, std::nullopt, std::nullopt});
     } else if (fs::path(path).filename() == "run.json") {

@@ -17,7 +17,8 @@ struct InputFile {
 };
 
 // Files, folders (searched through) and globs → readable files in a stable order. Files in folders that are no trace
-// are left out; those that look as if they were meant (.json, .gz) become an issue. Fails when nothing is left.
+// are left out; those that look as if they were meant (.trace.json, .json.gz, an empty .json or one with "rank" in its
+// name) become an issue. Fails when nothing is left.
 Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, std::vector<Issue>& issues);
 
 // The reader that recognises the file by its content, or an Error that says what the file looks like instead.

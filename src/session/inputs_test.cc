@@ -109,6 +109,9 @@ TEST_CASE("36, 49: other things that are given as traces are named") {
   check_refused("[{\"name\": \"bob\", \"age\": 3}]", "JSON that is no trace");
   check_refused("[[1, 2], [3]]", "JSON that is no trace");
   check_refused("{\"schema\": \"1.0\", \"pid\": 1, \"nodes\": []}", "a PyTorch execution trace");
+  const std::string tar = "trace.json" + std::string(247, '\0') + "ustar  " + std::string(300, '\0');
+  check_refused(tar, "a tar archive");
+  check_refused(read::gzip(tar), "a tar archive");
   check_refused(std::string_view("\x01\x02\x00\x03 binary", 11), "binary data");
 }
 
@@ -142,17 +145,21 @@ TEST_CASE("a folder gives its traces in order and says which it left out") {
   folder.put("config.json", "{\"lr\": 1}");
   folder.put("rank3.pt.trace.json", "");
   folder.put("rank4.json.gz", "");
+  folder.put("sampled_rank-5.json", "{");
+  folder.put("worker6.json", "");
   std::vector<Issue> issues;
   const std::string path = folder.path.string();
   const auto files = find_inputs(std::span(&path, 1), issues);
   REQUIRE(files);
   REQUIRE(files->size() == 2);
   CHECK((*files)[0].path.ends_with("a.json"));
-  REQUIRE(issues.size() == 2);
+  REQUIRE(issues.size() == 4);
   CHECK(issues[0].code == "file_left_out");
   CHECK(issues[0].severity == Severity::lost);
   CHECK(issues[0].file.ends_with("rank3.pt.trace.json"));
   CHECK(issues[1].file.ends_with("rank4.json.gz"));
+  CHECK(issues[2].file.ends_with("sampled_rank-5.json"));
+  CHECK(issues[3].file.ends_with("worker6.json"));
 }
 
 TEST_CASE("a file given twice is read once; one bad file beside a good one is an issue") {
