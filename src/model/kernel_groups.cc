@@ -90,25 +90,39 @@ const ClassRule* rule_of(const Trace& trace, std::uint32_t row) {
 
 bool uses_tensor_cores(std::string_view name) {
   // Marks that libraries leave in the names of matrix-unit kernels: the instruction's tile (h884, s1688, 16816 …), the
-  // instruction itself (hmma, imma, wgmma, mfma), or a generator that only makes such kernels (nvjet, flash attention).
+  // instruction itself (hmma, imma, wgmma, mfma), or a generator that only makes such kernels (nvjet, flash attention's
+  // main loops; what runs before and after them multiplies nothing). 8-bit floats multiply in no other unit.
   static constexpr std::array marks{
-      "884gemm",        "_h884",
-      "_s884",          "1688",
-      "16816",          "8816",
-      "hmma",           "imma",
-      "gmma",           "qmma",
-      "tensorop",       "tensor_op",
-      "nvjet",          "flash_fwd",
-      "flash_bwd",      "fmha_",
-      "FlashAttn",      "deep_gemm",
-      "mfma",           "MFMA",
-      "_MI16x16",       "_MI32x32",
-      "_MI4x4",         "xmma_gemm_f16f16",
-      "xmma_gemm_bf16", "cublasLtGemm_fp8",
+      "884gemm",
+      "_h884",
+      "_s884",
+      "1688",
+      "16816",
+      "8816",
+      "hmma",
+      "imma",
+      "gmma",
+      "qmma",
+      "tensorop",
+      "tensor_op",
+      "nvjet",
+      "flash_fwd",
+      "flash_bwd",
+      "fmha_",
+      "CollectiveMainloop",
+      "deep_gemm",
+      "mfma",
+      "MFMA",
+      "_MI16x16",
+      "_MI32x32",
+      "_MI4x4",
+      "xmma_gemm_f16f16",
+      "xmma_gemm_bf16",
+      "cublasLtGemm_fp8",
       "marlin",
   };
-  return std::any_of(marks.begin(), marks.end(),
-                     [&](std::string_view mark) { return name.find(mark) != std::string_view::npos; });
+  const auto has = [&](std::string_view mark) { return name.find(mark) != std::string_view::npos; };
+  return std::any_of(marks.begin(), marks.end(), has) || (has("GemmKernel") && has("fp8"));
 }
 
 }  // namespace stepscope
