@@ -9,6 +9,7 @@
 
 #include "formats/json_text.h"
 #include "read/chrome_trace/pipeline.h"
+#include "read/chrome_trace/split_ranks.h"
 #include "read/chrome_trace/top_level.h"
 #include "read/reader.h"
 
@@ -199,6 +200,7 @@ Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions&
     add_issue(trace.issues, {"grew", Severity::info, "the file grew while it was read; the size at the start counts",
                              "Open it again when its job has ended", 1, path, std::nullopt, std::nullopt});
   }
+  if (is_merged(trace)) return split_ranks(std::move(trace));
   std::vector<Trace> traces;
   traces.push_back(std::move(trace));
   return traces;

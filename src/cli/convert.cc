@@ -1,0 +1,77 @@
+// `stepscope convert` and what it shares with `stepscope merge`: traces in other formats.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+#include "base/did_you_mean.h"
+#include "cli/command.h"
+#include "cli/open_paths.h"
+#include "cli/terminal.h"
+#include "write/writer.h"
+
+namespace stepscope::cli {
+namespace {
+
+struct ConvertOptions {
+  OpenPaths input;
+  std::string format, output;
+  write::WriteOptions write;
+};
+
+constexpr const char* kFooter = R"(Examples:
+  stepscope convert trace.json.gz --to folded -o stacks.txt       for flamegraph.pl and its relatives
+  stepscope convert trace.json.gz --to speedscope -o trace.speedscope.json
+  stepscope convert traces/ --to chrome -o all.json.gz            all ranks in one file
+  stepscope convert report.sqlite --to csv -o tables/             one CSV for each table
+
+A format holds what its summary says; nothing is invented for what the input does not record.)";
+
+Result<const write::Writer*> find_writer(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const write::Writer& writer : write::writers()) {
+    if (writer.name == name) return &writer;
+    names.push_back(writer.name);
+  }
+  return fail(unknown_name("format", name, names));
+}
+
+Result<void> convert(const ConvertOptions& options) {
+  const auto writer = find_writer(options.format);
+  if (!writer) return fail(writer.error());
+  if ((*writer)->folder && options.output == "-") {
+    return fail({ErrorKind::usage, fmt::format("{} is a folder of files", options.format), "", std::nullopt,
+                 "Name one with -o FOLDER"});
+  }
+  ProgressLine progress;
+  const auto run = options.input.open(progress);
+  if (!run) return fail(run.error());
+  progress.show("writing " + options.output, -1);
+  return (*writer)->write(*run, options.output, options.write);
+}
+
+void set_up_convert(CLI::App& app, int& code) {
+  const auto options = std::make_shared<ConvertOptions>();
+  app.add_option("PATH", options->input.paths, "Trace files, folders of ranks, or patterns")->required()->type_name("");
+  std::string formats;
+  for (const auto& writer : write::writers()) formats += fmt::format("\n{}: {}", writer.name, writer.summary);
+  app.add_option("--to", options->format, "Format:" + formats)->required()->type_name("FORMAT");
+  app.add_option("-o,--output", options->output, "The file or folder to write; - is standard output")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--lane-prefix", options->write.lane_prefix, "Name lanes of ranks r0_NAME instead of 'rank 0 / NAME'")
+      ->type_name("r");
+  options->input.add_options(app);
+  app.footer(kFooter);
+  app.callback([options, &code] {
+    const auto done = convert(*options);
+    if (!done) print_error(done.error());
+    code = done ? kOk : done.error().kind == ErrorKind::usage ? kUsage : kRefused;
+  });
+}
+
+}  // namespace
+
+Command convert_command() { return {"convert", "Write traces in another format", set_up_convert}; }
+
+}  // namespace stepscope::cli

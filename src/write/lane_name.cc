@@ -1,0 +1,11 @@
+#include "write/writer.h"
+
+namespace stepscope::write {
+
+std::string lane_name(std::int64_t rank, std::string_view name, const WriteOptions& options) {
+  const std::string number = std::to_string(rank);
+  const std::string lead = options.lane_prefix.empty() ? "rank " + number + " / " : options.lane_prefix + number + "_";
+  return lead + std::string(name);
+}
+
+}  // namespace stepscope::write

@@ -1,0 +1,232 @@
+// Writers: what was written is read back as the same model (chrome, merge), or adds up to what the trace holds.
+#include <doctest/doctest.h>
+#include <simdjson.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "model/trace_compare_fixture.h"
+#include "model/track_stacks.h"
+#include "session/session.h"
+#include "write/writer.h"
+
+namespace stepscope::write {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("stepscope_write_test." + std::to_string(getpid()))) {
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string operator/(std::string_view name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+Run open(const std::string& path) {
+  session::OpenOptions options;
+  options.use_cache = false;
+  const std::vector<std::string> paths{path};
+  auto run = session::open(paths, options);
+  REQUIRE_MESSAGE(run, path);
+  return *std::move(run);
+}
+
+const Writer& writer(std::string_view name) {
+  for (const Writer& one : writers()) {
+    if (one.name == name) return one;
+  }
+  FAIL("no such writer");
+  return writers()[0];
+}
+
+std::string trace(std::string_view name) {
+  return (fs::path(__FILE__).parent_path() / "../../tests/traces" / name).string();
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Traces of our own, then real ones where they are.
+std::vector<std::string> traces() {
+  std::vector<std::string> all{trace("tiny_train.json"), trace("tiny_cpu.json")};
+  const char* set = std::getenv("STEPSCOPE_CORPUS");
+  const fs::path corpus = set != nullptr ? fs::path(set) : fs::path(__FILE__).parent_path() / "../../../shared/data";
+  if (!fs::is_directory(corpus / "hta")) {
+    MESSAGE("only own traces: no real ones at " << corpus.string() << " (set STEPSCOPE_CORPUS)");
+    return all;
+  }
+  for (const char* name : {"nccl_parser_config", "amd_trace", "mtia_inference_trace", "call_stack",
+                           "ns_resolution_trace", "negative_queue_length_values_check", "cupti_profiler"}) {
+    all.push_back((corpus / "hta" / name).string());
+  }
+  return all;
+}
+
+bool same_track_order(const Trace& a, const Trace& b) {
+  return std::equal(a.tracks.begin(), a.tracks.end(), b.tracks.begin(), b.tracks.end(),
+                    [&](const auto& x, const auto& y) {
+                      return a.strings[x.process] == b.strings[y.process] && a.strings[x.thread] == b.strings[y.thread];
+                    });
+}
+
+void check_same(const Run& a, const Run& b) {
+  REQUIRE_EQ(a.traces.size(), b.traces.size());
+  for (std::size_t i = 0; i < a.traces.size(); i++) {
+    const Trace &x = a.traces[i], &y = b.traces[i];
+    CHECK_EQ(TraceCompare(x, y).contents(), "");
+    if (same_track_order(x, y)) CHECK_EQ(first_derived_difference(x, y), "");  // else it has other numbers
+    CHECK_EQ(x.rank.rank, y.rank.rank);
+    CHECK_EQ(x.rank.world_size, y.rank.world_size);
+    CHECK_EQ(x.devices.size(), y.devices.size());
+    REQUIRE_EQ(x.metadata.size(), y.metadata.size());
+    for (std::size_t k = 0; k < x.metadata.size(); k++) {
+      CHECK_EQ(x.metadata[k].key, y.metadata[k].key);
+      CHECK_EQ(x.metadata[k].json, y.metadata[k].json);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("write: chrome is read back as the same model, plain and gzip") {
+  const Folder folder;
+  for (const std::string& path : traces()) {
+    CAPTURE(path);
+    Run run = open(path);
+    run.traces.resize(1);  // the others are of merge
+    run.traces[0].rank.source = RankSource::distributed_info;
+    for (const char* name : {"out.json", "out.json.gz"}) {
+      REQUIRE(writer("chrome").write(run, folder / name, {}));
+      check_same(run, open(folder / name));
+    }
+    const std::string text = text_of(folder / "out.json");
+    simdjson::dom::parser parser;
+    CHECK_EQ(parser.parse(text).error(), simdjson::SUCCESS);
+    CHECK_LT(text_of(folder / "out.json.gz").size(), text.size() / 2);
+  }
+}
+
+TEST_CASE("write: merged ranks come back as they were") {
+  const Folder folder;
+  for (std::string path : traces()) {
+    Run run = open(path);
+    if (run.traces.size() < 2) {
+      Run other = open(path);  // the same twice, as ranks 0 and 5, on clocks that differ
+      run.traces.push_back(std::move(other.traces[0]));
+      run.traces[0].rank.rank = 0;
+      run.traces[1].rank.rank = 5;
+      run.traces[1].clock_base_ns += run.traces[1].clock_base_ns == kAbsent ? 0 : 5'000'000'000;
+    }
+    CAPTURE(path);
+    REQUIRE(writer("chrome").write(run, folder / "merged.json", {}));
+    check_same(run, open(folder / "merged.json"));
+  }
+  const Run run = open(trace("two_ranks"));
+  REQUIRE(writer("chrome").write(run, folder / "merged.json.gz", {.lane_prefix = "r"}));
+  check_same(run, open(folder / "merged.json.gz"));
+  REQUIRE(writer("chrome").write(run, folder / "prefix.json", {.lane_prefix = "r"}));
+  CHECK_NE(text_of(folder / "prefix.json").find("\"name\": \"r1_"), std::string::npos);
+  REQUIRE(writer("chrome").write(run, folder / "plain.json", {}));
+  CHECK_NE(text_of(folder / "plain.json").find("\"name\": \"rank 1 / "), std::string::npos);
+}
+
+TEST_CASE("write: a merged file without its notes is told, not guessed") {
+  const Folder folder;
+  const Run run = open(trace("two_ranks"));
+  REQUIRE(writer("chrome").write(run, folder / "merged.json", {}));
+  std::string text = text_of(folder / "merged.json");
+  text.replace(text.find("stepscope_rank_1"), 16, "stepscope_rank_9");
+  std::ofstream(folder / "merged.json") << text;
+  const Run damaged = open(folder / "merged.json");
+  REQUIRE_EQ(damaged.traces.size(), 1);
+  CHECK_EQ(damaged.traces[0].issues.back().code, "merge_notes_damaged");
+  CHECK_EQ(damaged.traces[0].slices.size(), run.traces[0].slices.size() + run.traces[1].slices.size());
+}
+
+TEST_CASE("write: folded stacks add up to the time of the outermost slices") {
+  const Folder folder;
+  for (const std::string& path : traces()) {
+    CAPTURE(path);
+    const Run run = open(path);
+    REQUIRE(writer("folded").write(run, folder / "out.txt", {}));
+    std::int64_t written = 0, expected = 0;
+    std::istringstream lines(text_of(folder / "out.txt"));
+    for (std::string line; std::getline(lines, line);) written += std::stoll(line.substr(line.rfind(' ') + 1));
+    for (const Trace& one : run.traces) {
+      for (std::size_t track = 0; track < one.tracks.size(); track++) {
+        int depth = 0;
+        std::int64_t begin = 0;
+        visit_stacks(one, track, is_host_work,
+                     {[&](SliceId, std::int64_t at_ns) { begin = depth++ == 0 ? at_ns : begin; },
+                      [&](SliceId, std::int64_t at_ns) { expected += --depth == 0 ? at_ns - begin : 0; }});
+        CHECK_EQ(depth, 0);
+      }
+    }
+    CHECK_GT(written, 0);
+    CHECK_EQ(written, expected);
+  }
+}
+
+TEST_CASE("write: speedscope's events nest, and its frames are those of the trace") {
+  const Folder folder;
+  for (const std::string& path : traces()) {
+    CAPTURE(path);
+    REQUIRE(writer("speedscope").write(open(path), folder / "out.json", {}));
+    simdjson::dom::parser parser;
+    const auto root = parser.load(folder / "out.json");
+    const auto frames = root["shared"]["frames"].get_array().value();
+    CHECK_GT(frames.size(), 0);
+    for (const auto profile : root["profiles"].get_array().value()) {
+      std::vector<std::uint64_t> open_frames;
+      std::int64_t last = profile["startValue"].get_int64().value();
+      for (const auto event : profile["events"].get_array().value()) {
+        const auto frame = event["frame"].get_uint64().value();
+        REQUIRE_LT(frame, frames.size());
+        const auto at = event["at"].get_int64().value();
+        REQUIRE_GE(at, last);
+        last = at;
+        if (event["type"].get_string().value() == "O") {
+          open_frames.push_back(frame);
+        } else {
+          REQUIRE_EQ(open_frames.back(), frame);
+          open_frames.pop_back();
+        }
+      }
+      CHECK(open_frames.empty());
+      CHECK_EQ(profile["endValue"].get_int64().value(), last);
+    }
+  }
+}
+
+TEST_CASE("write: csv has every row of every table") {
+  const Folder folder;
+  const Run run = open(trace("two_ranks"));
+  REQUIRE(writer("csv").write(run, folder / "tables", {}));
+  const std::string slices = text_of(folder / "tables/slices.csv");
+  const auto lines = static_cast<std::size_t>(std::count(slices.begin(), slices.end(), '\n'));
+  CHECK_EQ(lines, 1 + run.traces[0].slices.size() + run.traces[1].slices.size());
+  CHECK(slices.starts_with("rank,slice,start_ns,dur_ns,name,category,kind,"));
+  CHECK(fs::exists(folder / "tables/issues.csv"));
+}
+
+TEST_CASE("write: what cannot be written is told, and nothing is left behind") {
+  const Folder folder;
+  const Run run = open(trace("tiny_cpu.json"));
+  for (const Writer& one : writers()) {
+    const auto done = one.write(run, folder / "none/deeper/out", {});
+    if (!one.folder) CHECK_FALSE(done);
+  }
+  CHECK_FALSE(writer("csv").write(run, "/proc/none", {}));
+}
+
+}  // namespace stepscope::write
