@@ -4,6 +4,8 @@
 #include <charconv>
 #include <map>
 
+#include "model/serving_marks.h"
+
 namespace stepscope::derive {
 namespace {
 
@@ -12,7 +14,7 @@ enum class Mark : std::uint8_t { unasked, none, profiler, optimizer, serving };
 Mark mark_of(std::string_view name) {
   if (name.starts_with("ProfilerStep#") || name == "ProfilerStep") return Mark::profiler;
   if (name.starts_with("Optimizer.step#")) return Mark::optimizer;
-  if (name.starts_with("execute_") || name.starts_with("step[")) return Mark::serving;
+  if (serving_mark(name)) return Mark::serving;
   return Mark::none;
 }
 
