@@ -97,10 +97,6 @@ TEST_CASE("steps: each instant in one part, in order of priority, to the nanosec
   CHECK(ns(answer, "step_time_median_ns") == 1000);
   REQUIRE(answer.series.size() == 1);
   CHECK(answer.series[0].v == std::vector<double>{1000, 1000, 1000});
-  REQUIRE(answer.findings.size() == 1);
-  CHECK(answer.findings[0].id == "dataloader_wait");
-  CHECK_FALSE(answer.findings[0].gain);
-  CHECK_FALSE(answer.findings[0].gain_reason.empty());
 }
 
 TEST_CASE("steps: device work that outlasts its step moves the border, and is counted once") {

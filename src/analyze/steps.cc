@@ -172,24 +172,6 @@ void add_series(Answer& answer, const std::vector<RankSteps>& ranks) {
   }
 }
 
-void find_dataloader_wait(Answer& answer, const Totals& totals) {
-  const std::int64_t waited = totals.parts[static_cast<std::size_t>(StepPart::dataloader)];
-  if (totals.steps < 2 || waited * 20 <= totals.wall_ns) return;  // below 5 % it is not worth a change
-  answer.findings.push_back(
-      {.id = "dataloader_wait",
-       .cause = "input",
-       .sentence = "Part of every step is spent waiting for the data loader while the device has nothing to do",
-       .where = {.phase = "dataloader"},
-       .evidence = {{.text = "Share of the step in which only the data loader ran",
-                     .value = share(waited, totals.wall_ns),
-                     .unit = Unit::ratio},
-                    {.text = "Mean per step", .value = waited / totals.steps, .unit = Unit::ns}},
-       .gain_reason = std::string(kNoGain),
-       .confidence = "high",
-       .next =
-           "Raise num_workers of the DataLoader, set pin_memory=True and persistent_workers=True, then record again"});
-}
-
 void add_notes(Answer& answer, const std::vector<RankSteps>& ranks, bool device_work) {
   for (const RankSteps& rank : ranks) {
     if (!rank.trace->step_source.empty()) {
@@ -219,7 +201,6 @@ Result<Answer> run_steps(const Run& run, const AnalyzeOptions& options) {
   limit_rows(answer, answer.tables[1], options.max_rows, "later steps");
   limit_rows(answer, answer.tables[2], options.max_rows, "phases of later steps");
   add_series(answer, ranks);
-  find_dataloader_wait(answer, totals);
   add_notes(answer, ranks, device_work);
   return answer;
 }
