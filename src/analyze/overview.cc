@@ -268,6 +268,12 @@ void add_headline(Answer& answer, const std::vector<RankView>& ranks, bool steps
 }
 
 void add_notes(Answer& answer, const Run& run, bool device_work) {
+  if (std::all_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) { return trace.only_graph(); })) {
+    answer.notes.push_back(
+        "An execution trace says what depends on what, not when it ran. Give the profiler's trace of the same steps as "
+        "well to see times.");
+    return;
+  }
   for (const Trace& trace : run.traces) {
     if (trace.step_source.empty()) continue;
     if (std::find(answer.notes.begin(), answer.notes.end(), trace.step_source) == answer.notes.end()) {

@@ -121,6 +121,11 @@ std::vector<Lack> lacks_of(const Trace& trace) {
   const auto check = [&](bool missing, Lack lack) {
     if (missing) lacks.push_back(lack);
   };
+  if (trace.only_graph()) {
+    return {{"times",
+             "This file says what depends on what, not when it ran: only the answer graph has something to say",
+             "Give the profiler's trace (torch.profiler) of the same steps as well"}};
+  }
   check(trace.slices.size() == 0, {"events", "There is nothing to analyze",
                                    "Check that the profiler was active while the program ran: call prof.step() after "
                                    "each step, or use no schedule"});

@@ -46,6 +46,12 @@ constexpr std::array kKinds{
 
 }  // namespace
 
+std::string_view to_string(NodeKind kind) {
+  static constexpr std::array<std::string_view, kNodeKinds> names{
+      "host", "process", "thread", "metadata", "compute", "memory", "send", "receive", "collective"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
 SliceKind slice_kind(std::string_view category) {
   const auto found = std::find_if(kKinds.begin(), kKinds.end(), [&](const auto& k) { return k.category == category; });
   return found == kKinds.end() ? SliceKind::other : found->kind;

@@ -204,6 +204,45 @@ struct Counters {
   std::size_t size() const { return time_ns.size(); }
 };
 
+// What a node of an execution graph stands for.
+enum class NodeKind : std::uint8_t {
+  host,      // an operator or call on a host thread
+  process,   // the root of an execution trace
+  thread,    // the root of a thread
+  metadata,  // says something of the run (process groups)
+  compute,   // device work
+  memory,    // a load or store
+  send,
+  receive,
+  collective,
+};
+inline constexpr std::size_t kNodeKinds = 9;
+std::string_view to_string(NodeKind kind);
+
+// Nodes of an execution trace or Chakra file: what depends on what, mostly without times. In file order, about 50 bytes
+// a row. Values of inputs and outputs are not stored: the node's text is reached by its place.
+struct GraphNodes {
+  NarrowColumn id;  // as the file gives it; unique
+  Column<StringId> name;
+  Column<NodeKind> kind;
+  NarrowColumn parent;  // id of the calling node; absent: a root
+  NarrowColumn start_ns, dur_ns;
+  NarrowColumn record_function_id, sequence;
+  NarrowColumn thread, fwd_thread;
+  NarrowColumn stream;
+  OptionalColumn<StringId> input_dims;  // raw JSON text, as in Ops
+  OptionalColumn<StringId> input_types;
+  OptionalColumn<StringId> collective;  // kind of collective, as recorded
+  OptionalColumn<StringId> group_name;  // its process group
+  NarrowColumn comm_bytes;
+  Column<std::uint64_t> place;  // byte offset of the node in the uncompressed file
+  // what the node waits for, beside its caller: depends_on[dependency_begin[row] .. dependency_begin[row + 1])
+  Column<std::uint32_t> dependency_begin;  // one more than nodes, or empty
+  NarrowColumn depends_on;                 // ids of nodes
+
+  std::size_t size() const { return name.size(); }
+};
+
 // From deviceProperties. 0 or empty: not given.
 struct DeviceInfo {
   std::int64_t id = -1;
@@ -328,6 +367,7 @@ struct Trace {
   Flows flows;
   Instants instants;
   Counters counters;
+  GraphNodes nodes;
   std::vector<Issue> issues;
 
   // derived
@@ -345,6 +385,8 @@ struct Trace {
     return category == CategoryId::none ? SliceKind::other : categories[static_cast<std::size_t>(category)].kind;
   }
   std::string_view name(SliceId id) const { return strings[slices.name[id]]; }
+  // An execution trace or Chakra file: what depends on what, and nothing of when it ran.
+  bool only_graph() const { return nodes.size() > 0 && slices.size() == 0; }
   // The (derived) step whose host part contains `time_ns`; none: outside all steps. O(log steps).
   StepId step_at(std::int64_t time_ns) const;
 };

@@ -99,6 +99,14 @@ void each_member(MaybeConst<Counters> auto& part, V& visit) {
 }
 
 template <class V>
+void each_member(MaybeConst<GraphNodes> auto& part, V& visit) {
+  auto& [id, name, kind, parent, start, dur, record_function_id, sequence, thread, fwd_thread, stream, dims, types,
+         collective, group, comm_bytes, place, dependency_begin, depends_on] = part;
+  detail::visit_all(visit, id, name, kind, parent, start, dur, record_function_id, sequence, thread, fwd_thread, stream,
+                    dims, types, collective, group, comm_bytes, place, dependency_begin, depends_on);
+}
+
+template <class V>
 void each_member(MaybeConst<DeviceInfo> auto& part, V& visit) {
   auto& [id, name, sms, threads, warp, memory, major, minor] = part;
   detail::visit_all(visit, id, name, sms, threads, warp, memory, major, minor);
@@ -167,11 +175,11 @@ void each_member(MaybeConst<Issue> auto& part, V& visit) {
 template <class V>
 void each_member(MaybeConst<Trace> auto& part, V& visit) {
   auto& [source, rank, strings, metadata, devices, categories, tracks, clock_base, slices, ops, launches, device,
-         copy_speeds, collectives, memory, flows, instants, counters, issues, by_track, track_begin, class_rules, steps,
-         step_source, modules, backward, links] = part;
+         copy_speeds, collectives, memory, flows, instants, counters, nodes, issues, by_track, track_begin, class_rules,
+         steps, step_source, modules, backward, links] = part;
   detail::visit_all(visit, source, rank, strings, metadata, devices, categories, tracks, clock_base, slices, ops,
-                    launches, device, copy_speeds, collectives, memory, flows, instants, counters, issues, by_track,
-                    track_begin, class_rules, steps, step_source, modules, backward, links);
+                    launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes, issues,
+                    by_track, track_begin, class_rules, steps, step_source, modules, backward, links);
 }
 
 }  // namespace stepscope

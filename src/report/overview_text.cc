@@ -207,6 +207,7 @@ void write_overview(Page& page, const Report& report) {
   write_top(page, overview, "top_operators", "Operators", {"name", "device_self_ns", "host_self_ns", "calls"});
   write_top(page, find(report, "idle"), "by_op", "Idle time of the device",
             {"cause", "op", "phase", "idle_ns", "gaps"});
+  write_top(page, find(report, "graph"), "names", "Nodes of the execution trace", {"name", "kind", "nodes", "shapes"});
   write_findings(page, report);
 }
 
@@ -229,7 +230,7 @@ std::string shell_word(std::string_view path) {
 void write_next(Page& page, const Report& report) {
   std::vector<std::string> names;
   const Answer* next = nullptr;
-  for (const std::string_view name : {"kernels", "operators", "overview"}) {
+  for (const std::string_view name : {"kernels", "operators", "graph", "overview"}) {
     const Answer* answer = find(report, name);
     const bool rows = answer != nullptr && !answer->tables.empty() && !answer->tables.front().rows.empty();
     if (next == nullptr && rows) next = answer;

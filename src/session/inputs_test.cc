@@ -108,7 +108,6 @@ TEST_CASE("36, 49: other things that are given as traces are named") {
   check_refused("{\"loss\": [1, 2]}", "JSON that is no trace");
   check_refused("[{\"name\": \"bob\", \"age\": 3}]", "JSON that is no trace");
   check_refused("[[1, 2], [3]]", "JSON that is no trace");
-  check_refused("{\"schema\": \"1.0\", \"pid\": 1, \"nodes\": []}", "a PyTorch execution trace");
   const std::string tar = "trace.json" + std::string(247, '\0') + "ustar  " + std::string(300, '\0');
   check_refused(tar, "a tar archive");
   check_refused(read::gzip(tar), "a tar archive");

@@ -54,8 +54,8 @@ Look json_look(std::string_view text) {
   if (text.find_first_not_of(" \n\r\t", 1) == text.npos) {
     return {"JSON that ends after its first bracket", "Record again: the export did not finish"};
   }
-  if (text.front() == '{' && text.find("\"nodes\"") != text.npos && text.find("\"schema\"") != text.npos) {
-    return {"a PyTorch execution trace", "Give the profiler's trace (torch.profiler) of the same run"};
+  if (text.find("\"workload_graph\"") != text.npos) {
+    return {"a Chakra graph in JSON for simulators", "Give the execution trace or .et file that it was made from"};
   }
   // Our own files; they state their schema_version first.
   if (text.substr(0, 64).find("\"schema_version\"") != text.npos) {

@@ -33,14 +33,15 @@ void give_ranks(Run& run) {
         trace.rank.source = RankSource::file_name;
       }
     }
-    if (trace.rank.source != RankSource::order) taken.insert(trace.rank.rank);
+    if (trace.rank.source != RankSource::order && !trace.only_graph()) taken.insert(trace.rank.rank);
   }
-  std::int64_t next = 0;
+  // An execution trace stands beside a timeline of its rank, so the two are numbered apart.
+  std::set<std::int64_t> taken_by_graphs;
   for (Trace& trace : run.traces) {
     if (trace.rank.source != RankSource::order) continue;
-    while (taken.contains(next)) next++;
-    trace.rank.rank = next;
-    taken.insert(next);
+    std::set<std::int64_t>& others = trace.only_graph() ? taken_by_graphs : taken;
+    trace.rank.rank = 0;
+    while (!others.insert(trace.rank.rank).second) trace.rank.rank++;
   }
 }
 
@@ -48,6 +49,7 @@ void note_clashes(Run& run) {
   std::map<std::int64_t, std::vector<const Trace*>> by_rank;
   std::int64_t world_size = 0;
   for (const Trace& trace : run.traces) {
+    if (trace.only_graph()) continue;
     by_rank[trace.rank.rank].push_back(&trace);
     world_size = std::max(world_size, trace.rank.world_size);
   }

@@ -133,9 +133,20 @@ TableSpec tracks_table() {
 }
 
 std::span<const TableSpec> model_tables() {
-  static const std::array all{slices_table(),      ops_table(),           launches_table(), device_work_table(),
-                              collectives_table(), memory_events_table(), flows_table(),    instants_table(),
-                              counters_table(),    steps_table(),         modules_table(),  backward_table(),
+  static const std::array all{slices_table(),
+                              ops_table(),
+                              launches_table(),
+                              device_work_table(),
+                              collectives_table(),
+                              memory_events_table(),
+                              flows_table(),
+                              instants_table(),
+                              counters_table(),
+                              nodes_table(),
+                              node_dependencies_table(),
+                              steps_table(),
+                              modules_table(),
+                              backward_table(),
                               tracks_table()};
   return all;
 }

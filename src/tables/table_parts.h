@@ -127,6 +127,8 @@ TableSpec memory_events_table();
 TableSpec flows_table();
 TableSpec instants_table();
 TableSpec counters_table();
+TableSpec nodes_table();
+TableSpec node_dependencies_table();
 TableSpec steps_table();
 TableSpec modules_table();
 TableSpec backward_table();

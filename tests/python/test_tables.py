@@ -96,7 +96,7 @@ def test_real_traces_are_taken(corpus: Path) -> None:
         try:
             run = stepscope.open(path, cache=False)
         except stepscope.StepscopeError as refused:
-            assert refused.kind == "unrecognized", refused  # execution traces lie beside the profiler's
+            assert refused.kind == "unrecognized", refused  # other files lie beside the traces
             continue
         opened += 1
         for info in run.tables():
