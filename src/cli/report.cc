@@ -165,7 +165,7 @@ std::string name_list() {
 
 void set_up_compat(CLI::App& app, ReportOptions& options) {
   app.add_option("--compat", options.compat.mode,
-                 "The answers of another tool, literally, instead of ours: hta (docs/hta.md)")
+                 "The answers of another tool, literally, instead of ours: hta, tensorboard (docs/hta.md)")
       ->type_name("TOOL");
   auto* include = app.add_flag("--include-last-profiler-step", options.compat.include_last_step,
                                "With --compat hta: keep the last step");

@@ -15,7 +15,7 @@ struct Mode {
   std::span<const Analysis> (*analyses)();
 };
 
-constexpr std::array kModes{Mode{"hta", hta::analyses}};
+constexpr std::array kModes{Mode{"hta", hta::analyses}, Mode{"tensorboard", tensorboard::analyses}};
 
 constexpr std::array kArguments{
     Argument{"num_kernels", "10", "gpu_kernel_breakdown: names kept before the rest becomes \"others\""},
@@ -80,12 +80,12 @@ Result<std::span<const Analysis>> analyses(std::string_view mode) {
   return fail(unknown_name("compatible mode", mode, mode_names()));
 }
 
-Result<Input> prepare(const Run& run, const Options& options, EventTexts texts) {
+Result<Input> prepare(const Run& run, const Options& options, ReadArguments read) {
   if (const auto known = analyses(options.mode); !known) return fail(known.error());
   for (const auto& [name, value] : options.arguments) {
     if (auto checked = check_argument(name, value); !checked) return fail(checked.error());
   }
-  Input input(run, options, std::move(texts));
+  Input input(run, options, std::move(read));
   if (options.mode == "hta") {
     auto tables = hta::make_tables(run, options.include_last_step);
     if (!tables) return fail(tables.error());

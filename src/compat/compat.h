@@ -1,5 +1,5 @@
 // Contract of the compatible modes: the answers of another tool, literally, from our traces. One mode per tool, one
-// list per mode (hta/analyses.list), one file per answer.
+// list per mode (MODE/analyses.list), one file per answer.
 //
 // Literal means: that tool's classes, windows, rounding, column names and units (microseconds where it has them), its
 // known defects included. docs/hta.md names them and says what the ordinary answers do instead. Only where the other
@@ -28,6 +28,10 @@ struct Tables;                         // hta/table.h
 std::span<const Analysis> analyses();  // from hta/analyses.list, in that order
 }  // namespace hta
 
+namespace tensorboard {
+std::span<const Analysis> analyses();  // from tensorboard/analyses.list
+}  // namespace tensorboard
+
 // An argument of the other tool's function that decides what its answer says, with that tool's default.
 struct Argument {
   std::string_view name, fallback, meaning;
@@ -39,19 +43,22 @@ struct Options {
   std::map<std::string, std::string, std::less<>> arguments;  // those that were given
 };
 
-// The JSON text of slices' events, for what only one answer needs and the model does not keep.
-using EventTexts = std::function<Result<std::vector<std::string>>(const Trace& trace, std::span<const SliceId> slices)>;
+// The arguments of slices' events, name and JSON text, for what only one answer needs and the model does not keep.
+using EventArguments = std::vector<std::pair<std::string, std::string>>;
+using ReadArguments =
+    std::function<Result<std::vector<EventArguments>>(const Trace& trace, std::span<const SliceId> slices)>;
 
 class Input {
  public:
-  Input(const Run& run, Options options, EventTexts texts) : run_(run), options_(std::move(options)), texts_(texts) {}
+  Input(const Run& run, Options options, ReadArguments read)
+      : run_(run), options_(std::move(options)), read_(std::move(read)) {}
 
   const Run& run() const { return run_; }
   const Options& options() const { return options_; }
   const hta::Tables& tables() const { return *tables_; }  // mode hta only
   void take(std::shared_ptr<const hta::Tables> tables) { tables_ = std::move(tables); }
-  Result<std::vector<std::string>> texts(const Trace& trace, std::span<const SliceId> slices) const {
-    return texts_(trace, slices);
+  Result<std::vector<EventArguments>> event_arguments(const Trace& trace, std::span<const SliceId> slices) const {
+    return read_(trace, slices);
   }
 
   // The argument as given, else its default. The names and the numbers were checked by prepare().
@@ -62,7 +69,7 @@ class Input {
  private:
   const Run& run_;
   Options options_;
-  EventTexts texts_;
+  ReadArguments read_;
   std::shared_ptr<const hta::Tables> tables_;
 };
 
@@ -77,6 +84,6 @@ std::vector<std::string_view> mode_names();
 // The analyses of a mode; a usage error for a mode that does not exist.
 Result<std::span<const Analysis>> analyses(std::string_view mode);
 // Checks mode and arguments and makes, once, what all analyses of the mode share.
-Result<Input> prepare(const Run& run, const Options& options, EventTexts texts);
+Result<Input> prepare(const Run& run, const Options& options, ReadArguments read);
 
 }  // namespace stepscope::compat

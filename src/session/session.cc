@@ -13,6 +13,7 @@
 #include "analyze/analysis.h"
 #include "base/did_you_mean.h"
 #include "derive/derive.h"
+#include "formats/json_text.h"
 #include "session/cache.h"
 #include "session/inputs.h"
 #include "session/ranks.h"
@@ -170,10 +171,25 @@ std::vector<Question> ordinary_questions(const Run& run) {
   return all;
 }
 
+Result<std::vector<compat::EventArguments>> slice_arguments(const Trace& trace, std::span<const SliceId> slices) {
+  const auto texts = slice_texts(trace, slices);
+  if (!texts) return fail(texts.error());
+  std::vector<compat::EventArguments> all;
+  for (const std::string& text : *texts) {
+    compat::EventArguments& arguments = all.emplace_back();
+    for (const auto& member : formats::members(text)) {
+      if (member.key != "args") continue;
+      for (const auto& argument : formats::members(member.value))
+        arguments.emplace_back(argument.key, formats::value_text(argument.value));
+    }
+  }
+  return all;
+}
+
 Result<std::vector<Question>> compatible_questions(const Run& run, const compat::Options& options) {
   const auto analyses = compat::analyses(options.mode);
   if (!analyses) return fail(analyses.error());
-  Result<compat::Input> made = compat::prepare(run, options, slice_texts);
+  Result<compat::Input> made = compat::prepare(run, options, slice_arguments);
   if (!made) return fail(made.error());
   const auto input = std::make_shared<const compat::Input>(*std::move(made));
   std::vector<Question> all;

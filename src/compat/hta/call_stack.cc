@@ -13,7 +13,7 @@ struct Mark {
 
 // At the same time: the start of an event before its end; of different events ends before starts, but a start or end
 // of no duration lies inside the other; longer ones start first and end last.
-bool comes_before(const Mark& a, const Mark& b) {
+bool comes_before(const Mark& a, const Mark& b, CallStack::Empty empty) {
   if (a.row == b.row) return a.is_start && !b.is_start;
   if (a.time != b.time) return a.time < b.time;
   if (a.is_start == b.is_start) {
@@ -21,20 +21,21 @@ bool comes_before(const Mark& a, const Mark& b) {
     return a.is_start == (a.row < b.row);
   }
   if (a.duration > 0 && b.duration > 0) return !a.is_start;
-  if (a.duration == 0 && b.duration == 0) return a.row < b.row;
+  if (a.duration == 0 && b.duration == 0 && empty == CallStack::Empty::one_by_one) return a.row < b.row;
   return a.is_start;
 }
 
 }  // namespace
 
-CallStack::CallStack(const std::vector<Row>& rows) : rows_(rows), parents_(rows.size(), kRoot), children_(rows.size()) {
+CallStack::CallStack(const std::vector<Row>& rows, Empty empty)
+    : rows_(rows), parents_(rows.size(), kRoot), children_(rows.size()) {
   std::vector<Mark> marks;
   for (std::uint32_t i = 0; i < rows.size(); i++) {
     const double duration = std::max(rows[i].dur, 0.0);
     marks.push_back({rows[i].ts, duration, i, true});
     marks.push_back({rows[i].ts + duration, duration, i, false});
   }
-  std::stable_sort(marks.begin(), marks.end(), comes_before);
+  std::stable_sort(marks.begin(), marks.end(), [&](const Mark& a, const Mark& b) { return comes_before(a, b, empty); });
   std::vector<std::uint32_t> open;
   for (const Mark& mark : marks) {
     if (!mark.is_start) {

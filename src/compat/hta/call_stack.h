@@ -36,7 +36,10 @@ class CallStack {
  public:
   static constexpr std::uint32_t kRoot = UINT32_MAX;
 
-  explicit CallStack(const std::vector<Row>& rows);
+  // Two events without duration at the same time: HTA has both ways.
+  enum class Empty : std::uint8_t { one_by_one, nested };
+
+  explicit CallStack(const std::vector<Row>& rows, Empty empty = Empty::one_by_one);
 
   std::uint32_t parent(std::uint32_t row) const { return parents_[row]; }
   const std::vector<std::uint32_t>& children(std::uint32_t row) const { return children_[row]; }
