@@ -83,8 +83,8 @@ dist: build ## dist/stepscope-VERSION-linux-ARCH and its .tar.gz: runs without t
 	@tools/make_dist.sh build
 	@$(PY) -m pytest -q tests/python/test_dist.py
 
-docs: build ## check the documents: links, targets, commands and options
-	@$(PY) tools/check_docs.py
+docs: build ## write docs/tables.md, check the documents: links, targets, commands and options
+	@$(PY) tools/check_docs.py --write
 
 notices: build ## write THIRD_PARTY_NOTICES again from what is linked and bundled
 	@$(PY) tools/notices.py build

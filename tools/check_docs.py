@@ -1,6 +1,7 @@
 """Checks the documents: links lead to files and headings that are there, and what readers are told to type exists.
 
-That is every `make TARGET`, and, where the command line is built, every `stepscope COMMAND --option` of it.
+That is every `make TARGET`, and, where the command line is built, every `stepscope COMMAND --option` of it;
+docs/tables.md is what the program says of its tables (--write makes it so).
 """
 
 from __future__ import annotations
@@ -70,7 +71,34 @@ def command_faults(path: Path, root: Path) -> list[str]:
     return faults
 
 
+def tables_page() -> str | None:
+    """docs/tables.md as the built program makes it; None without one."""
+    program = ROOT / "build" / "stepscope"
+    if not program.exists():
+        return None
+    told = subprocess.run(
+        [str(program), "schema", "--markdown", "--no-cache", "--of", "tests/traces/tiny_train.json"],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    return told.stdout
+
+
+def tables_faults(write: bool) -> list[str]:
+    page = ROOT / "docs" / "tables.md"
+    told = tables_page()
+    if told is None or (page.exists() and page.read_text() == told):
+        return []
+    if write:
+        page.write_text(told)
+        return []
+    return ["docs/tables.md is not what the program says of its tables: make docs"]
+
+
 def main() -> int:
+    written = tables_faults("--write" in sys.argv[1:])
     targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, text=True, capture_output=True, check=True
@@ -79,6 +107,7 @@ def main() -> int:
     faults = [fault for page in pages for fault in faults_of(page, ROOT, targets)]
     # Plans speak of what is not there yet.
     faults += [fault for page in pages if "plan" not in page.parts for fault in command_faults(page, ROOT)]
+    faults += written
     print("\n".join(faults), end="\n" if faults else "")
     return 1 if faults else 0
 

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <map>
 #include <memory>
 
+#include "cli/answer_source.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/open_paths.h"
@@ -12,7 +12,6 @@
 #include "query/query.h"
 #include "report/json_writer.h"
 #include "report/report.h"
-#include "session/session.h"
 
 namespace stepscope::cli {
 namespace {
@@ -91,17 +90,6 @@ std::string as_text(Table table, const QueryOptions& options) {
   return report::table_text(table, style);
 }
 
-query::Source source_of(const Run& run) {
-  const auto made = std::make_shared<std::map<std::string, std::shared_ptr<const Answer>>>();
-  return {&run, session::answer_names(),
-          [&run, made](const std::string& name) -> Result<std::shared_ptr<const Answer>> {
-            if (const auto known = made->find(name); known != made->end()) return known->second;
-            auto answer = session::one_answer(run, name);
-            if (!answer) return fail(answer.error());
-            return (*made)[name] = std::make_shared<const Answer>(*std::move(answer));
-          }};
-}
-
 // The statement: the last word, or the recipe's.
 Result<std::string> take_statement(QueryOptions& options) {
   std::string sql;
@@ -134,7 +122,7 @@ Result<void> answer_query(QueryOptions& options) {
   query::TableSink table;
   LineSink line(options.json);
   const auto outcome =
-      query::run_query(source_of(*run), *sql, limits, lines ? static_cast<query::RowSink&>(line) : table);
+      query::run_query(answer_source(*run), *sql, limits, lines ? static_cast<query::RowSink&>(line) : table);
   progress.erase();
   if (!outcome) return fail(outcome.error());
   auto written = write_file(options.output, lines ? line.take() : as_text(table.take(), options));
