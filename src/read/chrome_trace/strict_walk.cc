@@ -14,6 +14,14 @@ namespace stepscope::read::chrome_trace {
 
 namespace sj = simdjson;
 
+namespace {
+#ifdef STEPSCOPE_SIMDJSON_1  // Ubuntu 22.04
+const sj::implementation& implementation() { return *sj::active_implementation; }
+#else
+const sj::implementation& implementation() { return *sj::get_active_implementation(); }
+#endif
+}  // namespace
+
 struct StrictWalk::Index {
   std::unique_ptr<sj::internal::dom_parser_implementation> parser;
   std::size_t capacity = 0;
@@ -22,7 +30,7 @@ struct StrictWalk::Index {
     if (capacity < size) {
       capacity = size + size / 4;
       parser.reset();
-      if (sj::get_active_implementation()->create_dom_parser_implementation(capacity, 16, parser) != sj::SUCCESS) {
+      if (implementation().create_dom_parser_implementation(capacity, 16, parser) != sj::SUCCESS) {
         capacity = 0;
         return false;
       }
