@@ -146,6 +146,14 @@ Input describe(const Trace& trace) {
           .slices = trace.slices.size()};
 }
 
+void add_inputs(Report& report, const Run& run) {
+  report.issues.insert(report.issues.end(), run.issues.begin(), run.issues.end());
+  for (const Trace& trace : run.traces) {
+    report.inputs.push_back(describe(trace));
+    report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
+  }
+}
+
 // One answer to make, whichever room makes it.
 struct Question {
   std::string_view name;
@@ -205,11 +213,8 @@ Result<Report> answer(const Run& run, std::span<const std::string> names, const 
   if (!all) return fail(all.error());
   const auto questions = choose(*std::move(all), names, compat.mode);
   if (!questions) return fail(questions.error());
-  Report report{.path = run.path, .issues = run.issues};
-  for (const Trace& trace : run.traces) {
-    report.inputs.push_back(describe(trace));
-    report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
-  }
+  Report report{.path = run.path};
+  add_inputs(report, run);
   // Analyses only read the run: one thread each, answers in the order asked.
   std::vector<std::optional<Result<Answer>>> answers(questions->size());
   std::atomic<std::size_t> next{0};
@@ -238,6 +243,15 @@ Result<Answer> one_answer(const Run& run, const std::string& name) {
     return fail({ErrorKind::unsupported, "the answer " + name + " could not be made: " + why, "", std::nullopt, ""});
   }
   return std::move(report->answers.front());
+}
+
+Result<Comparison> compare(const Run& a, const Run& b, const diff::Options& options) {
+  Result<diff::Difference> found = diff::diff(a, b, options);
+  if (!found) return fail(found.error());
+  Comparison out{.report = {.path = a.path + " → " + b.path}, .gates = std::move(found->gates)};
+  for (const Run* run : {&a, &b}) add_inputs(out.report, *run);
+  out.report.answers.push_back(std::move(found->answer));
+  return out;
 }
 
 Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices) {

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "compat/compat.h"
+#include "diff/diff.h"
 #include "model/answer.h"
 #include "model/trace.h"
 
@@ -40,6 +41,13 @@ Result<Report> answer(const Run& run, std::span<const std::string> names, const 
 
 // The answer `name` by itself, or why it could not be made.
 Result<Answer> one_answer(const Run& run, const std::string& name);
+
+// What changed from run `a` to run `b`: a report of one answer, and what became of the gates.
+struct Comparison {
+  Report report;
+  std::vector<diff::GateResult> gates;
+};
+Result<Comparison> compare(const Run& a, const Run& b, const diff::Options& options);
 
 // JSON text of the arguments of slices, read again from their file.
 Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices);
