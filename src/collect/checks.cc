@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/command_output.h"
 #include "collect/collect.h"
 
 namespace stepscope::collect {

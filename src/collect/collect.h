@@ -51,10 +51,6 @@ struct Ending {
 // environment, forwards signals sent to this process, and waits for its end.
 Ending run_job(const Arguments& command, const std::map<std::string, std::string>& extra);
 
-// Output of a short helper command (stdout, at most 64 kB); fails on a missing program, another exit code than 0, or
-// when it takes longer than `seconds`.
-Result<std::string> output_of(const Arguments& command, double seconds);
-
 enum class Status { ok, warning, failure };
 
 // One line of the doctor: what was looked at, what was found, and what to do when that is not good.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/command_output.h"
 #include "collect/collect.h"
 
 namespace stepscope::collect {

@@ -51,6 +51,22 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
   return 0;
 }
 
+// The character at raw[i], which is no printable ASCII; returns the position behind it.
+std::size_t put_odd(std::string_view raw, std::size_t i, std::string& out, bool& repaired) {
+  const auto byte = static_cast<unsigned char>(raw[i]);
+  if (const std::size_t length = byte >= 0x80 ? utf8_length(raw, i) : 0) {
+    out.append(raw, i, length);
+    return i + length;
+  }
+  if (byte == '\n' || byte == '\r' || byte == '\t') {
+    out += static_cast<char>(byte);
+  } else {
+    put_visible(out, byte);
+    repaired = true;
+  }
+  return i + 1;
+}
+
 bool hex4(std::string_view raw, std::size_t i, std::uint32_t& code) {
   if (i + 4 > raw.size()) return false;
   code = 0;
@@ -92,28 +108,28 @@ bool is_clean(std::string_view text) {
   return true;
 }
 
+std::string visible(std::string_view bytes, bool& repaired) {
+  std::string out;
+  out.reserve(bytes.size());
+  for (std::size_t i = 0; i < bytes.size();) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    if (byte >= 0x80 || byte < 0x20) {
+      i = put_odd(bytes, i, out, repaired);
+    } else {
+      out += bytes[i++];
+    }
+  }
+  return out;
+}
+
 std::string unescape(std::string_view raw, bool& repaired) {
   std::string out;
   out.reserve(raw.size());
   for (std::size_t i = 0; i < raw.size();) {
     const auto byte = static_cast<unsigned char>(raw[i]);
-    if (byte >= 0x80) {
-      if (const std::size_t length = utf8_length(raw, i)) {
-        out.append(raw, i, length);
-        i += length;
-      } else {
-        put_visible(out, byte);
-        repaired = true;
-        i++;
-      }
-    } else if (byte < 0x20) {
-      if (byte == '\n' || byte == '\r' || byte == '\t') {
-        out += static_cast<char>(byte);
-      } else {
-        put_visible(out, byte);
-      }
-      repaired = true;
-      i++;
+    if (byte >= 0x80 || byte < 0x20) {
+      repaired |= byte < 0x20;
+      i = put_odd(raw, i, out, repaired);
     } else if (byte != '\\' || i + 1 == raw.size()) {
       repaired |= byte == '\\';
       out += static_cast<char>(byte);

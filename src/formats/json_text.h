@@ -16,6 +16,10 @@ std::string unescape(std::string_view raw, bool& repaired);
 // True when `text` has neither escapes nor anything that unescape() would change.
 bool is_clean(std::string_view text);
 
+// Any bytes as UTF-8 on which every door agrees: control bytes and invalid UTF-8 become \xNN; tabs and line ends stay.
+// `repaired` is set when anything was wrong.
+std::string visible(std::string_view bytes, bool& repaired);
+
 // One member of an object, values as raw text (quotes and brackets included).
 struct RawMember {
   std::string key;  // unescaped

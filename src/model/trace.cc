@@ -65,7 +65,8 @@ std::string_view to_string(SliceKind kind) {
 }
 
 std::string_view to_string(RankSource source) {
-  static constexpr std::array<std::string_view, 3> names{"distributedInfo", "file name", "order given"};
+  static constexpr std::array<std::string_view, 4> names{"distributedInfo", "file name", "order given",
+                                                         "NCCL communicator"};
   return names[static_cast<std::size_t>(source)];
 }
 

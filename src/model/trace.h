@@ -278,7 +278,7 @@ struct Source {
   std::vector<PlaceBlock> blocks;
 };
 
-enum class RankSource : std::uint8_t { distributed_info, file_name, order };
+enum class RankSource : std::uint8_t { distributed_info, file_name, order, communicator };
 std::string_view to_string(RankSource source);
 
 struct RankInfo {

@@ -57,22 +57,22 @@ std::string place_of(const Issue& issue, bool several_files) {
 }  // namespace
 
 void write_input(Page& page, const Report& report) {
-  std::set<std::string> writers;
+  std::set<std::string> writers, files;
   std::uint64_t events = 0, bytes = 0, cached = 0;
   for (const auto& input : report.inputs) {
     writers.insert(input.writer.empty() ? input.format : input.writer);
     events += input.events;
-    bytes += input.file_bytes;
+    if (files.insert(input.path).second) bytes += input.file_bytes;  // a file may hold several ranks
     cached += input.cached ? 1 : 0;
   }
   std::string path = printable(report.path);
-  if (report.inputs.size() > 1 && report.inputs.front().path == report.path) {  // files named one by one
-    path += " and " + format_plural(report.inputs.size() - 1, "more file");
+  if (files.size() > 1 && files.contains(report.path)) {  // files named one by one
+    path += " and " + format_plural(files.size() - 1, "more file");
   }
   page.paragraph(page.ink(Ink::strong, path), 0, 2);
   if (report.inputs.empty()) return page.line("nothing was read");
   std::vector<std::string> items;
-  if (report.inputs.size() > 1) items.push_back(format_plural(report.inputs.size(), "file"));
+  if (files.size() > 1) items.push_back(format_plural(files.size(), "file"));
   items.push_back(ranks_text(report.inputs));
   if (!joined(writers).empty()) items.push_back(joined(writers));
   items.push_back(format_plural(events, "event"));

@@ -93,7 +93,7 @@ void add_folder(const std::string& folder, std::vector<InputFile>& files, std::v
   std::sort(found.begin(), found.end());
   for (const std::string& path : found) {
     if (const auto reader = recognize(path)) {
-      files.push_back({path, *reader});
+      files.push_back({path, *reader, true});
     } else if (is_meant_as_trace(path)) {
       issues.push_back({"file_left_out", Severity::lost, path + " " + reader.error().message, reader.error().hint, 1,
                         path, std::nullopt, std::nullopt});
@@ -101,6 +101,16 @@ void add_folder(const std::string& folder, std::vector<InputFile>& files, std::v
       check_manifest(path, issues);
     }
   }
+}
+
+// nsys writes REPORT.nsys-rep and exports it to REPORT.sqlite beside it: the same recording, which is read once.
+void drop_exported_reports(std::vector<InputFile>& files) {
+  std::set<std::string> paths;
+  for (const InputFile& file : files) paths.insert(file.path);
+  std::erase_if(files, [&](const InputFile& file) {
+    fs::path exported = file.path;
+    return file.found && exported.extension() == ".nsys-rep" && paths.contains(exported.replace_extension(".sqlite"));
+  });
 }
 
 std::vector<std::string> expand_glob(const std::string& pattern) {
@@ -149,6 +159,7 @@ Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, s
       }
     }
   }
+  drop_exported_reports(files);
   std::set<std::string> seen;  // the same file given twice is read once
   std::erase_if(files, [&](const InputFile& file) {
     std::error_code error;

@@ -14,6 +14,7 @@ namespace stepscope::session {
 struct InputFile {
   std::string path;
   const read::Reader* reader = nullptr;
+  bool found = false;  // in a folder, not named by the user
 };
 
 // Files, folders (searched through) and globs → readable files in a stable order. Files in folders that are no trace

@@ -15,7 +15,7 @@ struct Sign {
 
 constexpr std::array kSigns{
     Sign{"version https://git-lfs", "a Git LFS pointer", "Run git lfs pull to get the real file"},
-    Sign{"SQLite format 3", "an SQLite database (an nsys export?)", "Export the nsys report as a Chrome trace for now"},
+    Sign{"SQLite format 3", "a damaged SQLite database", "Copy or export it again"},
     Sign{"\xFF\xFE", "UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8"},
     Sign{"\xFE\xFF", "UTF-16 text", "Convert it: iconv -f UTF-16 -t UTF-8"},
     Sign{"\x1f\x8b", "a gzip file inside a gzip file", "Unpack it once: gunzip"},

@@ -103,12 +103,16 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   const auto files = find_inputs(paths, run.issues);
   if (!files) return fail(files.error());
   std::optional<Error> first_error;
-  for (Outcome& outcome : open_all(*files, options)) {
+  std::vector<Outcome> outcomes = open_all(*files, options);
+  for (std::size_t i = 0; i < outcomes.size(); i++) {
+    Outcome& outcome = outcomes[i];
     std::move(outcome.traces.begin(), outcome.traces.end(), std::back_inserter(run.traces));
     if (!outcome.error) continue;
     const Error& error = *outcome.error;
     if (error.kind == ErrorKind::usage) return fail(error);
     if (!first_error) first_error = error;
+    // Such as the database of another program in the folder: its reader saw only at second sight that it is no trace.
+    if ((*files)[i].found && error.kind == ErrorKind::unrecognized) continue;
     run.issues.push_back(
         {"file_left_out", Severity::lost, to_text(error), error.hint, 1, error.file, error.offset, std::nullopt});
   }

@@ -1,4 +1,5 @@
-// Runs a short command and takes its output, with a limit in time: the doctor must not hang on a sick driver.
+#include "base/command_output.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,9 +9,7 @@
 #include <chrono>
 #include <thread>
 
-#include "collect/collect.h"
-
-namespace stepscope::collect {
+namespace stepscope {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -55,8 +54,8 @@ int status_of(pid_t child, Clock::time_point end) {
 
 }  // namespace
 
-Result<std::string> output_of(const Arguments& command, double seconds) {
-  Arguments words = command;
+Result<std::string> output_of(const std::vector<std::string>& command, double seconds) {
+  std::vector<std::string> words = command;
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -78,4 +77,4 @@ Result<std::string> output_of(const Arguments& command, double seconds) {
   return text;
 }
 
-}  // namespace stepscope::collect
+}  // namespace stepscope
