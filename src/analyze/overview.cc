@@ -6,8 +6,8 @@
 #include <map>
 
 #include "analyze/analysis.h"
+#include "analyze/overview/verdict.h"
 #include "model/answer_parts.h"
-#include "model/idle_gaps.h"
 #include "model/kernel_groups.h"
 #include "model/op_calls.h"
 #include "model/step_parts.h"
@@ -24,33 +24,7 @@ struct RankView {
   std::vector<std::int64_t> walls;  // of whole steps, sorted
 };
 
-// Compute first, then communication, so that communication here is what compute does not hide.
-constexpr std::array kDeviceOrder{DeviceClass::compute, DeviceClass::communication, DeviceClass::unclassified,
-                                  DeviceClass::memory_copy, DeviceClass::memory_set};
-
-std::string part_name(DeviceClass part) {
-  return part == DeviceClass::communication ? "communication exposed" : std::string(to_string(part));
-}
-
-using Parts = std::vector<std::pair<std::string, std::int64_t>>;
-
-Parts device_parts(const Trace& trace, const DeviceTime& device, const Intervals& window) {
-  Parts parts;
-  Intervals taken;
-  for (const DeviceClass part : kDeviceOrder) {
-    const Intervals alone = subtract(device.of(part), taken);
-    parts.emplace_back(part_name(part), shared_length(alone, window));
-    taken = unite(taken, alone);
-  }
-  std::array<std::int64_t, kIdleCauses> causes{};
-  for (const IdleGap& gap : idle_gaps(trace, device)) {
-    causes[static_cast<std::size_t>(gap.cause)] += shared_length(std::span(&gap.when, 1), window);
-  }
-  for (std::size_t cause = 0; cause < kIdleCauses; cause++) {
-    parts.emplace_back("idle: " + std::string(to_string(static_cast<IdleCause>(cause))), causes[cause]);
-  }
-  return parts;
-}
+using overview::Parts;
 
 Parts host_parts(const RankView& rank) {
   Parts parts;
@@ -83,7 +57,7 @@ Table breakdown_table(const std::vector<RankView>& ranks, bool steps) {
     for (const DeviceTime& device : rank.time.devices) {
       const Intervals window = steps ? device.steps : make_intervals({device.span});
       add(rank.time.rank, device.device < 0 ? Value() : Value(std::int64_t{device.device}),
-          device_parts(*rank.time.trace, device, window));
+          overview::device_parts(*rank.time.trace, device, window));
     }
     if (rank.time.devices.empty()) add(rank.time.rank, Value(), host_parts(rank));
   }
@@ -193,6 +167,26 @@ Table top_operators(const std::vector<RankView>& ranks, bool device_work, std::s
   return table;
 }
 
+// Of kernels alone, communication included: what tools show that leave copies out.
+struct KernelTime {
+  std::int64_t sum_ns = 0, busy_ns = 0, span_ns = 0;
+};
+
+KernelTime kernel_time(const Trace& trace, const DeviceTime& device) {
+  KernelTime out;
+  std::vector<Interval> kernels;
+  for (const std::uint32_t row : device.rows) {
+    const SliceId slice = trace.device.slice[row];
+    if (trace.kind(slice) != SliceKind::kernel) continue;
+    kernels.push_back({trace.slices.start_ns[slice], trace.slices.end_ns(slice)});
+    out.sum_ns += trace.slices.dur_ns[slice];
+  }
+  const Intervals busy = make_intervals(std::move(kernels));
+  out.busy_ns = length(busy);
+  if (!busy.empty()) out.span_ns = busy.back().end - busy.front().start;
+  return out;
+}
+
 Table devices_table(const Run& run, const std::vector<RankView>& ranks) {
   Table table{.name = "devices",
               .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
@@ -201,18 +195,23 @@ Table devices_table(const Run& run, const std::vector<RankView>& ranks) {
                           {"sm_count", ValueType::integer, Unit::count, "Streaming multiprocessors (compute units)"},
                           {"memory_bytes", ValueType::integer, Unit::bytes, "Memory of the device"},
                           {"span_ns", ValueType::integer, Unit::ns, "First start to last end of its work"},
-                          {"busy_span_ns", ValueType::integer, Unit::ns, "Time in which some stream had work"}}};
+                          {"busy_span_ns", ValueType::integer, Unit::ns, "Time in which some stream had work"},
+                          {"kernel_ns", ValueType::integer, Unit::ns, "Sum of kernel durations"},
+                          {"kernel_busy_ns", ValueType::integer, Unit::ns, "Time in which some kernel ran"},
+                          {"kernel_span_ns", ValueType::integer, Unit::ns,
+                           "First start to last end of its kernels; copies and fills may lie outside"}}};
   for (std::size_t i = 0; i < ranks.size(); i++) {
     for (const DeviceTime& device : ranks[i].time.devices) {
       const auto& infos = run.traces[i].devices;
       const auto info =
           std::find_if(infos.begin(), infos.end(), [&](const DeviceInfo& d) { return d.id == device.device; });
       const bool known = info != infos.end();
-      table.rows.push_back({device.rank, device.device < 0 ? Value() : Value(std::int64_t{device.device}),
-                            known ? text(info->name) : Value(),
-                            known && info->sm_count > 0 ? Value(info->sm_count) : Value(),
-                            known && info->memory_bytes > 0 ? Value(info->memory_bytes) : Value(),
-                            device.span.end - device.span.start, length(device.busy)});
+      const KernelTime kernels = kernel_time(run.traces[i], device);
+      table.rows.push_back(
+          {device.rank, device.device < 0 ? Value() : Value(std::int64_t{device.device}),
+           known ? text(info->name) : Value(), known && info->sm_count > 0 ? Value(info->sm_count) : Value(),
+           known && info->memory_bytes > 0 ? Value(info->memory_bytes) : Value(), device.span.end - device.span.start,
+           length(device.busy), kernels.sum_ns, kernels.busy_ns, kernels.span_ns});
     }
   }
   return table;
@@ -307,6 +306,7 @@ Result<Answer> run_overview(const Run& run, const AnalyzeOptions& options) {
     answer.tables.push_back(top_work(ranks, KernelKey::name, "top_kernels", top));
   }
   answer.tables.push_back(top_operators(ranks, device_work, top));
+  if (auto largest = overview::verdict(times, steps)) answer.findings.push_back(*std::move(largest));
   add_notes(answer, run, device_work);
   return answer;
 }

@@ -237,6 +237,7 @@ void write_next(Page& page, const Report& report) {
   }
   for (const auto& answer : report.answers) {
     names.push_back(answer.name);
+    if (answer.name == "overview") continue;  // this page was it
     if (next == nullptr || (next->findings.empty() && !answer.findings.empty())) next = &answer;
   }
   if (next == nullptr) return;

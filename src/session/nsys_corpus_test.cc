@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "base/intervals.h"
 #include "model/windows.h"
@@ -122,6 +123,50 @@ TEST_CASE("real nsys: a training before and after a change") {
   const DeviceTime& device = rank.devices.front();
   CHECK(length(device.of(DeviceClass::communication)) == 17'172'652);
   CHECK(shared_length(device.of(DeviceClass::communication), device.of(DeviceClass::compute)) == 0);
+}
+
+TEST_CASE("real nsys: the parts of the span add up, and one verdict names the largest") {
+  if (!has_fixtures()) return;
+  const std::map<std::string, std::string> verdicts{{"h100_2gpu_1s.sqlite", "copy_bound"},
+                                                    {"mfu_2gpu_before.sqlite", "compute_bound"},
+                                                    {"mfu_2gpu_after.sqlite", "compute_bound"}};
+  for (const auto& [name, verdict] : verdicts) {
+    CAPTURE(name);
+    const Run run = open_fixture(name);
+    const std::string asked = "overview";
+    const Result<Report> report = session::answer(run, std::span(&asked, 1));
+    REQUIRE(report);
+    const Answer& overview = report->answers.front();
+    std::map<Ns, Ns> parts;  // by rank
+    for (const auto& row : overview.table("breakdown")->rows) parts[std::get<Ns>(row[0])] += std::get<Ns>(row[3]);
+    for (const Trace& trace : run.traces) {
+      const RankTime rank = rank_time(trace);
+      REQUIRE(rank.devices.size() == 1);
+      CHECK(parts[rank.rank] == rank.devices[0].span.end - rank.devices[0].span.start);
+    }
+    REQUIRE(overview.findings.size() == 1);
+    CHECK(overview.findings[0].id == verdict);
+  }
+}
+
+TEST_CASE("real nsys: host-to-device copies fill the second of the two H100") {
+  if (!has_fixtures()) return;
+  const Run run = open_fixture("h100_2gpu_1s.sqlite");
+  const std::string asked = "overview";
+  const Result<Report> report = session::answer(run, std::span(&asked, 1));
+  REQUIRE(report);
+  const Finding& finding = report->answers.front().findings.at(0);
+  CHECK(finding.sentence == "Host-to-device copies are the largest part of the device's span");
+  REQUIRE(finding.evidence.size() == 4);
+  // of the span of all device work; over that of the kernels alone, which the copies reach beyond, it would be 95.9 %
+  CHECK(std::get<double>(finding.evidence[0].value) == doctest::Approx(0.94992).epsilon(0.0001));
+  CHECK(std::get<Ns>(finding.evidence[1].value) == 920'872'841 + 920'757'957);
+  CHECK(std::get<Ns>(finding.evidence[2].value) == 2 * 25'475'253'792);
+  CHECK(std::get<double>(finding.evidence[3].value) == doctest::Approx(27.66).epsilon(0.001));
+  const auto& device = report->answers.front().table("devices")->rows.at(0);
+  CHECK(std::get<Ns>(device[5]) == 969'447'605);  // with copies; of kernels alone:
+  CHECK(std::get<Ns>(device[7]) == 22'385'163);
+  CHECK(std::get<Ns>(device[9]) == 960'485'009);
 }
 
 TEST_CASE("real nsys: small exports of other tools open whole") {
