@@ -1,4 +1,5 @@
-// query_file PATH…: the seconds that SQL statements take over an opened run, with the shortcut and through SQLite alone.
+// query_file PATH…: the seconds that SQL statements take over an opened run, with the shortcut and through SQLite
+// alone.
 //
 // One JSON object a line: {"sql", "rows", "shortcut_s", "sqlite_s"}; the first line tells of the run.
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Computes a SimpleSelect over blocks of columns: the same rows as SQLite would give.
 //
-// Two differences are allowed: rows that `order by` leaves equal may stand in another order, and sums of reals are added
-// in file order, which may change the last digit.
+// Two differences are allowed: rows that `order by` leaves equal may stand in another order, and sums of reals are
+// added in file order, which may change the last digit.
 #pragma once
 
 #include <string_view>
