@@ -19,7 +19,7 @@ namespace {
 struct DiffOptions {
   std::string a, b;
   OpenPaths open;
-  std::vector<std::string> by, fail_on;
+  std::vector<std::string> by, fail_on, again;
   bool json = false, csv = false;
   std::string html, output = "-";
   long rows = 10;
@@ -55,12 +55,19 @@ Result<Run> open_side(OpenPaths from, const std::string& path, ProgressLine& pro
                .hint = "run stepscope report on it to see its ranks"});
 }
 
-Result<session::Comparison> make_difference(const DiffOptions& options, const diff::Options& wanted) {
+Result<session::Comparison> make_difference(const DiffOptions& options, diff::Options wanted) {
   ProgressLine progress;
   const Result<Run> a = open_side(options.open, options.a, progress);
   if (!a) return fail(a.error());
   const Result<Run> b = open_side(options.open, options.b, progress);
   if (!b) return fail(b.error());
+  std::vector<Run> again;
+  for (const std::string& path : options.again) {
+    Result<Run> run = open_side(options.open, path, progress);
+    if (!run) return fail(run.error());
+    again.push_back(*std::move(run));
+  }
+  for (const Run& run : again) wanted.again.push_back(&run);
   progress.show("comparing", -1);
   return session::compare(*a, *b, wanted);
 }
@@ -127,6 +134,12 @@ void set_up_diff(CLI::App& app, int& code) {
   app.add_option("--fail-on", options->fail_on,
                  "A gate such as 'step>3%' or 'kernel:gemm>0.5ms': exit code 3 when that grew by more; may be repeated")
       ->type_name("GATE")
+      ->expected(1)
+      ->take_all();
+  app.add_option(
+         "--again", options->again,
+         "A repeat of A: what it differs by from A is the noise (default: quarters of each run); may be repeated")
+      ->type_name("PATH")
       ->expected(1)
       ->take_all();
   auto* json = app.add_flag("--json", options->json, "One JSON object (docs/report-json.md)");

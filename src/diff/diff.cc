@@ -27,6 +27,7 @@ struct Compared {
   Side a, b;
   std::vector<Row> rows;
   Explanation explanation;
+  std::size_t repeats = 0;  // of A, from which the noise is known
   bool can_tell = false;
 
   const Row& step() const { return rows.front(); }
@@ -53,14 +54,18 @@ std::string main_kind(const Run& run) {
   return most == kinds.end() ? "" : most->first;
 }
 
-void compare_runs(const Run& a, const Run& b, Compared& out) {
+void compare_runs(const Run& a, const Run& b, std::span<const Run* const> repeats, Compared& out) {
   const auto kind = common_kind(a, b);
   out.a = side_of(a, out.names, kind.value_or(main_kind(a)));
   out.b = side_of(b, out.names, kind.value_or(main_kind(b)));
   out.a.kinds = {kind.value_or(main_kind(a))};
   out.b.kinds = {kind.value_or(main_kind(b))};
   out.can_tell = out.a.walls.size() >= kFewestSamples && out.b.walls.size() >= kFewestSamples;
-  out.rows = compare_rows(out.a, out.b, pair_up(out.a, out.b, out.names));
+  std::vector<Side> again;
+  for (const Run* repeat : repeats) again.push_back(side_of(*repeat, out.names, out.a.kinds.front()));
+  std::erase_if(again, [](const Side& side) { return side.walls.size() < kFewestSamples; });  // says nothing of noise
+  out.repeats = again.size();
+  out.rows = compare_rows(out.a, out.b, pair_up(out.a, out.b, out.names), again);
   out.explanation = explain(out.a, out.b, out.rows, out.names);
 }
 
@@ -82,7 +87,9 @@ void add_step_scalars(Answer& answer, const Compared& all) {
   tested("step_change_low", ratio_of(change.low, change.a), Unit::ratio, "Lower end of its 95 % interval");
   tested("step_change_high", ratio_of(change.high, change.a), Unit::ratio, "Upper end of its 95 % interval");
   tested("step_noise", ratio_of(change.noise, change.a), Unit::ratio,
-         "What medians of the quarters of one run differ by, over the step of A: changes below it are noise");
+         all.repeats > 0
+             ? "What the medians of A and its repeats differ by, over the step of A: changes below it are noise"
+             : "What medians of the quarters of one run differ by, over the step of A: changes below it are noise");
   tested("step_significant", all.step().significant, Unit::none,
          "More than max(1 % of the step, the noise), at a false-discovery rate of 5 % over all rows");
   const auto changed = std::count_if(all.rows.begin() + 1, all.rows.end(), [](const Row& r) { return r.significant; });
@@ -299,7 +306,7 @@ Result<Difference> diff(const Run& a, const Run& b, const Options& options) {
     if (auto derived = require_derived(*run); !derived) return fail(derived.error());
   }
   Compared all;
-  compare_runs(a, b, all);
+  compare_runs(a, b, options.again, all);
   Difference out{.answer = {.name = "diff", .summary = std::string(kSummary)}, .gates = {}};
   add_step_scalars(out.answer, all);
   for (const Gate& gate : options.gates) out.gates.push_back(judge(gate, all));

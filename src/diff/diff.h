@@ -36,6 +36,7 @@ struct GateResult {
 struct Options {
   std::vector<std::string> levels;  // tables wanted: phase, module, operator, kernel, collective; empty: all
   std::vector<Gate> gates;
+  std::vector<const Run*> again;  // repeats of A: what they differ by is the noise between runs
 };
 
 struct Difference {

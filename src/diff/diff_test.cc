@@ -123,6 +123,20 @@ TEST_CASE("diff: gates look at the named row, and say when they cannot tell") {
   CHECK(difference(b, a, {"step>3%"}).gates[0].failed == false);  // faster
 }
 
+TEST_CASE("diff: repeats of A say what noise between runs is") {
+  const Run a = run_of({{"aten::mm", "gemm", 500}, {"aten::gelu", "gelu", 300}});
+  const Run b = run_of({{"aten::mm", "gemm", 560}, {"aten::gelu", "gelu", 300}});
+  const Run close = run_of({{"aten::mm", "gemm", 510}, {"aten::gelu", "gelu", 300}});
+  const Run far = run_of({{"aten::mm", "gemm", 600}, {"aten::gelu", "gelu", 300}});
+  for (const Run* again : {&close, &far}) {
+    Result<Difference> found = diff(a, b, {.levels = {}, .gates = {}, .again = {again}});
+    REQUIRE(found);
+    CHECK(found->answer.scalar("step_significant")->value == Value(again == &close));
+    const double noise = std::get<double>(found->answer.scalar("step_noise")->value);
+    CHECK(noise == doctest::Approx(again == &close ? 10.0 / 1200 : 100.0 / 1200).epsilon(0.01));
+  }
+}
+
 TEST_CASE("diff: gates that cannot be read") {
   for (const char* bad : {"", "step", "step>", "step>x%", "step>3", "step>-3%", "step>3 apples", "stepp>3%",
                           "kernel>3%", "step:x>3%", "kernel:>3%", ">3%", "step>nan%"}) {

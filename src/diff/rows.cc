@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 namespace stepscope::diff {
 namespace {
@@ -26,6 +28,40 @@ std::uint64_t seed_of(const Pair& pair) {
   return seed;
 }
 
+// Medians of rows over repeats of a run.
+class Repeats {
+ public:
+  explicit Repeats(std::span<const Side> runs) : runs_(runs) {
+    for (const Side& run : runs) {
+      auto& index = index_.emplace_back();
+      for (std::uint32_t i = 0; i < run.entities.size(); i++) index.try_emplace(key_of(run.entities[i]), i);
+    }
+  }
+
+  // By how much the row differs between `a` and its repeats. A row that a repeat lacks is 0 there.
+  double noise(const Side& a, const std::vector<std::uint32_t>& entities, Values Entity::*tested) const {
+    double low = median_of(added_up(a, entities, tested)), high = low;
+    for (std::size_t run = 0; run < runs_.size(); run++) {
+      std::vector<std::uint32_t> same;
+      for (const std::uint32_t id : entities) {
+        const auto found = index_[run].find(key_of(a.entities[id]));
+        if (found != index_[run].end()) same.push_back(found->second);
+      }
+      const double median = median_of(added_up(runs_[run], same, tested));
+      low = std::min(low, median);
+      high = std::max(high, median);
+    }
+    return high - low;
+  }
+
+ private:
+  using Key = std::tuple<Level, StringId, StringId, StringId>;
+  static Key key_of(const Entity& entity) { return {entity.level, entity.name, entity.detail, entity.context}; }
+
+  std::span<const Side> runs_;
+  std::vector<std::map<Key, std::uint32_t>> index_;  // per repeat
+};
+
 }  // namespace
 
 Sums sums_of(const Side& side, const std::vector<std::uint32_t>& entities) {
@@ -46,7 +82,8 @@ std::string names_of(const Side& side, const std::vector<std::uint32_t>& entitie
   return out;
 }
 
-std::vector<Row> compare_rows(const Side& a, const Side& b, std::vector<Pair> pairs) {
+std::vector<Row> compare_rows(const Side& a, const Side& b, std::vector<Pair> pairs, std::span<const Side> again) {
+  const Repeats repeats(again);
   const double step = median_of(a.walls);
   std::vector<Row> rows;
   std::vector<double> p;
@@ -55,6 +92,7 @@ std::vector<Row> compare_rows(const Side& a, const Side& b, std::vector<Pair> pa
     Values Entity::*tested = row.pair.level == Level::op ? &Entity::self : &Entity::time;
     row.change = compare(added_up(a, row.pair.a, tested), added_up(b, row.pair.b, tested), step * kTestedShare,
                          seed_of(row.pair));
+    if (!again.empty()) row.change.noise = repeats.noise(a, row.pair.a, tested);
     if (row.pair.level != Level::step) p.push_back(row.change.p);
     rows.push_back(std::move(row));
   }
