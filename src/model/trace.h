@@ -193,7 +193,8 @@ struct Instants {
   std::size_t size() const { return time_ns.size(); }
 };
 
-// One row per value of a counter event ("C"): the event's name, the value's key.
+// One row per value of a counter event ("C"): the event's name, the value's key. Also one per metric of a CUPTI
+// profiler range: the range's name, start and track, the metric as key.
 struct Counters {
   Column<std::int64_t> time_ns;
   Column<StringId> name;

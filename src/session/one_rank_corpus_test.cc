@@ -84,5 +84,22 @@ TEST_CASE("corpus: pairs of allocation and free explain the peak") {
   CHECK(unexplained == 4'096'614'400);  // total of the first event in time less its own bytes
 }
 
+// Kineto spreads the ranges evenly over the recording; there are as many kernel launches.
+TEST_CASE("corpus: hardware metrics with the operators above them") {
+  if (!has_corpus()) return;
+  const Report report = report_of({corpus() / "hta/cupti_profiler"}, {"counters"});
+  CHECK(ns(report, "counters", "range_count") == 77);
+  const Table& metrics = table_of(report, "counters", "metrics");
+  const std::size_t op = column(metrics, "op"), ranges = column(metrics, "ranges");
+  Ns measured = 0, addmm = 0;
+  for (const auto& row : metrics.rows) {
+    measured += std::get<Ns>(row[ranges]);
+    if (row[op] == Value(std::string("aten::addmm"))) addmm++;
+  }
+  CHECK(measured == 77 * 9);  // nine metrics each
+  CHECK(addmm > 0);           // AlexNet ends in linear layers
+  CHECK(answer_of(report, "counters").notes.size() == 1);
+}
+
 }  // namespace
 }  // namespace stepscope

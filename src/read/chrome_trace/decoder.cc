@@ -202,8 +202,8 @@ void Decoder::put_slice() {
     case SliceKind::memcpy:
     case SliceKind::memset:
     case SliceKind::sync: put_device(row); break;
+    case SliceKind::profiler_range: put_counters(); break;  // its arguments are what was measured
     case SliceKind::gpu_user_annotation:
-    case SliceKind::profiler_range:
     case SliceKind::trace_window: break;
     default: put_op(row);
   }
@@ -334,7 +334,10 @@ void Decoder::put_flow() {
 }
 
 void Decoder::put_counters() {
-  if (event_.args_begin == nullptr) return note(Defect::bad_number);
+  if (event_.args_begin == nullptr) {
+    if (event_.phase == 'C') note(Defect::bad_number);
+    return;
+  }
   auto& t = batch_->counters;
   const std::uint32_t on = event_track();
   const std::string_view arguments(event_.args_begin, static_cast<std::size_t>(event_.args_end - event_.args_begin));
