@@ -36,14 +36,14 @@ std::uint32_t row_above(const Trace& trace, SliceId slice) {
 }  // namespace
 
 std::string_view to_string(CollectiveKind kind) {
-  static constexpr std::array<std::string_view, 11> names{"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
-                                                          "broadcast",  "reduce",     "send",           "receive",
-                                                          "gather",     "scatter",    "other"};
+  static constexpr std::array<std::string_view, kCollectiveKinds> names{
+      "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce",
+      "send",       "receive",    "gather",         "scatter",    "barrier",   "other"};
   return names[static_cast<std::size_t>(kind)];
 }
 
 CollectiveKind collective_kind(std::string_view recorded) {
-  static constexpr std::array<std::pair<std::string_view, CollectiveKind>, 11> kinds{{
+  static constexpr std::array<std::pair<std::string_view, CollectiveKind>, 12> kinds{{
       {"allreduce", CollectiveKind::all_reduce},
       {"allgather", CollectiveKind::all_gather},
       {"reducescatter", CollectiveKind::reduce_scatter},
@@ -55,6 +55,7 @@ CollectiveKind collective_kind(std::string_view recorded) {
       {"sendrecv", CollectiveKind::other},  // one kernel for both directions
       {"send", CollectiveKind::send},
       {"recv", CollectiveKind::receive},
+      {"barrier", CollectiveKind::barrier},
   }};
   const std::string text = letters(recorded);
   for (const auto& [word, kind] : kinds) {
@@ -131,6 +132,10 @@ std::optional<double> bus_factor(CollectiveKind kind, std::int64_t n) {
     case CollectiveKind::receive: return 1;
     default: return std::nullopt;
   }
+}
+
+std::uint32_t host_collective_of(const Trace& trace, std::uint32_t row) {
+  return trace.collectives.size() == 0 ? kNoCollective : row_above(trace, trace.device.op[row]);
 }
 
 std::uint32_t collective_of(const Trace& trace, std::uint32_t row) {

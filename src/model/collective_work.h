@@ -13,19 +13,6 @@
 
 namespace stepscope {
 
-enum class CollectiveKind : std::uint8_t {
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  all_to_all,
-  broadcast,
-  reduce,
-  send,
-  receive,
-  gather,
-  scatter,
-  other,
-};
 std::string_view to_string(CollectiveKind kind);
 CollectiveKind collective_kind(
     std::string_view recorded);  // "allreduce", "_allgather_base", "ncclDevKernel_AllReduce…"
@@ -36,8 +23,10 @@ std::optional<std::int64_t> collective_bytes(const Trace& trace, std::uint32_t c
 // Bus over algorithm bandwidth for a group of n; unknown where the convention has no factor.
 std::optional<double> bus_factor(CollectiveKind kind, std::int64_t n);
 
-inline constexpr std::uint32_t kNoCollective = 0xffffffff;
+inline constexpr std::uint32_t kNoCollective = kNoRow;
 // The row of Trace::collectives on the slice itself or around the launch of device row `row`.
 std::uint32_t collective_of(const Trace& trace, std::uint32_t row);
+// The row around the launch alone: the call on the host.
+std::uint32_t host_collective_of(const Trace& trace, std::uint32_t row);
 
 }  // namespace stepscope

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace stepscope {
 namespace {
@@ -81,6 +82,22 @@ std::string_view to_string(DeviceClass device_class) {
   static constexpr std::array<std::string_view, kDeviceClasses> names{"unclassified", "compute", "communication",
                                                                       "memory copy", "memory set"};
   return names[static_cast<std::size_t>(device_class)];
+}
+
+std::string_view to_string(MatchedBy by) {
+  static constexpr std::array<std::string_view, 4> names{"sequence number", "order and time", "order", "alone"};
+  return names[static_cast<std::size_t>(by)];
+}
+
+std::string_view to_string(ClockSource source) {
+  static constexpr std::array<std::string_view, 4> names{"reference", "collectives", "wall clock", "first event"};
+  return names[static_cast<std::size_t>(source)];
+}
+
+std::int64_t run_time_ns(const Trace& trace, std::int64_t t) {
+  const TraceClock& clock = trace.clock;
+  const std::int64_t time = t + clock.offset_ns;
+  return clock.drift == 0 ? time : time + std::llround(clock.drift * static_cast<double>(t - clock.pivot_ns));
 }
 
 StepId Trace::step_at(std::int64_t time_ns) const {

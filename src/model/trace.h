@@ -15,6 +15,7 @@
 #include "base/column.h"
 #include "base/string_pool.h"
 #include "model/issue.h"
+#include "model/matches.h"
 
 namespace stepscope {
 
@@ -152,8 +153,11 @@ struct Collectives {
   NarrowColumn out_elements;
   NarrowColumn group_size;
   Column<StringId> group_name;
-  Column<StringId> group_ranks;  // raw JSON text or as recorded
-  NarrowColumn sequence;         // of the collective in its group, where recorded
+  Column<StringId> group_ranks;       // raw JSON text or as recorded
+  NarrowColumn sequence;              // of the collective in its group, where recorded
+  NarrowColumn peer;                  // send and receive: the other rank, numbered as ranks are
+  OptionalColumn<StringId> in_split;  // all-to-all-v: elements to each rank, raw JSON text
+  OptionalColumn<StringId> out_split;
 
   std::size_t size() const { return slice.size(); }
 };
@@ -289,6 +293,13 @@ struct RankInfo {
   std::string backend;
 };
 
+// From distributedInfo's pg_config.
+struct ProcessGroup {
+  std::string name, description, backend;
+  std::int64_t size = 0;            // 0: unknown
+  std::vector<std::int64_t> ranks;  // may be cut by the writer
+};
+
 enum class Phase : std::uint8_t {
   other,
   dataloader,
@@ -354,6 +365,7 @@ struct Trace {
   StringPool strings;
   std::vector<Metadata> metadata;
   std::vector<DeviceInfo> devices;
+  std::vector<ProcessGroup> groups;
   std::vector<Category> categories;
   std::vector<Track> tracks;
   std::int64_t clock_base_ns = kAbsent;  // baseTimeNanoseconds: add to times for Unix time
@@ -380,6 +392,7 @@ struct Trace {
   std::vector<ModuleCall> modules;
   std::vector<Backward> backward;
   LinkCounts links;
+  TraceClock clock;  // derived from all traces of the run, so never cached
 
   SliceKind kind(SliceId id) const {
     const CategoryId category = slices.category[id];
@@ -397,6 +410,10 @@ struct Run {
   std::string path;  // as the user gave it
   std::vector<Trace> traces;
   std::vector<Issue> issues;  // of the run as a whole (rank clashes, files left out …)
+  Matches matches;            // derived
 };
+
+// Time on the run's clock of the moment that `trace` calls `t`.
+std::int64_t run_time_ns(const Trace& trace, std::int64_t t);
 
 }  // namespace stepscope

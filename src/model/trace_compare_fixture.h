@@ -204,6 +204,9 @@ class TraceCompare {
     texts("collectives.group_name", a.group_name, b.group_name);
     texts("collectives.group_ranks", a.group_ranks, b.group_ranks);
     same("collectives.sequence", a.sequence, b.sequence);
+    same("collectives.peer", a.peer, b.peer);
+    texts("collectives.in_split", a.in_split, b.in_split);
+    texts("collectives.out_split", a.out_split, b.out_split);
   }
   void device() {
     const DeviceRows &a = a_.device, &b = b_.device;

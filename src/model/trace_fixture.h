@@ -116,6 +116,9 @@ class TraceFixture {
     rows.group_name.push_back(StringId::none);
     rows.group_ranks.push_back(StringId::none);
     rows.sequence.push_back(kAbsent);
+    rows.peer.push_back(kAbsent);
+    rows.in_split.push_back(StringId::none);
+    rows.out_split.push_back(StringId::none);
   }
 
   // One arrow: from (track, time) to (track, time).

@@ -69,9 +69,10 @@ void each_member(MaybeConst<CopySpeeds> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<Collectives> auto& part, V& visit) {
-  auto& [slice, kind, dtype, in_elements, out_elements, group_size, group_name, group_ranks, sequence] = part;
-  detail::visit_all(visit, slice, kind, dtype, in_elements, out_elements, group_size, group_name, group_ranks,
-                    sequence);
+  auto& [slice, kind, dtype, in_elements, out_elements, group_size, group_name, group_ranks, sequence, peer, in_split,
+         out_split] = part;
+  detail::visit_all(visit, slice, kind, dtype, in_elements, out_elements, group_size, group_name, group_ranks, sequence,
+                    peer, in_split, out_split);
 }
 
 template <class V>
@@ -110,6 +111,12 @@ template <class V>
 void each_member(MaybeConst<DeviceInfo> auto& part, V& visit) {
   auto& [id, name, sms, threads, warp, memory, major, minor] = part;
   detail::visit_all(visit, id, name, sms, threads, warp, memory, major, minor);
+}
+
+template <class V>
+void each_member(MaybeConst<ProcessGroup> auto& part, V& visit) {
+  auto& [name, description, backend, size, ranks] = part;
+  detail::visit_all(visit, name, description, backend, size, ranks);
 }
 
 template <class V>
@@ -174,11 +181,12 @@ void each_member(MaybeConst<Issue> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<Trace> auto& part, V& visit) {
-  auto& [source, rank, strings, metadata, devices, categories, tracks, clock_base, slices, ops, launches, device,
-         copy_speeds, collectives, memory, flows, instants, counters, nodes, issues, by_track, track_begin, class_rules,
-         steps, step_source, modules, backward, links] = part;
-  detail::visit_all(visit, source, rank, strings, metadata, devices, categories, tracks, clock_base, slices, ops,
-                    launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes, issues,
+  auto& [source, rank, strings, metadata, devices, groups, categories, tracks, clock_base, slices, ops, launches,
+         device, copy_speeds, collectives, memory, flows, instants, counters, nodes, issues, by_track, track_begin,
+         class_rules, steps, step_source, modules, backward, links, clock] = part;
+  (void)clock;  // belongs to the run
+  detail::visit_all(visit, source, rank, strings, metadata, devices, groups, categories, tracks, clock_base, slices,
+                    ops, launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes, issues,
                     by_track, track_begin, class_rules, steps, step_source, modules, backward, links);
 }
 

@@ -1,18 +1,17 @@
 #include "session/session.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <mutex>
-#include <thread>
 
 #include "analyze/analysis.h"
 #include "base/did_you_mean.h"
+#include "base/workers.h"
 #include "derive/derive.h"
+#include "derive/derive_run.h"
 #include "formats/json_text.h"
 #include "session/cache.h"
 #include "session/inputs.h"
@@ -20,12 +19,6 @@
 
 namespace stepscope::session {
 namespace {
-
-unsigned usable_cores() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return std::max(1u, std::thread::hardware_concurrency());
-}
 
 // A file's outcome: its traces or why there are none.
 struct Outcome {
@@ -75,23 +68,17 @@ std::vector<Outcome> open_all(const std::vector<InputFile>& files, const OpenOpt
   const unsigned cores = options.threads > 0 ? options.threads : usable_cores();
   const unsigned at_once = std::min<std::size_t>(cores, files.size());
   const unsigned threads_each = std::max(1u, cores / at_once);
-  std::atomic<std::size_t> next{0}, done{0};
+  std::atomic<std::size_t> done{0};
   std::mutex progress_mutex;
   const Cache cache = Cache::from_environment(options.use_cache);
-  const auto work = [&] {
-    for (std::size_t i; (i = next++) < files.size();) {
-      outcomes[i] = open_one(files[i], options, cache, threads_each);
-      done++;
-      if (!options.progress) continue;
-      const std::lock_guard lock(progress_mutex);
-      options.progress("reading " + files[i].path, static_cast<double>(done) / static_cast<double>(files.size()));
-    }
-  };
   if (options.progress) options.progress("reading " + files.front().path, 0);
-  std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < at_once; i++) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  for_each_index(files.size(), at_once, [&](std::size_t i) {
+    outcomes[i] = open_one(files[i], options, cache, threads_each);
+    done++;
+    if (!options.progress) return;
+    const std::lock_guard lock(progress_mutex);
+    options.progress("reading " + files[i].path, static_cast<double>(done) / static_cast<double>(files.size()));
+  });
   return outcomes;
 }
 
@@ -118,6 +105,7 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   }
   if (run.traces.empty()) return fail(*first_error);
   settle_ranks(run);
+  derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
   return run;
 }
 
@@ -221,14 +209,7 @@ Result<Report> answer(const Run& run, std::span<const std::string> names, const 
   add_inputs(report, run);
   // Analyses only read the run: one thread each, answers in the order asked.
   std::vector<std::optional<Result<Answer>>> answers(questions->size());
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i; (i = next++) < questions->size();) answers[i] = (*questions)[i].run();
-  };
-  std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < std::min<std::size_t>(usable_cores(), questions->size()); i++) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  for_each_index(questions->size(), usable_cores(), [&](std::size_t i) { answers[i] = (*questions)[i].run(); });
   for (std::size_t i = 0; i < answers.size(); i++) {
     if (*answers[i]) {
       report.answers.push_back(**std::move(answers[i]));

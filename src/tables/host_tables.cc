@@ -84,7 +84,12 @@ TableSpec collectives_table() {
               {"group_name", Unit::none, "Process group.", pooled<part, &Collectives::group_name>()},
               {"group_ranks", Unit::none, "Ranks of the group as recorded.", pooled<part, &Collectives::group_ranks>()},
               {"sequence", Unit::none, "Number of the collective in its group.",
-               narrow<part, &Collectives::sequence>()}}};
+               narrow<part, &Collectives::sequence>()},
+              {"peer", Unit::none, "Send and receive: the other rank.", narrow<part, &Collectives::peer>()},
+              {"in_split", Unit::none, "Elements sent to each rank as JSON text, where they differ.",
+               pooled<part, &Collectives::in_split>()},
+              {"out_split", Unit::none, "Elements received from each rank as JSON text, where they differ.",
+               pooled<part, &Collectives::out_split>()}}};
 }
 
 TableSpec modules_table() {

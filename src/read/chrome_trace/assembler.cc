@@ -174,6 +174,9 @@ void Assembler::commit_details(Worker& worker, const Batch& batch, std::uint32_t
     append_strings(worker, t.group_name, b.group_name);
     append_strings(worker, t.group_ranks, b.group_ranks);
     t.sequence.append(b.sequence.span());
+    t.peer.append(b.peer.span());
+    append_optional(worker, t.in_split, b.in_split);
+    append_optional(worker, t.out_split, b.out_split);
   }
 }
 

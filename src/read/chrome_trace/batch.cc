@@ -23,7 +23,8 @@ void Batch::clear() {
   for (auto& column : device.block) column.clear();
   clear_all(copy_speeds.row, copy_speeds.gb_per_s);
   clear_all(collectives.row, collectives.kind, collectives.dtype, collectives.group_name, collectives.group_ranks,
-            collectives.in_elements, collectives.out_elements, collectives.group_size, collectives.sequence);
+            collectives.in_elements, collectives.out_elements, collectives.group_size, collectives.sequence,
+            collectives.peer, collectives.in_split, collectives.out_split);
   clear_all(memory.time_ns, memory.bytes, memory.address, memory.total_allocated, memory.total_reserved, memory.track,
             memory.device_type, memory.device_index);
   clear_all(flows.time_ns, flows.id, flows.id_text, flows.track, flows.category, flows.phase);

@@ -97,8 +97,8 @@ struct Batch {
   } copy_speeds;
   struct {
     Column<std::uint32_t> row;
-    Column<LocalId> kind, dtype, group_name, group_ranks;
-    Column<std::int64_t> in_elements, out_elements, group_size, sequence;
+    Column<LocalId> kind, dtype, group_name, group_ranks, in_split, out_split;
+    Column<std::int64_t> in_elements, out_elements, group_size, sequence, peer;
   } collectives;
   struct {
     Column<std::int64_t> time_ns, bytes, address, total_allocated, total_reserved;

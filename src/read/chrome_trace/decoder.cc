@@ -281,6 +281,9 @@ void Decoder::put_collective(std::uint32_t row) {
   t.group_name.push_back(text(kGroupName));
   t.group_ranks.push_back(text(kGroupRanks));
   t.sequence.push_back(number(kCollectiveSequence));
+  t.peer.push_back(number(kPeer));
+  t.in_split.push_back(text(kInSplit));
+  t.out_split.push_back(text(kOutSplit));
 }
 
 // Async events live on a lane of their own per process, category and id.

@@ -32,6 +32,8 @@ constexpr std::array kKeys{
     Key{"Out msg nelems", {FieldType::number, kOutElements}},
     Key{"Group size", {FieldType::number, kGroupSize}},
     Key{"Seq", {FieldType::number, kCollectiveSequence}},
+    Key{"Src Rank", {FieldType::number, kPeer}},
+    Key{"Dst Rank", {FieldType::number, kPeer}},
     Key{"wait_on_stream", {FieldType::number, kWaitStream}},
     Key{"wait_on_cuda_event_record_corr_id", {FieldType::number, kWaitCorrelation}},
     Key{"blocks per SM", {FieldType::real, kBlocksPerSm}},
@@ -46,6 +48,8 @@ constexpr std::array kKeys{
     Key{"dtype", {FieldType::text, kDtype}},
     Key{"Process Group Name", {FieldType::text, kGroupName}},
     Key{"Process Group Ranks", {FieldType::text, kGroupRanks}},
+    Key{"In split size", {FieldType::text, kInSplit}},
+    Key{"Out split size", {FieldType::text, kOutSplit}},
     Key{"grid", {FieldType::triple, kGrid}},
     Key{"block", {FieldType::triple, kBlock}},
 };

@@ -31,6 +31,7 @@ enum Number : std::uint8_t {
   kOutElements,
   kGroupSize,
   kCollectiveSequence,
+  kPeer,
   kWaitStream,
   kWaitCorrelation,
   kNumbers,
@@ -38,7 +39,18 @@ enum Number : std::uint8_t {
 // Arguments that are reals.
 enum Real : std::uint8_t { kBlocksPerSm, kWarpsPerSm, kOccupancy, kCopySpeed, kReals };
 // Arguments kept as raw text (arrays) or strings.
-enum Text : std::uint8_t { kDims, kTypes, kCallStack, kCollectiveKind, kDtype, kGroupName, kGroupRanks, kTexts };
+enum Text : std::uint8_t {
+  kDims,
+  kTypes,
+  kCallStack,
+  kCollectiveKind,
+  kDtype,
+  kGroupName,
+  kGroupRanks,
+  kInSplit,
+  kOutSplit,
+  kTexts
+};
 // Arguments that are [x, y, z].
 enum Triple : std::uint8_t { kGrid, kBlock, kTriples };
 

@@ -33,9 +33,41 @@ void add_devices(Trace& trace, std::string_view array) {
   }
 }
 
+// The items of the array that starts at text[0] == '[', as far as it is well formed.
+std::vector<std::string_view> items(std::string_view text) {
+  std::vector<std::string_view> out;
+  for (std::size_t at = formats::skip_space(text, 1); at < text.size() && text[at] != ']';) {
+    const std::size_t end = formats::skip_value(text, at);
+    if (end == text.npos || end <= at) break;
+    out.push_back(text.substr(at, end - at));
+    at = formats::skip_space(text, end);
+    if (at < text.size() && text[at] == ',') at = formats::skip_space(text, at + 1);
+  }
+  return out;
+}
+
+void add_groups(Trace& trace, std::string_view array) {
+  for (const std::string_view object : items(array)) {
+    if (object.front() != '{') continue;
+    ProcessGroup group;
+    for (const auto& [key, raw_key, value] : formats::members(object)) {
+      if (key == "pg_name") group.name = formats::value_text(value);
+      if (key == "pg_desc") group.description = formats::value_text(value);
+      if (key == "backend_config") group.backend = formats::value_text(value);
+      if (key == "pg_size") group.size = formats::value_int(value, 0);
+      if (key != "ranks" || value.front() != '[') continue;
+      for (const std::string_view rank : items(value)) {
+        if (const long long number = formats::value_int(rank, -1); number >= 0) group.ranks.push_back(number);
+      }
+    }
+    trace.groups.push_back(std::move(group));
+  }
+}
+
 void add_rank(Trace& trace, std::string_view object) {
   for (const auto& [key, raw_key, value] : formats::members(object)) {
     if (key == "backend") trace.rank.backend = formats::value_text(value);
+    if (key == "pg_config" && value.front() == '[') add_groups(trace, value);
     if (key == "world_size") trace.rank.world_size = formats::value_int(value, 0);
     if (key != "rank") continue;
     const long long rank = formats::value_int(value, -1);
