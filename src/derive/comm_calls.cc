@@ -37,7 +37,7 @@ bool same_size_everywhere(CollectiveKind kind) {
 
 class Calls {
  public:
-  explicit Calls(const Trace& trace) : trace_(trace), call_of_(trace.collectives.size(), kNoRow) {}
+  explicit Calls(const Trace& trace) : trace_(trace), call_of_(trace.collectives.size(), MatchMember::kNone) {}
 
   CommCalls take() {
     number_streams();
@@ -112,7 +112,15 @@ class Calls {
     if (call.kind == CollectiveKind::receive) call.kind = CollectiveKind::send;
     const bool pipe = call.kind == CollectiveKind::send;
     call.token = mix(mix(static_cast<std::uint64_t>(call.kind), pipe ? "" : base_name(name)), pipe ? "" : above);
-    call.lane = lane({lane_name, "", kAbsent, pipe ? -2 : -1, pipe ? -2 : -1}, false);
+    call.lane = lane({lane_name, "", only_group_size(), pipe ? -2 : -1, pipe ? -2 : -1}, false);
+  }
+
+  // Where all process groups of the rank are as large, every call is of such a one.
+  std::int64_t only_group_size() const {
+    if (trace_.groups.empty() || trace_.groups.front().size <= 0) return kAbsent;
+    const std::int64_t size = trace_.groups.front().size;
+    const auto same = [&](const ProcessGroup& group) { return group.size == size; };
+    return std::all_of(trace_.groups.begin(), trace_.groups.end(), same) ? size : kAbsent;
   }
 
   void add_kernel(std::uint32_t row) {
@@ -120,7 +128,7 @@ class Calls {
     const std::uint32_t known = host != kNoCollective ? host : collective_of(trace_, row);
     const SliceId slice = trace_.device.slice[row];
     const std::int64_t start = trace_.slices.start_ns[slice], end = trace_.slices.end_ns(slice);
-    if (known != kNoCollective && call_of_[known] != kNoRow) {
+    if (known != kNoCollective && call_of_[known] != MatchMember::kNone) {
       MatchMember& member = out_.calls[call_of_[known]].member;
       member.start_ns = std::min(member.start_ns, start);
       member.end_ns = std::max(member.end_ns, end);
@@ -128,7 +136,7 @@ class Calls {
       return;
     }
     CommCall call;
-    call.member = {start, end, 0, kNoRow, row};
+    call.member = {start, end, 0, MatchMember::kNone, row};
     if (known != kNoCollective) {
       describe(call, known);
       call_of_[known] = static_cast<std::uint32_t>(out_.calls.size());
@@ -154,11 +162,12 @@ class Calls {
 
   void add_host_row(std::uint32_t row, bool device) {
     const SliceId slice = trace_.collectives.slice[row];
-    if (call_of_[row] != kNoRow || is_device_work(trace_.kind(slice))) return;
+    if (call_of_[row] != MatchMember::kNone || is_device_work(trace_.kind(slice))) return;
     const std::string_view kind = trace_.strings[trace_.collectives.kind[row]];
     if (kind.empty() || kind == "wait" || kind == "init") return;
     CommCall call;
-    call.member = {trace_.slices.start_ns[slice], trace_.slices.end_ns(slice), 0, kNoRow, kNoRow};
+    call.member = {trace_.slices.start_ns[slice], trace_.slices.end_ns(slice), 0, MatchMember::kNone,
+                   MatchMember::kNone};
     call.timed = !device;
     describe(call, row);
     out_.calls.push_back(call);
@@ -178,7 +187,7 @@ class Calls {
       const auto slice = static_cast<SliceId>(i);
       if (trace_.kind(slice) == SliceKind::gpu_user_annotation) continue;
       CommCall call;
-      call.member = {trace_.slices.start_ns[i], trace_.slices.end_ns(slice), 0, kNoRow, kNoRow};
+      call.member = {trace_.slices.start_ns[i], trace_.slices.end_ns(slice), 0, MatchMember::kNone, MatchMember::kNone};
       describe_by_name(call, trace_.strings[name], "", "calls on the host");
       out_.calls.push_back(call);
     }

@@ -103,17 +103,20 @@ std::optional<std::int64_t> collective_bytes(const Trace& trace, std::uint32_t c
   const Collectives& rows = trace.collectives;
   const auto size = element_bytes(trace.strings[rows.dtype[collective]]);
   if (!size) return std::nullopt;
+  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // nonsense in a damaged file must not overflow sums
   const std::int64_t in = rows.in_elements[collective], out = rows.out_elements[collective];
+  const std::int64_t ranks = std::clamp<std::int64_t>(rows.group_size[collective], 1, 1 << 20);
+  const auto of_all = [&](std::int64_t one) { return one < kMost / ranks ? one * ranks : kMost + 1; };
   std::int64_t elements = kAbsent;
   switch (collective_kind(trace.strings[rows.kind[collective]])) {
     case CollectiveKind::all_gather:
     case CollectiveKind::receive:
-    case CollectiveKind::gather:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::scatter: elements = std::max(in, out); break;
+    case CollectiveKind::reduce_scatter: elements = std::max(in, out); break;
+    // only the root has the full buffer
+    case CollectiveKind::gather: elements = in == kAbsent ? out : std::max(out, of_all(in)); break;
+    case CollectiveKind::scatter: elements = out == kAbsent ? in : std::max(in, of_all(out)); break;
     default: elements = in != kAbsent ? in : out; break;
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // nonsense in a damaged file must not overflow sums
   if (elements < 0 || elements > kMost) return std::nullopt;
   return elements * *size;
 }
@@ -125,6 +128,8 @@ std::optional<double> bus_factor(CollectiveKind kind, std::int64_t n) {
     case CollectiveKind::all_reduce: return 2 * (ranks - 1) / ranks;
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
     case CollectiveKind::all_to_all: return (ranks - 1) / ranks;
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:

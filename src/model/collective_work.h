@@ -23,7 +23,7 @@ std::optional<std::int64_t> collective_bytes(const Trace& trace, std::uint32_t c
 // Bus over algorithm bandwidth for a group of n; unknown where the convention has no factor.
 std::optional<double> bus_factor(CollectiveKind kind, std::int64_t n);
 
-inline constexpr std::uint32_t kNoCollective = kNoRow;
+inline constexpr std::uint32_t kNoCollective = MatchMember::kNone;
 // The row of Trace::collectives on the slice itself or around the launch of device row `row`.
 std::uint32_t collective_of(const Trace& trace, std::uint32_t row);
 // The row around the launch alone: the call on the host.

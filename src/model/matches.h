@@ -30,8 +30,6 @@ enum class CollectiveKind : std::uint8_t {
 };
 inline constexpr std::size_t kCollectiveKinds = 12;
 
-inline constexpr std::uint32_t kNoRow = 0xffffffff;
-
 // Calls that can meet each other: a process group; the two ends of a pipe; a stream or thread where nothing is
 // recorded.
 struct CommLane {
@@ -62,10 +60,12 @@ struct Match {
 };
 
 struct MatchMember {
-  std::int64_t start_ns = 0, end_ns = 0;  // on the file's clock: of its kernels, else of the call on the host
-  std::uint32_t trace = 0;                // index into Run::traces
-  std::uint32_t collective = kNoRow;      // row of Trace::collectives, where recorded
-  std::uint32_t device_row = kNoRow;      // first kernel; none: seen on the host only
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  std::int64_t start_ns = 0, end_ns = 0;          // on the file's clock: of its kernels, else of the call on the host
+  std::uint32_t trace = 0;                        // index into Run::traces
+  std::uint32_t collective = MatchMember::kNone;  // row of Trace::collectives, where recorded
+  std::uint32_t device_row = MatchMember::kNone;  // first kernel; none: seen on the host only
 };
 
 struct Matches {

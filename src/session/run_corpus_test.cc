@@ -87,7 +87,7 @@ std::pair<double, double> precision_and_recall(const Run& run) {
     const auto members = run.matches.of(match);
     for (std::size_t a = 0; a < members.size(); a++) {
       for (std::size_t b = a + 1; b < members.size(); b++) {
-        if (members[a].device_row == kNoRow || members[b].device_row == kNoRow) continue;
+        if (members[a].device_row == MatchMember::kNone || members[b].device_row == MatchMember::kNone) continue;
         made++;
         right += members[a].device_row == members[b].device_row ? 1 : 0;
       }

@@ -216,6 +216,9 @@ class Part {
       to.group_name.push_back(text(from.group_name[row]));
       to.group_ranks.push_back(text(from.group_ranks[row]));
       to.sequence.push_back(from.sequence[row]);
+      to.peer.push_back(from.peer[row]);
+      to.in_split.push_back(text(from.in_split[row]));
+      to.out_split.push_back(text(from.out_split[row]));
     });
   }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/collective_work.h"
+
 namespace stepscope::write::chrome {
 namespace {
 
@@ -163,6 +165,11 @@ void EventWriter::collective_arguments(std::size_t row) {
   text("Process Group Name", rows.group_name[row]);
   text("Process Group Ranks", rows.group_ranks[row]);
   number("Seq", rows.sequence[row]);
+  // only sends and receives have it, and one word of the two tells which this is
+  const bool receives = collective_kind(trace_.strings[rows.kind[row]]) == CollectiveKind::receive;
+  number(receives ? "Src Rank" : "Dst Rank", rows.peer[row]);
+  text("In split size", rows.in_split[row]);
+  text("Out split size", rows.out_split[row]);
 }
 
 // The tables about slices are sorted by slice: one walk over all of them together.

@@ -29,8 +29,8 @@ struct Lanes {
   static Lanes merged(const Run& run, std::size_t index, const WriteOptions& options);
 };
 
-// What is added to the times of a trace so that all ranks share a clock: the difference of the clocks' bases, where
-// every trace recorded one; else 0.
+// What is added to the times of a trace so that all ranks share the run's clock. A drift is left in: it is zero in the
+// middle of what the ranks share, and without it the file comes back to the nanosecond.
 std::int64_t clock_offset_ns(const Run& run, std::size_t index);
 
 // `"key": value, ` for all that stands beside the events.

@@ -77,14 +77,7 @@ std::string rank_member(const Run& run, std::size_t index) {
 
 }  // namespace
 
-std::int64_t clock_offset_ns(const Run& run, std::size_t index) {
-  std::int64_t earliest = INT64_MAX;
-  for (const Trace& trace : run.traces) {
-    if (trace.clock_base_ns == kAbsent) return 0;
-    earliest = std::min(earliest, trace.clock_base_ns);
-  }
-  return run.traces[index].clock_base_ns - earliest;
-}
+std::int64_t clock_offset_ns(const Run& run, std::size_t index) { return run.traces[index].clock.offset_ns; }
 
 Lanes Lanes::merged(const Run& run, std::size_t index, const WriteOptions& options) {
   return {true, run.traces[index].rank.rank, index, run.traces.size(), clock_offset_ns(run, index), options};
