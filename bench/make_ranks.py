@@ -16,6 +16,7 @@ import json
 import random
 import re
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,21 @@ TS = re.compile(r'"ts":\s*(\d+)\.(\d{3})')
 LATE_RANK, LATE_US = 5, 2000
 
 
-def collective(number: int, at_us: float, rank: int, world: int, late_us: float, noise: random.Random) -> dict[str, Any]:
+@dataclass
+class Clock:
+    """A rank's clock: how far it is from the first rank's, and how fast it drifts away from it."""
+
+    start_ns: int
+    shift_ns: int
+    drift: float
+
+    def __call__(self, t_ns: int) -> float:
+        return t_ns + self.shift_ns + self.drift * (t_ns - self.start_ns)
+
+
+def collective(
+    number: int, at_us: float, rank: int, world: int, late_us: float, noise: random.Random
+) -> dict[str, Any]:
     kind, kernel, elements = KINDS[number % 2]
     name, ranks = "0", list(range(world))
     if number % 10 == 9:
@@ -66,12 +81,7 @@ def make(source: Path, folder: Path, ranks: int, events: int) -> None:
     start = min(t for t in times if t is not None)
     for rank in range(ranks):
         noise = random.Random(rank)
-        shift = rank * 1_250_000_000 if rank else 0
-        drift = (rank % 11 - 5) * 1e-5 if rank else 0.0
-
-        def clock(t: float) -> float:
-            return t + shift + drift * (t - start)
-
+        clock = Clock(start, rank * 1_250_000_000, (rank % 11 - 5) * 1e-5 if rank else 0.0)
         head["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": ranks}
         with open(folder / f"rank-{rank}.json", "w", encoding="utf-8", buffering=1 << 20) as out:
             out.write(json.dumps(head)[:-1] + ', "traceEvents": [\n')
