@@ -4,4 +4,6 @@ set -eu
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-exec "$1/stepscope_tests" --no-intro --no-version "${@:2}"
+# From its own folder: a compiler cache may have made the paths in __FILE__ relative to it.
+cd "$1"
+exec ./stepscope_tests --no-intro --no-version "${@:2}"

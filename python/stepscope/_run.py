@@ -81,7 +81,7 @@ class Run:
         return QueryResult(sql, self._open_handle(), timeout, limit)
 
     def __getattr__(self, name: str) -> Callable[[], Answer]:
-        """Every answer is a method: run.idle() gives the answer `idle`."""
+        """Every answer is a method: run.idle() gives `idle`. Where a run has the name itself, run.answer(name) does."""
         if name.startswith("_") or name not in answer_names():
             raise AttributeError(f"a run has no {name!r}; its answers are {', '.join(answer_names())}")
         handle = self._open_handle()

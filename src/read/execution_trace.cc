@@ -238,8 +238,9 @@ Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions&
     return fail({ErrorKind::malformed, "no list of nodes was found before the text ends", path, std::nullopt,
                  "Check that the export was complete"});
   }
-  const std::string head = file->text.substr(0, key) + "\"nodes\": 0}";
-  for (const auto& member : formats::members(std::string_view(head).substr(head.find('{')))) {
+  const std::size_t object = std::min(file->text.find('{'), key);
+  const std::string head = file->text.substr(object, key - object) + "\"nodes\": 0}";
+  for (const auto& member : formats::members(head)) {
     if (member.key != "nodes") trace.metadata.push_back({member.key, std::string(member.value)});
   }
   note_gzip(trace, file->damage);

@@ -183,13 +183,15 @@ TEST_CASE("write: speedscope's events nest, and its frames are those of the trac
     CAPTURE(path);
     REQUIRE(writer("speedscope").write(open(path), folder / "out.json", {}));
     simdjson::dom::parser parser;
-    const auto root = parser.load(folder / "out.json");
-    const auto frames = root["shared"]["frames"].get_array().value();
+    const simdjson::dom::element root = parser.load(folder / "out.json").value();
+    const simdjson::dom::array frames = root["shared"]["frames"].get_array().value();
     CHECK_GT(frames.size(), 0);
-    for (const auto profile : root["profiles"].get_array().value()) {
+    const simdjson::dom::array profiles = root["profiles"].get_array().value();
+    for (const auto profile : profiles) {
       std::vector<std::uint64_t> open_frames;
       std::int64_t last = profile["startValue"].get_int64().value();
-      for (const auto event : profile["events"].get_array().value()) {
+      const simdjson::dom::array events = profile["events"].get_array().value();
+      for (const auto event : events) {
         const auto frame = event["frame"].get_uint64().value();
         REQUIRE_LT(frame, frames.size());
         const auto at = event["at"].get_int64().value();

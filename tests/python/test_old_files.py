@@ -64,7 +64,7 @@ def shape(report: dict[str, Any]) -> set[str]:
             for name, item in value.items():
                 below = f"{path}.{'*' if chosen else name}"
                 found.add(below)
-                walk(item, below)
+                walk(item, ".answers.*" if path == ".answers" else below)  # which answer finds what is its own
 
     walk(report, "")
     return found
