@@ -49,7 +49,7 @@ check: build ## layers, layout, clang-tidy, ruff, mypy, tsc, notices
 	@tools/check.sh $(JOBS)
 
 test: build venv-torch ## C++ tests under ASan and UBSan, 30 s per fuzz target, web and Python tests
-	@tools/setup.sh build test fuzz
+	@tools/setup.sh build test fuzz browser
 	@tools/venv.sh tests
 	@$(PY) tools/run_tests.py --jobs $(JOBS)
 

@@ -1,13 +1,14 @@
 #!/bin/bash
-# Makes the machine ready for one of the make targets: `tools/setup.sh build|page|test|check|fuzz …`.
+# Makes the machine ready for one of the make targets: `tools/setup.sh build|page|test|browser|check|fuzz …`.
 #
 # Each need is a row of the table below: what it is for, how to see that it is there (a command, a header, a Python
 # module), and the Debian/Ubuntu package that brings it (a|b: the first that apt knows). Only what is missing is installed, through apt-get, with sudo
 # where the user is not root; what came from elsewhere (a compiler of one's own, say) counts as present. Where
 # installing is not possible the script says in one sentence what to install, and ends with 1.
 #
-# The rows of `page` are wishes: node for the HTML page. Installed where that is possible without asking and apt's node
-# is new enough (Ubuntu 22.04 has 12); else everything but the page is built, and tools/web.sh says so.
+# The rows of `page` and `browser` are wishes, installed where that is possible without asking: node for the HTML page,
+# where apt's is new enough (Ubuntu 22.04 has 12; else everything but the page is built, and tools/web.sh says so), and
+# a browser for the tests of the page, where apt has a real one (on Ubuntu it is a snap; those tests then say so).
 set -u
 
 PYTHON=${PYTHON:-python3}
@@ -30,6 +31,7 @@ page    node:18                        nodejs
 page    cmd:npm                        npm
 test    header:doctest/doctest.h       doctest-dev
 test    cmd:git                        git
+browser browser:                       chromium
 fuzz    cmd:clang++-14                 clang-14
 fuzz    fuzzer:                        libclang-rt-14-dev|libclang-common-14-dev
 check   cmd:clang-format-14            clang-format-14
@@ -51,6 +53,7 @@ is_there() {
     compiler:*) command -v "${CXX:-c++}" >/dev/null || command -v g++ >/dev/null ;;
     header:*) has_header "${1#header:}" ;;
     node:*) [ "$(node --version 2>/dev/null | sed -E 's/^v([0-9]+).*/\1/')" -ge "${1#node:}" ] 2>/dev/null ;;
+    browser:) [ -e "${STEPSCOPE_CHROMIUM:-/usr/bin/chromium}" ] ;;
     venv:) "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null ;;
     fuzzer:) ls /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&1 ;;
   esac
@@ -70,14 +73,18 @@ if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 9))'; then
   exit 1
 fi
 
-missing=() wished=()
+missing=() node=() browser=()
 while read -r for_what probe package; do
   [ -n "$for_what" ] || continue
   [[ $want == *" $for_what "* ]] || continue
   is_there "$probe" && continue
-  if [ "$for_what" = page ]; then wished+=("$package"); else missing+=("$package"); fi
+  case $for_what in
+    page) node+=("$package") ;;
+    browser) browser+=("$package") ;;
+    *) missing+=("$package") ;;
+  esac
 done <<<"$needs"
-[ $((${#missing[@]} + ${#wished[@]})) -gt 0 ] || exit 0
+[ $((${#missing[@]} + ${#node[@]} + ${#browser[@]})) -gt 0 ] || exit 0
 
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo)
@@ -125,7 +132,7 @@ need() {
   fi
   if [ "$(id -u)" -ne 0 ]; then
     all=$list
-    [ ${#wished[@]} -eq 0 ] || [ "$(candidate nodejs)" -lt 18 ] 2>/dev/null || all+=" ${wished[*]}"
+    [ ${#node[@]} -eq 0 ] || [ "$(candidate nodejs)" -lt 18 ] 2>/dev/null || all+=" ${node[*]}"
     if ! command -v sudo >/dev/null; then
       say "Packages are missing and there is no sudo; ask someone with root rights to run: apt-get install $all"
       exit 1
@@ -142,17 +149,31 @@ need() {
   exit 1
 }
 
-wish() {
+can_install_unasked() {
   command -v apt-get >/dev/null || return
   [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null || return
+  # Any package that is always there: without the lists apt knows no version of it.
+  [ -n "$(candidate nodejs)" ] || update
+}
+
+# wish WHAT-FOR PACKAGE…
+wish() {
+  local what_for=$1
+  shift
+  say "installing $* ($what_for)"
+  install "$@" || say "apt-get could not install $*"
+}
+
+wish_node() {
   # Where apt's node is there already, an older one hides it: nothing to install.
   ! dpkg-query -W nodejs npm >/dev/null 2>&1 || return
-  [ -n "$(candidate nodejs)" ] || update
   [ "$(candidate nodejs)" -ge 18 ] 2>/dev/null || return
-  say "installing ${wished[*]} (for the HTML page)"
-  install "${wished[@]}" || say "apt-get could not install ${wished[*]}"
+  wish "for the HTML page" "${node[@]}"
 }
 
 [ ${#missing[@]} -eq 0 ] || need
-[ ${#wished[@]} -eq 0 ] || wish
+if [ $((${#node[@]} + ${#browser[@]})) -gt 0 ] && can_install_unasked; then
+  [ ${#node[@]} -eq 0 ] || wish_node
+  [ ${#browser[@]} -eq 0 ] || [ -z "$(candidate chromium)" ] || wish "for the tests of the page" "${browser[@]}"
+fi
 exit 0

@@ -100,6 +100,18 @@ def test_node_is_a_wish_that_needs_rights_and_a_new_enough_package(machine: Mach
     assert machine.calls.read_text() == "install -y -q --no-install-recommends nodejs npm\n"
 
 
+def test_a_browser_is_a_wish_where_apt_has_a_real_one(machine: Machine) -> None:
+    machine.put_apt()
+    machine.put("apt-cache", '[ "$2" = nodejs ] && echo "  Candidate: 18.20.4+dfsg-1"')
+    assert machine.set_up("browser", STEPSCOPE_CHROMIUM="/no/browser").returncode == 0
+    assert not machine.calls.exists()
+    machine.put("apt-cache", 'echo "  Candidate: 150.0.7871.100-1~deb12u1"')
+    assert machine.set_up("browser", STEPSCOPE_CHROMIUM="/bin/sh").returncode == 0
+    assert not machine.calls.exists()
+    assert machine.set_up("browser", STEPSCOPE_CHROMIUM="/no/browser").returncode == 0
+    assert machine.calls.read_text() == "install -y -q --no-install-recommends chromium\n"
+
+
 def test_of_two_names_the_one_that_apt_knows_is_installed(machine: Machine) -> None:
     machine.put("ls", "exit 2")  # no fuzzer's library
     machine.put("clang++-14", "")
