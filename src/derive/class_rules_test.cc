@@ -2,12 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-
+#include "base/temp_fixture.h"
 #include "derive/derive.h"
 #include "model/trace_fixture.h"
 
@@ -24,13 +19,6 @@ const RuleTable& built_in() {
 
 const ClassRule& rule_of(std::string_view name, SliceKind kind = SliceKind::kernel, bool collective = false) {
   return built_in().rules()[built_in().match({name, kind, collective})];
-}
-
-std::string written(std::string_view text) {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("stepscope-" + std::to_string(::getpid()))).string() + ".rules";
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
 }
 
 TEST_CASE("class rules: every built-in rule is whole and has its own reason") {
@@ -70,6 +58,7 @@ TEST_CASE("class rules: real names of many libraries") {
       {"nvjet_tst_192x192_64x4_2x1_v_bz_coopB_TNN", "compute", "GEMM"},
       {"Cijk_Alik_Bljk_SB_Bias_AS_SAV_UserArgs_MT64x16x32", "compute", "GEMM"},
       {"void cutlass::device_kernel<dpsk::grouped_gemm::cuda::fp8_ptp128c::GemmKernel>()", "compute", "grouped GEMM"},
+      {"void grouped_gemm::utils::transpose<__nv_fp8_e4m3>(…)", "compute", "transpose/layout"},
       {"fused_moe_kernel", "compute", "grouped GEMM"},
       {"void flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128> >()", "compute", "attention"},
       {"fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)", "compute", "attention"},
@@ -145,19 +134,18 @@ TEST_CASE("class rules: a bad line is refused with its number") {
 }
 
 TEST_CASE("class rules: the user's file goes first") {
-  const std::string path = written("mine | communication | my ring | my_ring or sgemm | our own ring all-reduce\n");
+  const TempFile file("mine | communication | my ring | my_ring or sgemm | our own ring all-reduce\n", "my.rules");
   TraceFixture f;
   const TrackId gpu = f.stream("7");
   f.kernel(gpu, "my_ring_kernel", 0, 10);
   f.kernel(gpu, "volta_sgemm_128x32_nt", 10, 10);
   f.kernel(gpu, "volta_dgemm_128x32_nt", 20, 10);
   f.device(gpu, "cuda_sync", "Stream Wait Event", 30, 5);
-  REQUIRE(derive::derive(f.trace, {path}));
+  REQUIRE(derive::derive(f.trace, {file.path()}));
   CHECK(f.trace.class_rules[f.trace.device.rule[0]].name == "mine");
   CHECK(f.trace.class_rules[f.trace.device.rule[1]].family == "my ring");
   CHECK(f.trace.class_rules[f.trace.device.rule[2]].family == "GEMM");
   CHECK(f.trace.device.rule[3] == 0);
-  std::remove(path.c_str());
 
   TraceFixture empty;
   const Result<void> missing = derive::derive(empty.trace, {"/nowhere/at/all.rules"});

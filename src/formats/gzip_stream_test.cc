@@ -1,30 +1,17 @@
 #include "formats/gzip_stream.h"
 
 #include <doctest/doctest.h>
-#include <isa-l/igzip_lib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <string>
 
+#include "formats/gzip_fixture.h"
+
+using stepscope::formats::gzip;
 using stepscope::formats::GzipStream;
 
 namespace {
-
-std::string pack(std::string_view text) {
-  std::string out(text.size() + 1024, '\0');
-  isal_zstream stream;
-  isal_deflate_init(&stream);
-  stream.gzip_flag = IGZIP_GZIP;
-  stream.end_of_stream = 1;
-  stream.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<std::uint32_t>(text.size());
-  stream.next_out = reinterpret_cast<std::uint8_t*>(out.data());
-  stream.avail_out = static_cast<std::uint32_t>(out.size());
-  REQUIRE(isal_deflate(&stream) == COMP_OK);
-  out.resize(stream.total_out);
-  return out;
-}
 
 struct Unpacked {
   std::string text;
@@ -57,7 +44,7 @@ std::string sample() {
 }  // namespace
 
 TEST_CASE("text comes out whole, whatever the size of the pieces") {
-  const std::string text = sample(), packed = pack(text);
+  const std::string text = sample(), packed = gzip(text);
   for (const std::size_t step : {1, 13, 4096, 1 << 20}) {
     const Unpacked out = unpack(packed, step);
     CHECK(out.text == text);
@@ -66,7 +53,7 @@ TEST_CASE("text comes out whole, whatever the size of the pieces") {
 }
 
 TEST_CASE("every cut gives a beginning of the text and says that it was cut") {
-  const std::string text = sample(), packed = pack(text);
+  const std::string text = sample(), packed = gzip(text);
   for (std::size_t size = 1; size < packed.size(); size += 97) {
     const Unpacked out = unpack(packed.substr(0, size), 4096);
     CHECK(text.starts_with(out.text));
@@ -76,7 +63,7 @@ TEST_CASE("every cut gives a beginning of the text and says that it was cut") {
 }
 
 TEST_CASE("broken data gives what was before it") {
-  std::string packed = pack(sample());
+  std::string packed = gzip(sample());
   for (std::size_t i = packed.size() / 2; i < packed.size() / 2 + 64; i++) packed[i] = '\xff';
   const Unpacked out = unpack(packed, 4096);
   CHECK((out.damage.bad_data || out.damage.bad_checksum));
@@ -85,7 +72,7 @@ TEST_CASE("broken data gives what was before it") {
 
 TEST_CASE("members follow each other, empty ones too; zeros and other bytes behind them are no text") {
   const std::string text = sample();
-  const std::string packed = pack(text) + pack("") + pack("end");
+  const std::string packed = gzip(text) + gzip("") + gzip("end");
   CHECK(unpack(packed, 1000).text == text + "end");
   CHECK(unpack(packed + std::string(100, '\0'), 1000).damage.trailing == 0);
   for (const std::string_view garbage : {"x", "garbage", "\x1f", "\x1f\x8b", "\x1fgarbage", "\x1f\x8bgarbage"}) {

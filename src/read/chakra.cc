@@ -9,6 +9,7 @@
 #include "formats/file_text.h"
 #include "formats/protobuf.h"
 #include "model/node_graph.h"
+#include "read/file_text_trace.h"
 #include "read/reader.h"
 
 namespace stepscope::read {
@@ -216,14 +217,8 @@ class Records {
 Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions& options) {
   const Result<formats::FileText> file = formats::read_text(path, options.max_text_bytes);
   if (!file) return fail(file.error());
-  std::vector<Trace> traces(1);
-  Trace& trace = traces.front();
-  trace.source.path = path;
-  trace.source.format = "chakra";
-  trace.source.writer = "chakra";
-  trace.source.compressed = file->compressed;
-  trace.source.file_bytes = file->file_bytes;
-  trace.source.text_bytes = file->text.size();
+  std::vector<Trace> traces;
+  Trace& trace = traces.emplace_back(trace_of(*file, path, "chakra", "chakra"));
   Records records(trace, file->text);
   NodeGraph graph(trace);
   if (const auto metadata = records.next()) {
@@ -240,9 +235,11 @@ Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions&
     trace.source.events++;
   }
   graph.finish();
-  if (trace.nodes.size() == 0 && !trace.issues.empty()) {
-    return fail({ErrorKind::malformed, "no node could be read: " + trace.issues.front().sentence, path,
-                 trace.issues.front().offset, "Write the file again with its converter"});
+  const auto lost = std::find_if(trace.issues.begin(), trace.issues.end(),
+                                 [](const Issue& issue) { return issue.severity == Severity::lost; });
+  if (trace.nodes.size() == 0 && lost != trace.issues.end()) {
+    return fail({ErrorKind::malformed, "no node could be read: " + lost->sentence, path, lost->offset,
+                 "Write the file again with its converter"});
   }
   return traces;
 }

@@ -11,6 +11,7 @@
 #include "read/chrome_trace/pipeline.h"
 #include "read/chrome_trace/split_ranks.h"
 #include "read/chrome_trace/top_level.h"
+#include "read/file_text_trace.h"
 #include "read/reader.h"
 
 namespace stepscope::read {
@@ -147,20 +148,6 @@ void read_tail(Trace& trace, const PipelineEnd& end, bool bare_array) {
               {"trailing_text", more_json ? Severity::lost : Severity::repaired,
                "bytes behind the end of the trace were not read", "Split the file if it holds a second trace", trailing,
                file, end.tail_offset + rest, std::nullopt});
-  }
-}
-
-void note_gzip_damage(Trace& trace, const formats::GzipStream::Damage& damage) {
-  const auto add = [&](const char* code, Severity severity, const char* sentence, std::uint64_t count) {
-    add_issue(trace.issues, {code, severity, sentence, "Copy or record the file again", count, trace.source.path,
-                             trace.source.text_bytes, std::nullopt});
-  };
-  if (damage.cut) add("gzip_cut", Severity::lost, "the compressed file ends too early; everything before was read", 1);
-  if (damage.bad_data)
-    add("gzip_broken", Severity::lost, "the compressed data is broken; everything before was read", 1);
-  if (damage.bad_checksum) add("gzip_checksum", Severity::repaired, "the gzip checksum does not fit the content", 1);
-  if (damage.trailing > 0) {
-    add("gzip_trailing", Severity::repaired, "bytes behind the compressed data were not read", damage.trailing);
   }
 }
 

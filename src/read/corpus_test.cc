@@ -5,9 +5,8 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 
+#include "base/corpus_fixture.h"
 #include "formats/gzip_stream.h"
 #include "read/chrome_trace/trace_text_fixture.h"
 #include "session/inputs.h"
@@ -16,14 +15,9 @@ using namespace stepscope;
 
 namespace {
 
-namespace fs = std::filesystem;
+using namespace corpus_fixture;
 
 constexpr std::uintmax_t kMostBytes = 8 << 20;  // of one file; make soak reads the larger ones too
-
-fs::path corpus() {
-  const char* folder = std::getenv("STEPSCOPE_CORPUS");
-  return folder != nullptr ? folder : "../shared/data";
-}
 
 std::string whole_text(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -67,11 +61,8 @@ void check_file(const std::string& path) {
 }
 
 void check_corpus(std::uintmax_t least, std::uintmax_t most) {
+  if (!has_corpus()) return;
   const std::string folder = corpus().string();
-  if (!fs::is_directory(folder)) {
-    MESSAGE("skipped: no corpus at ", folder, "; set STEPSCOPE_CORPUS");
-    return;
-  }
   std::vector<Issue> issues;
   const auto files = session::find_inputs(std::span(&folder, 1), issues);
   REQUIRE(files);

@@ -14,6 +14,7 @@
 #include "formats/json_text.h"
 #include "model/collective_work.h"
 #include "model/node_graph.h"
+#include "read/file_text_trace.h"
 #include "read/reader.h"
 
 namespace stepscope::read {
@@ -211,27 +212,11 @@ class NodeReader {
   std::uint64_t nodes_ = 0;
 };
 
-void note_gzip(Trace& trace, const formats::GzipStream::Damage& damage) {
-  if (!damage.cut && !damage.bad_data && !damage.bad_checksum) return;
-  const bool lost = damage.cut || damage.bad_data;
-  add_issue(trace.issues,
-            {lost ? "gzip_cut" : "gzip_checksum", lost ? Severity::lost : Severity::repaired,
-             lost ? "the compressed file ends too early or is broken; everything before was read"
-                  : "the gzip checksum does not fit the content",
-             "Copy or record the file again", 1, trace.source.path, trace.source.text_bytes, std::nullopt});
-}
-
 Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions& options) {
   Result<formats::FileText> file = formats::read_text(path, options.max_text_bytes);
   if (!file) return fail(file.error());
-  std::vector<Trace> traces(1);
-  Trace& trace = traces.front();
-  trace.source.path = path;
-  trace.source.format = "execution_trace";
-  trace.source.writer = "torch";
-  trace.source.compressed = file->compressed;
-  trace.source.file_bytes = file->file_bytes;
-  trace.source.text_bytes = file->text.size();
+  std::vector<Trace> traces;
+  Trace& trace = traces.emplace_back(trace_of(*file, path, "execution_trace", "torch"));
   const std::size_t key = file->text.find("\"nodes\"");
   const std::size_t open = key == std::string::npos ? key : file->text.find('[', key);
   if (open == std::string::npos) {
@@ -243,7 +228,6 @@ Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions&
   for (const auto& member : formats::members(head)) {
     if (member.key != "nodes") trace.metadata.push_back({member.key, std::string(member.value)});
   }
-  note_gzip(trace, file->damage);
   NodeReader reader(trace, file->text);
   reader.read(open + 1);
   reader.finish();

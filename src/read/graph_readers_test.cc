@@ -1,35 +1,16 @@
 // Execution traces and Chakra files: every schema, whole and broken.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-
+#include "base/temp_fixture.h"
+#include "formats/gzip_fixture.h"
 #include "model/node_graph.h"
 #include "read/reader.h"
 
 namespace stepscope::read {
 namespace {
 
-class GraphFile {
- public:
-  explicit GraphFile(const std::string& bytes) {
-    static int number = 0;
-    path_ = (std::filesystem::temp_directory_path() /
-             ("stepscope-graph-" + std::to_string(getpid()) + "-" + std::to_string(number++)))
-                .string();
-    std::ofstream(path_, std::ios::binary) << bytes;
-  }
-  ~GraphFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-Result<Trace> read_bytes(std::string_view reader, const std::string& bytes) {
-  const GraphFile file(bytes);
+Result<Trace> read_bytes(std::string_view reader, std::string_view bytes) {
+  const TempFile file(bytes);
   auto traces = reader_named(reader)->read(file.path(), {});
   if (!traces) return fail(traces.error());
   return std::move(traces->front());
@@ -182,6 +163,23 @@ TEST_CASE("a cut Chakra file gives the records before the cut, with the place") 
     CHECK((whole_record || issue(*trace, "broken_record") != nullptr));
   }
   CHECK(second > 0);
+}
+
+TEST_CASE("a broken gzip file of nodes is told, with what could be read") {
+  for (const auto& [reader, text] : {std::pair("chakra", chakra_file()), {"execution_trace", std::string(kFlat)}}) {
+    CAPTURE(std::string(reader));
+    const std::string packed = formats::gzip(text);
+    const auto whole = read_bytes(reader, packed);
+    REQUIRE(whole);
+    CHECK(whole->issues.empty());
+    const auto cut = read_bytes(reader, std::string_view(packed).substr(0, packed.size() - 4));
+    REQUIRE(cut);
+    CHECK(cut->nodes.size() == whole->nodes.size());
+    CHECK(issue(*cut, "gzip_cut") != nullptr);
+    const auto longer = read_bytes(reader, packed + "more");
+    REQUIRE(longer);
+    CHECK(issue(*longer, "gzip_trailing")->count == 4);
+  }
 }
 
 TEST_CASE("bytes that are no Chakra file are not taken for one") {

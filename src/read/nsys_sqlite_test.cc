@@ -299,7 +299,7 @@ TEST_CASE("53: a write-ahead log that was left over is read, and nothing is writ
   ExportFixture f;
   f.sql("PRAGMA journal_mode=wal; PRAGMA wal_autocheckpoint=0");
   two_kernels(f);
-  const read::TestFolder copy;
+  const TempFolder copy;
   std::filesystem::copy(f.path, copy / "a.sqlite");
   std::filesystem::copy(f.path + "-wal", copy / "a.sqlite-wal");
   const std::string before = bytes_of(copy / "a.sqlite"), log = bytes_of(copy / "a.sqlite-wal");
@@ -308,7 +308,7 @@ TEST_CASE("53: a write-ahead log that was left over is read, and nothing is writ
   REQUIRE(traces);
   CHECK(traces->front().device.size() == 2);
   CHECK(issue_of(traces->front(), "wal_read") != nullptr);
-  CHECK(copy.files() == 2);
+  CHECK(std::distance(std::filesystem::directory_iterator(copy.path()), {}) == 2);
   CHECK(bytes_of(copy / "a.sqlite") == before);
   CHECK(bytes_of(copy / "a.sqlite-wal") == log);
 }
@@ -364,7 +364,7 @@ TEST_CASE("nsys: a table that lacks what every row needs is not read, and that i
 }
 
 TEST_CASE("nsys: a report is exported by nsys where there is one, else the sentence gives the command") {
-  const read::TestFolder folder;
+  const TempFolder folder;
   const std::string report = folder / "run.nsys-rep", tool = folder / "nsys", path = std::getenv("PATH");
   std::ofstream(report) << "NVIDIA Tegra Profiler Report 1.\n";
   const read::Reader* reader = read::reader_named("nsys_sqlite");

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "session/corpus_fixture.h"
+#include "session/run_fixture.h"
 
 namespace stepscope {
 namespace {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/temp_fixture.h"
 #include "derive/derive.h"
 #include "model/trace_compare_fixture.h"
 #include "read/reader.h"
@@ -19,13 +20,10 @@ namespace fs = std::filesystem;
 
 // A cache in an empty folder of its own, and a small trace beside it.
 struct Setting {
-  fs::path folder;
-  std::string file;
+  TempFolder temporary;
+  const fs::path folder = temporary.path();
+  const std::string file = (folder / "trace.json").string();
   Setting() {
-    std::string pattern = (fs::temp_directory_path() / "stepscope-cache-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    folder = pattern;
-    file = (folder / "trace.json").string();
     write(
         R"([{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":2,"ts":10.001,"dur":5,"args":{"External id":7}},)"
         R"({"ph":"X","cat":"kernel","name":"gemm \u00e9","pid":0,"tid":7,"ts":12,"dur":9000000,"args":{"stream":7}}])");
@@ -34,7 +32,6 @@ struct Setting {
   ~Setting() {
     unsetenv("STEPSCOPE_CACHE");
     unsetenv("STEPSCOPE_CACHE_MAX_MB");
-    fs::remove_all(folder);
   }
   void write(const std::string& text) const { std::ofstream(file) << text; }
   Trace read() const {

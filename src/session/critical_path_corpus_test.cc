@@ -2,35 +2,14 @@
 // Needs the traces of other projects ($STEPSCOPE_CORPUS, else ../shared/data); skipped with a message without them.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "model/critical_path.h"
 #include "model/windows.h"
-#include "session/session.h"
+#include "session/run_fixture.h"
 
 namespace stepscope {
 namespace {
 
-namespace fs = std::filesystem;
-using Ns = std::int64_t;
-
-fs::path corpus() {
-  if (const char* set = std::getenv("STEPSCOPE_CORPUS")) return set;
-  return fs::path(__FILE__).parent_path() / "../../../shared/data";
-}
-
-bool has_corpus() {
-  if (fs::is_directory(corpus() / "hta")) return true;
-  MESSAGE("skipped: no real traces at " << corpus().string() << " (set STEPSCOPE_CORPUS)");
-  return false;
-}
-
-Run run_of(const fs::path& path) {
-  Result<Run> run = session::open(std::vector{path.string()}, {.use_cache = false});
-  REQUIRE_MESSAGE(run, path.string());
-  return *std::move(run);
-}
+using namespace corpus_fixture;
 
 void check_every_instant(const CriticalPath& path) {
   Ns at = path.window.start, sum = 0;
@@ -96,7 +75,7 @@ CriticalPath path_of_annotation(const Trace& trace, std::string_view name, int i
 // waits for an event (1 µs of device_gap). So ours fills the window, and theirs is 241 µs short of it.
 TEST_CASE("corpus: HTA's critical path of AlexNet") {
   if (!has_corpus()) return;
-  const Run run = run_of(corpus() / "hta/critical_path/alexnet");
+  const Run run = opened(corpus() / "hta/critical_path/alexnet");
   const CriticalPath path =
       path_of_annotation(run.traces[0], "[param|pytorch.model.alex_net|0|0|0|measure|forward]", 1);
   check_every_instant(path);

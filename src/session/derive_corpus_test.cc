@@ -3,36 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 
-#include "session/session.h"
+#include "session/run_fixture.h"
 
 namespace stepscope {
 namespace {
 
-namespace fs = std::filesystem;
-
-fs::path corpus() {
-  if (const char* set = std::getenv("STEPSCOPE_CORPUS")) return set;
-  return fs::path(__FILE__).parent_path() / "../../../shared/data";
-}
-
-bool has_corpus() {
-  if (fs::is_directory(corpus() / "hta")) return true;
-  MESSAGE("skipped: no real traces at " << corpus().string() << " (set STEPSCOPE_CORPUS)");
-  return false;
-}
-
-Run opened(const fs::path& path) {
-  const std::string text = path.string();
-  session::OpenOptions options;
-  options.use_cache = false;
-  Result<Run> run = session::open({&text, 1}, options);
-  REQUIRE_MESSAGE(run, text);
-  return *std::move(run);
-}
+using namespace corpus_fixture;
 
 using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;
 

@@ -2,36 +2,15 @@
 // steps. Needs the traces of other projects ($STEPSCOPE_CORPUS, else ../shared/data); skipped with a message without.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 #include "diff/diff.h"
 #include "diff/resampled_fixture.h"
 #include "model/op_calls.h"
-#include "session/session.h"
+#include "session/run_fixture.h"
 
 namespace stepscope {
 namespace {
 
-namespace fs = std::filesystem;
-using Ns = std::int64_t;
-
-fs::path corpus() {
-  if (const char* set = std::getenv("STEPSCOPE_CORPUS")) return set;
-  return fs::path(__FILE__).parent_path() / "../../../shared/data";
-}
-
-bool has_corpus() {
-  if (fs::is_directory(corpus() / "hta")) return true;
-  MESSAGE("skipped: no real traces at " << corpus().string() << " (set STEPSCOPE_CORPUS)");
-  return false;
-}
-
-Run run_of(const fs::path& path) {
-  Result<Run> run = session::open(std::vector{(corpus() / path).string()}, {.use_cache = false});
-  REQUIRE_MESSAGE(run, path.string());
-  return *std::move(run);
-}
+using namespace corpus_fixture;
 
 diff::Difference difference(const Run& a, const Run& b, std::string_view gate = "step>3%") {
   Result<diff::Difference> found = diff::diff(a, b, {.levels = {}, .gates = {*diff::parse_gate(gate)}});
@@ -74,7 +53,7 @@ void check_adds_up(const diff::Difference& found) {
 
 TEST_CASE("corpus: the difference of HTA's pair is found, explained, and seen by the gate") {
   if (!has_corpus()) return;
-  const Run control = run_of("hta/trace_diff/control"), test = run_of("hta/trace_diff/test");
+  const Run control = opened(corpus() / "hta/trace_diff/control"), test = opened(corpus() / "hta/trace_diff/test");
   const diff::Difference found = difference(control, test);
   CHECK(value(found, "step_significant") == Value(true));
   CHECK(real(found, "step_change") > 0.4);
@@ -87,11 +66,26 @@ TEST_CASE("corpus: the difference of HTA's pair is found, explained, and seen by
   CHECK(value(back, "step_significant") == Value(true));
 }
 
+// Cut to 300 ms with one whole step a rank: what changed is shown, that it is no noise cannot be.
+TEST_CASE("corpus: the difference of two nsys exports, before and after a change") {
+  if (!has_corpus()) return;
+  const Run before = opened(corpus() / "nsys/mfu_2gpu_before.sqlite"),
+            after = opened(corpus() / "nsys/mfu_2gpu_after.sqlite");
+  const diff::Difference found = difference(before, after);
+  CHECK(value(found, "step_significant") == Value());
+  CHECK_FALSE(found.gates.front().failed);
+  check_adds_up(found);
+  const Table& kernels = *found.answer.table("kernels");
+  CHECK(std::get<Ns>(cell(kernels, "void flash::flash_fwd", "delta_ns")) < -5'000'000);
+  CHECK(std::get<Ns>(cell(kernels, "ncclDevKernel_SendRecv", "delta_ns")) > 2'000'000);
+  CHECK(cell(kernels, "ncclDevKernel_SendRecv", "match") == Value(std::string("same")));
+}
+
 TEST_CASE("corpus: a run does not differ from itself") {
   if (!has_corpus()) return;
   for (const std::string path : {"hta/trace_diff/control", "hta/ns_resolution_trace", "hta/df_index_resolver",
                                  "hta/nccl_parser_config", "param_et/linear_kineto.json.gz"}) {
-    const Run run = run_of(path);
+    const Run run = opened(corpus() / path);
     const diff::Difference found = difference(run, run);
     CAPTURE(path);
     CHECK(value(found, "step_significant") == Value(false));
@@ -106,7 +100,7 @@ TEST_CASE("corpus: a run does not differ from itself") {
 
 TEST_CASE("corpus: with fewer than three steps it says that it cannot tell") {
   if (!has_corpus()) return;
-  const Run run = run_of("deepseek/train.json");
+  const Run run = opened(corpus() / "deepseek/train.json");
   const diff::Difference found = difference(run, run);
   CHECK_FALSE(found.gates.front().failed);
   CHECK(value(found, "step_significant") == Value());
@@ -150,7 +144,7 @@ TEST_CASE("corpus: 200 pairs made from recorded steps: 5 % more is found, and by
   if (!has_corpus()) return;
   Tally tally;
   for (const char* path : {"hta/timeline_analysis/sampled_rank-0.json.gz", "hta/trace_filter/sampled_rank-1.json.gz"}) {
-    const Run recorded = run_of(path);
+    const Run recorded = opened(corpus() / path);
     const diff::Resampler steps(recorded.traces.front());
     const std::string op = heaviest_op(recorded.traces.front());
     CAPTURE(op);

@@ -22,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kHeadBytes = 64 << 10;
-constexpr std::size_t kMaxFiles = 100'000;  // of one folder tree
 
 Error refused(const std::string& path, const Look& look) {
   return {ErrorKind::unrecognized, "is no trace that stepscope knows: it looks like " + look.what, path, std::nullopt,
@@ -82,15 +81,33 @@ bool is_meant_as_trace(const std::string& path) {
   return name.ends_with(".json") && (name.find("rank") != name.npos || fs::file_size(path, ignored) == 0);
 }
 
-void add_folder(const std::string& folder, std::vector<InputFile>& files, std::vector<Issue>& issues) {
+// All files below the folder, in order; what could not be looked at is told.
+std::vector<std::string> files_below(const std::string& folder, std::size_t most, std::vector<Issue>& issues) {
   std::vector<std::string> found;
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error), end;
-       !error && at != end && found.size() < kMaxFiles; at.increment(error)) {
+  fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && at != end && found.size() < most; at.increment(error)) {
     std::error_code ignored;
     if (at->is_regular_file(ignored)) found.push_back(at->path().string());
+    if (at->is_directory(ignored) && access(at->path().c_str(), R_OK | X_OK) != 0) {
+      issues.push_back({"folder_left_out", Severity::lost, at->path().string() + " cannot be opened",
+                        "Check its permissions", 1, at->path().string(), std::nullopt, std::nullopt});
+    }
+  }
+  if (error || at != fs::recursive_directory_iterator()) {
+    issues.push_back({"folder_cut", Severity::lost,
+                      error ? "the folder could not be read to its end: " + error.message()
+                            : "only the first " + std::to_string(most) + " files of the folder were looked at",
+                      "Give the folder that holds the traces, or the traces themselves", 1, folder, std::nullopt,
+                      std::nullopt});
   }
   std::sort(found.begin(), found.end());
+  return found;
+}
+
+void add_folder(const std::string& folder, std::size_t most, std::vector<InputFile>& files,
+                std::vector<Issue>& issues) {
+  const std::vector<std::string> found = files_below(folder, most, issues);
   for (const std::string& path : found) {
     if (const auto reader = recognize(path)) {
       files.push_back({path, *reader, true});
@@ -134,7 +151,8 @@ Result<const read::Reader*> recognize(const std::string& path) {
   return fail(refused(path, looks_like(*head)));
 }
 
-Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, std::vector<Issue>& issues) {
+Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, std::vector<Issue>& issues,
+                                           std::size_t most_files) {
   std::vector<InputFile> files;
   std::vector<Error> errors;
   for (const std::string& path : paths) {
@@ -147,7 +165,7 @@ Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, s
     for (const std::string& match : matches) {
       if (fs::is_directory(match, error)) {
         const std::size_t before = files.size();
-        add_folder(match, files, issues);
+        add_folder(match, most_files, files, issues);
         if (files.size() == before) {
           errors.push_back({ErrorKind::not_found, "no trace was found in this folder", match, std::nullopt,
                             "Record one: stepscope run -- python train.py"});

@@ -9,7 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "read/chrome_trace/trace_text_fixture.h"
+#include "base/temp_fixture.h"
+#include "formats/gzip_fixture.h"
 #include "session/looks_like.h"
 
 using namespace stepscope;
@@ -20,22 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "stepscope_inputs_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string put(const std::string& name, std::string_view content) const {
-    std::ofstream(path / name, std::ios::binary) << content;
-    return (path / name).string();
-  }
-};
-
 void check_refused(std::string_view content, std::string_view what) {
-  const Folder folder;
+  const TempFolder folder;
   const auto reader = recognize(folder.put("trace.json", content));
   CAPTURE(what);
   REQUIRE_FALSE(reader);
@@ -54,7 +41,7 @@ TEST_CASE("35: empty and nearly empty files are refused as such") {
   check_refused(std::string(100, '\0'), "a file of zero bytes");
   check_refused("{", "JSON that ends after its first bracket");
   check_refused("[\n", "JSON that ends after its first bracket");
-  check_refused(read::gzip(""), "an empty or broken gzip file");
+  check_refused(formats::gzip(""), "an empty or broken gzip file");
   check_refused("\x1f\x8b", "an empty or broken gzip file");
 }
 
@@ -67,12 +54,12 @@ TEST_CASE("our own files are named, whatever their schema_version") {
 }
 
 TEST_CASE("a run folder of a newer stepscope opens, and its format is said") {
-  const Folder folder;
+  const TempFolder folder;
   folder.put("a.json", kTiny);
   const auto issues_with = [&](std::string_view manifest) {
     folder.put("run.json", manifest);
     std::vector<Issue> issues;
-    const auto files = find_inputs(std::vector{folder.path.string()}, issues);
+    const auto files = find_inputs(std::vector{folder.path().string()}, issues);
     REQUIRE(files);
     CHECK(files->size() == 1);
     return issues;
@@ -100,45 +87,49 @@ TEST_CASE("36, 49: other things that are given as traces are named") {
   check_refused("  <html><body>404", "an HTML page");
   check_refused("<?xml version='1.0'?>", "XML");
   check_refused("version https://git-lfs.github.com/spec/v1\noid sha256:0", "a Git LFS pointer");
-  check_refused("\x80\x04\x95 pickle", "a Python pickle (a memory snapshot?)");
+  // 49, 50: of every protocol, with an opcode that would call os.system
+  for (const char protocol : {'\2', '\3', '\4', '\5'}) {
+    check_refused(std::string("\x80") + protocol + "cos\nsystem\n(S'true'\ntR.",
+                  "a Python pickle (a memory snapshot?)");
+  }
   check_refused("PK\x03\x04 zip", "a zip archive");
   check_refused("\x28\xB5\x2F\xFD", "a Zstandard file");
-  check_refused(read::gzip(read::gzip(kTiny)), "a gzip file inside a gzip file");
+  check_refused(formats::gzip(formats::gzip(kTiny)), "a gzip file inside a gzip file");
   check_refused("step 1 loss 2.5\nstep 2 loss 2.4\n", "plain text");
   check_refused("{\"loss\": [1, 2]}", "JSON that is no trace");
   check_refused("[{\"name\": \"bob\", \"age\": 3}]", "JSON that is no trace");
   check_refused("[[1, 2], [3]]", "JSON that is no trace");
   const std::string tar = "trace.json" + std::string(247, '\0') + "ustar  " + std::string(300, '\0');
   check_refused(tar, "a tar archive");
-  check_refused(read::gzip(tar), "a tar archive");
+  check_refused(formats::gzip(tar), "a tar archive");
   check_refused(std::string_view("\x01\x02\x00\x03 binary", 11), "binary data");
 }
 
 TEST_CASE("36: pipes and missing files are refused with what to do") {
-  const Folder folder;
-  const std::string pipe = (folder.path / "pipe.json").string();
+  const TempFolder folder;
+  const std::string pipe = folder / "pipe.json";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   const auto fifo = recognize(pipe);
   REQUIRE_FALSE(fifo);
   CHECK(fifo.error().kind == ErrorKind::unreadable);
   CHECK(fifo.error().message == "is not a regular file (a pipe, socket or device)");
-  const auto missing = recognize((folder.path / "none.json").string());
+  const auto missing = recognize(folder / "none.json");
   REQUIRE_FALSE(missing);
   CHECK(missing.error().kind == ErrorKind::not_found);
 }
 
 TEST_CASE("a trace is known by its content, whatever its name") {
-  const Folder folder;
+  const TempFolder folder;
   CHECK(recognize(folder.put("notes.txt", kTiny)));
-  CHECK(recognize(folder.put("a.json", read::gzip(kTiny))));
+  CHECK(recognize(folder.put("a.json", formats::gzip(kTiny))));
   CHECK(recognize(folder.put("b", "\xEF\xBB\xBF{\"traceEvents\": []}")));
   CHECK(recognize(folder.put("c", "[\n,{\"ph\": \"X\"}")));
   CHECK(recognize(folder.put("d", "[]")));
 }
 
 TEST_CASE("a folder gives its traces in order and says which it left out") {
-  const Folder folder;
-  fs::create_directory(folder.path / "sub");
+  const TempFolder folder;
+  fs::create_directory(folder.path() / "sub");
   folder.put("sub/b.json", kTiny);
   folder.put("a.json", kTiny);
   folder.put("config.json", "{\"lr\": 1}");
@@ -147,7 +138,7 @@ TEST_CASE("a folder gives its traces in order and says which it left out") {
   folder.put("sampled_rank-5.json", "{");
   folder.put("worker6.json", "");
   std::vector<Issue> issues;
-  const std::string path = folder.path.string();
+  const std::string path = folder.path().string();
   const auto files = find_inputs(std::span(&path, 1), issues);
   REQUIRE(files);
   REQUIRE(files->size() == 2);
@@ -162,9 +153,9 @@ TEST_CASE("a folder gives its traces in order and says which it left out") {
 }
 
 TEST_CASE("a file given twice is read once; one bad file beside a good one is an issue") {
-  const Folder folder;
+  const TempFolder folder;
   const std::string good = folder.put("a.json", kTiny), bad = folder.put("b.json", "");
-  const std::vector<std::string> paths{good, bad, folder.path.string() + "/./a.json"};
+  const std::vector<std::string> paths{good, bad, folder.path().string() + "/./a.json"};
   std::vector<Issue> issues;
   const auto files = find_inputs(paths, issues);
   REQUIRE(files);
@@ -172,4 +163,31 @@ TEST_CASE("a file given twice is read once; one bad file beside a good one is an
   REQUIRE(issues.size() == 1);
   CHECK(issues[0].code == "file_left_out");
   CHECK_FALSE(find_inputs(std::span(&bad, 1), issues));
+}
+
+TEST_CASE("the traces among 10,000 files of other kinds are found, and where the looking ended is told") {
+  const TempFolder folder;
+  const std::string_view kinds[] = {"",
+                                    "import torch",
+                                    R"({"lr": 1e-3, "layers": [1, 2, 3]})",
+                                    "\x89PNG\r\n\x1a\n",
+                                    "\x80\x04\x95\x10 pickle",
+                                    "PK\x03\x04 zip",
+                                    "\x1f\x8b broken gzip",
+                                    "SQLite format 3",
+                                    "\x08\x00\x00\x00\x00\x00\x00\x00{\"__metadata__\":{}}",
+                                    "step 1 loss 2.5\nstep 2 loss 2.4\n"};
+  for (int i = 0; i < 10'000; i++) folder.put("file" + std::to_string(i) + ".dat", kinds[i % 10]);
+  folder.put("file9.trace.json", kTiny);
+  folder.put("zz.json", kTiny);
+  const std::string path = folder.path().string();
+  std::vector<Issue> issues;
+  const auto files = find_inputs(std::span(&path, 1), issues);
+  REQUIRE(files);
+  CHECK(files->size() == 2);
+  CHECK(issues.empty());
+  (void)find_inputs(std::span(&path, 1), issues, 100);
+  REQUIRE(issues.size() == 1);
+  CHECK(issues[0].code == "folder_cut");
+  CHECK(issues[0].severity == Severity::lost);
 }

@@ -2,40 +2,18 @@
 // Needs the corpus ($STEPSCOPE_CORPUS, else ../shared/data); skipped with a message without it.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 
 #include "base/intervals.h"
 #include "model/windows.h"
-#include "session/session.h"
+#include "session/run_fixture.h"
 
 namespace stepscope {
 namespace {
 
-namespace fs = std::filesystem;
-using Ns = std::int64_t;
+using namespace corpus_fixture;
 
-std::string fixture(std::string_view name) {
-  const char* set = std::getenv("STEPSCOPE_CORPUS");
-  const fs::path corpus = set != nullptr ? fs::path(set) : fs::path(__FILE__).parent_path() / "../../../shared/data";
-  return (corpus / "nsys" / name).string();
-}
-
-bool has_fixtures() {
-  if (fs::exists(fixture("mock.sqlite"))) return true;
-  MESSAGE("skipped: no nsys exports (set STEPSCOPE_CORPUS)");
-  return false;
-}
-
-Run open_fixture(std::string_view name) {
-  session::OpenOptions options;
-  options.use_cache = false;
-  const std::string path = fixture(name);
-  Result<Run> run = session::open(std::span(&path, 1), options);
-  REQUIRE_MESSAGE(run, path);
-  return *std::move(run);
-}
+Run open_fixture(std::string_view name) { return opened(corpus() / "nsys" / name); }
 
 struct Kernels {
   std::size_t count = 0;
@@ -67,7 +45,7 @@ void check(const Kernels& kernels, std::size_t count, Ns sum, Ns busy, Ns span) 
 }  // namespace
 
 TEST_CASE("real nsys: two H100, one second: kernels, copies and what lies outside the cut") {
-  if (!has_fixtures()) return;
+  if (!has_corpus()) return;
   const Run run = open_fixture("h100_2gpu_1s.sqlite");
   REQUIRE(run.traces.size() == 2);
   check(kernels_of(run.traces[0]), 1721, 22'385'163, 22'385'163, 960'485'009);
@@ -103,7 +81,7 @@ TEST_CASE("real nsys: two H100, one second: kernels, copies and what lies outsid
 }
 
 TEST_CASE("real nsys: a training before and after a change") {
-  if (!has_fixtures()) return;
+  if (!has_corpus()) return;
   const Run before = open_fixture("mfu_2gpu_before.sqlite"), after = open_fixture("mfu_2gpu_after.sqlite");
   REQUIRE(before.traces.size() == 2);
   REQUIRE(after.traces.size() == 2);
@@ -126,7 +104,7 @@ TEST_CASE("real nsys: a training before and after a change") {
 }
 
 TEST_CASE("real nsys: the parts of the span add up, and one verdict names the largest") {
-  if (!has_fixtures()) return;
+  if (!has_corpus()) return;
   const std::map<std::string, std::string> verdicts{{"h100_2gpu_1s.sqlite", "copy_bound"},
                                                     {"mfu_2gpu_before.sqlite", "compute_bound"},
                                                     {"mfu_2gpu_after.sqlite", "compute_bound"}};
@@ -151,7 +129,7 @@ TEST_CASE("real nsys: the parts of the span add up, and one verdict names the la
 }
 
 TEST_CASE("real nsys: host-to-device copies fill the second of the two H100") {
-  if (!has_fixtures()) return;
+  if (!has_corpus()) return;
   const Run run = open_fixture("h100_2gpu_1s.sqlite");
   const std::string asked = "overview";
   const Result<Report> report = session::answer(run, std::span(&asked, 1));
@@ -171,7 +149,7 @@ TEST_CASE("real nsys: host-to-device copies fill the second of the two H100") {
 }
 
 TEST_CASE("real nsys: small exports of other tools open whole") {
-  if (!has_fixtures()) return;
+  if (!has_corpus()) return;
   const Run mock = open_fixture("mock.sqlite");
   REQUIRE(mock.traces.size() == 1);
   CHECK(mock.traces[0].device.size() == 4);

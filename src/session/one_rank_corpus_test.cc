@@ -2,7 +2,7 @@
 // Needs the traces of other projects ($STEPSCOPE_CORPUS, else ../shared/data); skipped with a message without them.
 #include <doctest/doctest.h>
 
-#include "session/corpus_fixture.h"
+#include "session/run_fixture.h"
 
 namespace stepscope {
 namespace {

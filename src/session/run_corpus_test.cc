@@ -2,39 +2,18 @@
 // noise, other clocks and lost records put in. Skipped without the traces of other projects ($STEPSCOPE_CORPUS).
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <random>
 
 #include "derive/derive_run.h"
-#include "session/session.h"
+#include "session/run_fixture.h"
 
 namespace stepscope {
 namespace {
 
-namespace fs = std::filesystem;
-
-fs::path corpus() {
-  if (const char* set = std::getenv("STEPSCOPE_CORPUS")) return set;
-  return fs::path(__FILE__).parent_path() / "../../../shared/data";
-}
-
-bool has_corpus() {
-  if (fs::is_directory(corpus() / "hta")) return true;
-  MESSAGE("skipped: no real traces at " << corpus().string() << " (set STEPSCOPE_CORPUS)");
-  return false;
-}
-
-Run opened(const fs::path& path) {
-  const std::string text = path.string();
-  session::OpenOptions options;
-  options.use_cache = false;
-  Result<Run> run = session::open({&text, 1}, options);
-  REQUIRE_MESSAGE(run, text);
-  return *std::move(run);
-}
+using namespace corpus_fixture;
 
 Run copies(const fs::path& path, int ranks) {
   Run run;
@@ -171,6 +150,49 @@ TEST_CASE("run: two real ranks, one shifted") {
     derive::derive_run(run, 2);
     CAPTURE(shift);
     CHECK(std::abs(moved(run.traces[1], before.traces[1], 0)) <= 50'000);
+  }
+}
+
+// Of each collective that both ranks took part in: the rank that came last by more than the clocks may be wrong, or -1.
+std::vector<std::int64_t> last_ranks(const Run& run) {
+  std::vector<std::int64_t> last;
+  for (std::size_t match = 0; match < run.matches.size(); match++) {
+    std::array<std::int64_t, 2> start{INT64_MIN, INT64_MIN};
+    for (const MatchMember& member : run.matches.of(match)) {
+      if (member.device_row == MatchMember::kNone) continue;
+      const Trace& trace = run.traces[member.trace];
+      start[member.trace] = run_time_ns(trace, trace.slices.start_ns[trace.device.slice[member.device_row]]);
+    }
+    if (start[0] == INT64_MIN || start[1] == INT64_MIN) continue;
+    last.push_back(std::abs(start[0] - start[1]) <= 50'000 ? -1 : start[1] > start[0] ? 1 : 0);
+  }
+  return last;
+}
+
+// A tool without clocks blames the shifted rank in every collective.
+TEST_CASE("run: a shifted clock changes nothing about who comes last") {
+  if (!has_corpus()) return;
+  const auto check = [](const auto& make, std::size_t least) {
+    Run before = make();
+    derive::derive_run(before, 2);
+    const std::vector<std::int64_t> truth = last_ranks(before);
+    REQUIRE(truth.size() >= least);
+    for (const std::int64_t shift : {5'000'000LL, -5'000'000LL, 5'000'000'000LL}) {
+      Run run = make();
+      change_clock(run.traces[1], shift, 0);
+      derive::derive_run(run, 2);
+      CAPTURE(shift);
+      const std::vector<std::int64_t> found = last_ranks(run);
+      REQUIRE(found.size() == truth.size());
+      std::size_t different = 0;
+      for (std::size_t i = 0; i < truth.size(); i++) different += found[i] == truth[i] ? 0 : 1;
+      CHECK(different * 10 <= truth.size());
+    }
+  };
+  check([] { return opened(corpus() / "hta/trace_filter"); }, 5);  // two real ranks share five
+  for (const Sample& sample : kSamples) {
+    CAPTURE(std::string(sample.path));
+    check([&] { return copies(corpus() / sample.path, 2); }, 15);
   }
 }
 

@@ -2,42 +2,21 @@
 #include <doctest/doctest.h>
 #include <simdjson.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <sstream>
 
+#include "base/temp_fixture.h"
 #include "model/trace_compare_fixture.h"
 #include "model/track_stacks.h"
-#include "session/session.h"
+#include "session/run_fixture.h"
 #include "write/writer.h"
 
 namespace stepscope::write {
 namespace {
 
-namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("stepscope_write_test." + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(std::string_view name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
-
-Run open(const std::string& path) {
-  session::OpenOptions options;
-  options.use_cache = false;
-  const std::vector<std::string> paths{path};
-  auto run = session::open(paths, options);
-  REQUIRE_MESSAGE(run, path);
-  return *std::move(run);
-}
+using namespace corpus_fixture;
 
 const Writer& writer(std::string_view name) {
   for (const Writer& one : writers()) {
@@ -59,15 +38,10 @@ std::string text_of(const std::string& path) {
 // Traces of our own, then real ones where they are.
 std::vector<std::string> traces() {
   std::vector<std::string> all{trace("tiny_train.json"), trace("tiny_cpu.json")};
-  const char* set = std::getenv("STEPSCOPE_CORPUS");
-  const fs::path corpus = set != nullptr ? fs::path(set) : fs::path(__FILE__).parent_path() / "../../../shared/data";
-  if (!fs::is_directory(corpus / "hta")) {
-    MESSAGE("only own traces: no real ones at " << corpus.string() << " (set STEPSCOPE_CORPUS)");
-    return all;
-  }
+  if (!has_corpus()) return all;
   for (const char* name : {"nccl_parser_config", "amd_trace", "mtia_inference_trace", "call_stack",
                            "ns_resolution_trace", "negative_queue_length_values_check", "cupti_profiler"}) {
-    all.push_back((corpus / "hta" / name).string());
+    all.push_back((corpus() / "hta" / name).string());
   }
   return all;
 }
@@ -99,15 +73,15 @@ void check_same(const Run& a, const Run& b) {
 }  // namespace
 
 TEST_CASE("write: chrome is read back as the same model, plain and gzip") {
-  const Folder folder;
+  const TempFolder folder;
   for (const std::string& path : traces()) {
     CAPTURE(path);
-    Run run = open(path);
+    Run run = opened(path);
     run.traces.resize(1);  // the others are of merge
     run.traces[0].rank.source = RankSource::distributed_info;
     for (const char* name : {"out.json", "out.json.gz"}) {
       REQUIRE(writer("chrome").write(run, folder / name, {}));
-      check_same(run, open(folder / name));
+      check_same(run, opened(folder / name));
     }
     const std::string text = text_of(folder / "out.json");
     simdjson::dom::parser parser;
@@ -117,11 +91,11 @@ TEST_CASE("write: chrome is read back as the same model, plain and gzip") {
 }
 
 TEST_CASE("write: merged ranks come back as they were") {
-  const Folder folder;
+  const TempFolder folder;
   for (std::string path : traces()) {
-    Run run = open(path);
+    Run run = opened(path);
     if (run.traces.size() < 2) {
-      Run other = open(path);  // the same twice, as ranks 0 and 5, on clocks that differ
+      Run other = opened(path);  // the same twice, as ranks 0 and 5, on clocks that differ
       run.traces.push_back(std::move(other.traces[0]));
       run.traces[0].rank.rank = 0;
       run.traces[1].rank.rank = 5;
@@ -129,11 +103,11 @@ TEST_CASE("write: merged ranks come back as they were") {
     }
     CAPTURE(path);
     REQUIRE(writer("chrome").write(run, folder / "merged.json", {}));
-    check_same(run, open(folder / "merged.json"));
+    check_same(run, opened(folder / "merged.json"));
   }
-  const Run run = open(trace("two_ranks"));
+  const Run run = opened(trace("two_ranks"));
   REQUIRE(writer("chrome").write(run, folder / "merged.json.gz", {.lane_prefix = "r"}));
-  check_same(run, open(folder / "merged.json.gz"));
+  check_same(run, opened(folder / "merged.json.gz"));
   REQUIRE(writer("chrome").write(run, folder / "prefix.json", {.lane_prefix = "r"}));
   CHECK_NE(text_of(folder / "prefix.json").find("\"name\": \"r1_"), std::string::npos);
   REQUIRE(writer("chrome").write(run, folder / "plain.json", {}));
@@ -141,23 +115,23 @@ TEST_CASE("write: merged ranks come back as they were") {
 }
 
 TEST_CASE("write: a merged file without its notes is told, not guessed") {
-  const Folder folder;
-  const Run run = open(trace("two_ranks"));
+  const TempFolder folder;
+  const Run run = opened(trace("two_ranks"));
   REQUIRE(writer("chrome").write(run, folder / "merged.json", {}));
   std::string text = text_of(folder / "merged.json");
   text.replace(text.find("stepscope_rank_1"), 16, "stepscope_rank_9");
   std::ofstream(folder / "merged.json") << text;
-  const Run damaged = open(folder / "merged.json");
+  const Run damaged = opened(folder / "merged.json");
   REQUIRE_EQ(damaged.traces.size(), 1);
   CHECK_EQ(damaged.traces[0].issues.back().code, "merge_notes_damaged");
   CHECK_EQ(damaged.traces[0].slices.size(), run.traces[0].slices.size() + run.traces[1].slices.size());
 }
 
 TEST_CASE("write: folded stacks add up to the time of the outermost slices") {
-  const Folder folder;
+  const TempFolder folder;
   for (const std::string& path : traces()) {
     CAPTURE(path);
-    const Run run = open(path);
+    const Run run = opened(path);
     REQUIRE(writer("folded").write(run, folder / "out.txt", {}));
     std::int64_t written = 0, expected = 0;
     std::istringstream lines(text_of(folder / "out.txt"));
@@ -178,10 +152,10 @@ TEST_CASE("write: folded stacks add up to the time of the outermost slices") {
 }
 
 TEST_CASE("write: speedscope's events nest, and its frames are those of the trace") {
-  const Folder folder;
+  const TempFolder folder;
   for (const std::string& path : traces()) {
     CAPTURE(path);
-    REQUIRE(writer("speedscope").write(open(path), folder / "out.json", {}));
+    REQUIRE(writer("speedscope").write(opened(path), folder / "out.json", {}));
     simdjson::dom::parser parser;
     const simdjson::dom::element root = parser.load(folder / "out.json").value();
     const simdjson::dom::array frames = root["shared"]["frames"].get_array().value();
@@ -211,8 +185,8 @@ TEST_CASE("write: speedscope's events nest, and its frames are those of the trac
 }
 
 TEST_CASE("write: csv has every row of every table") {
-  const Folder folder;
-  const Run run = open(trace("two_ranks"));
+  const TempFolder folder;
+  const Run run = opened(trace("two_ranks"));
   REQUIRE(writer("csv").write(run, folder / "tables", {}));
   const std::string slices = text_of(folder / "tables/slices.csv");
   const auto lines = static_cast<std::size_t>(std::count(slices.begin(), slices.end(), '\n'));
@@ -222,8 +196,8 @@ TEST_CASE("write: csv has every row of every table") {
 }
 
 TEST_CASE("write: what cannot be written is told, and nothing is left behind") {
-  const Folder folder;
-  const Run run = open(trace("tiny_cpu.json"));
+  const TempFolder folder;
+  const Run run = opened(trace("tiny_cpu.json"));
   for (const Writer& one : writers()) {
     const auto done = one.write(run, folder / "none/deeper/out", {});
     if (!one.folder) CHECK_FALSE(done);

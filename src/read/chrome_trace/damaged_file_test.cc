@@ -18,7 +18,7 @@ namespace {
 
 std::string packed_bomb(std::size_t bytes) {
   TraceText t;
-  return gzip(t.text() + std::string(bytes, ' '));
+  return formats::gzip(t.text() + std::string(bytes, ' '));
 }
 
 std::uint64_t peak_memory_bytes() {
@@ -39,7 +39,7 @@ TEST_CASE("34: a byte order mark is skipped") {
 
 TEST_CASE("40: a cut packed file gives the events before the cut") {
   const TraceText t;
-  const std::string packed = gzip(t.text());
+  const std::string packed = formats::gzip(t.text());
   const Result<Trace> trace = read_bytes(packed.substr(0, packed.size() / 2));
   REQUIRE(trace);
   CHECK(trace->slices.size() > 5);
@@ -55,7 +55,7 @@ TEST_CASE("40: a cut packed file gives the events before the cut") {
 TEST_CASE("41: a wrong checksum or length is said, and costs nothing") {
   const TraceText t;
   for (const std::size_t from_end : {8, 1}) {
-    std::string packed = gzip(t.text());
+    std::string packed = formats::gzip(t.text());
     packed[packed.size() - from_end] ^= 1;
     const Result<Trace> trace = read_bytes(packed);
     REQUIRE(trace);
@@ -66,7 +66,7 @@ TEST_CASE("41: a wrong checksum or length is said, and costs nothing") {
 
 TEST_CASE("42, 44: members that follow each other are one text; what is no gzip behind them is counted") {
   const TraceText t;
-  const std::string text = t.text(), whole = gzip(text.substr(0, 3000)) + gzip(text.substr(3000));
+  const std::string text = t.text(), whole = formats::gzip(text.substr(0, 3000)) + formats::gzip(text.substr(3000));
   Result<Trace> trace = read_bytes(whole);
   REQUIRE(trace);
   CHECK(issue_list(*trace) == "");
@@ -84,7 +84,7 @@ TEST_CASE("42, 44: members that follow each other are one text; what is no gzip 
 
 TEST_CASE("43: packed or not is seen from the content, not the name") {
   const TraceText t;
-  const TempFile plain(t.text(), ".json.gz"), packed(gzip(t.text()), ".json");
+  const TempFile plain(t.text(), "trace.json.gz"), packed(formats::gzip(t.text()), "trace.json");
   const Result<Trace> a = read_path(plain.path()), b = read_path(packed.path());
   REQUIRE(a);
   REQUIRE(b);
@@ -108,7 +108,7 @@ TEST_CASE("45: a packed file may not grow without limit, unless the caller says 
   REQUIRE(allowed);
   CHECK(allowed->slices.size() == kSlices);
   CHECK(issue_list(*allowed) == "");
-  const Result<Trace> small = read_bytes(gzip(TraceText().text()), {1, false, 1000, 0});
+  const Result<Trace> small = read_bytes(formats::gzip(TraceText().text()), {1, false, 1000, 0});
   REQUIRE_FALSE(small);
   CHECK(small.error().kind == ErrorKind::too_large);
 }
@@ -245,10 +245,9 @@ TEST_CASE("36: a folder and a pipe are refused without waiting for them") {
   const Result<Trace> folder = read_path("/tmp");
   REQUIRE_FALSE(folder);
   CHECK(folder.error().kind == ErrorKind::unreadable);
-  const TempFile name("");
-  unlink(name.path().c_str());
-  REQUIRE(mkfifo(name.path().c_str(), 0600) == 0);
-  const Result<Trace> pipe = read_path(name.path());
+  const TempFolder temporary;
+  REQUIRE(mkfifo((temporary / "pipe").c_str(), 0600) == 0);
+  const Result<Trace> pipe = read_path(temporary / "pipe");
   REQUIRE_FALSE(pipe);
   CHECK(pipe.error().kind == ErrorKind::unreadable);
 }

@@ -7,16 +7,14 @@
 #pragma once
 
 #include <doctest/doctest.h>
-#include <isa-l/igzip_lib.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/temp_fixture.h"
+#include "formats/gzip_fixture.h"
 #include "model/trace_compare_fixture.h"
 #include "read/reader.h"
 
@@ -83,41 +81,6 @@ struct TraceText {
   }
 };
 
-// A file with this content in the temporary folder, gone with the object.
-class TempFile {
- public:
-  explicit TempFile(std::string_view content, const std::string& end = ".json") {
-    const char* folder = std::getenv("TMPDIR");
-    path_ = std::string(folder != nullptr ? folder : "/tmp") + "/stepscope_test_XXXXXX" + end;
-    const int fd = mkstemps(path_.data(), static_cast<int>(end.size()));
-    REQUIRE(fd >= 0);
-    close(fd);
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~TempFile() { unlink(path_.c_str()); }
-  TempFile(const TempFile&) = delete;
-  TempFile& operator=(const TempFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-inline std::string gzip(std::string_view text) {
-  std::string out(text.size() + text.size() / 8 + 1024, '\0');
-  isal_zstream stream;
-  isal_deflate_init(&stream);
-  stream.gzip_flag = IGZIP_GZIP;
-  stream.end_of_stream = 1;
-  stream.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<std::uint32_t>(text.size());
-  stream.next_out = reinterpret_cast<std::uint8_t*>(out.data());
-  stream.avail_out = static_cast<std::uint32_t>(out.size());
-  REQUIRE(isal_deflate(&stream) == COMP_OK);
-  out.resize(stream.total_out);
-  return out;
-}
-
 inline Result<Trace> read_path(const std::string& path, const ReadOptions& options = {}) {
   Result<std::vector<Trace>> traces = reader_named("chrome_trace")->read(path, options);
   if (!traces) return fail(traces.error());
@@ -132,7 +95,7 @@ inline Result<Trace> read_bytes(std::string_view bytes, const ReadOptions& optio
 // Reads the text on both paths, in chunks of many sizes, with one thread and more, plain and packed. All must agree,
 // on what was damaged too; gives one of them.
 inline Trace read_every_way(const std::string& text) {
-  const TempFile plain(text), packed(gzip(text), ".json.gz");
+  const TempFile plain(text), packed(formats::gzip(text), "trace.json.gz");
   Result<Trace> first = read_path(plain.path(), {});
   REQUIRE_MESSAGE(first, (first ? "" : to_text(first.error())));
   for (const std::size_t chunk : {1000, 1777, 4096, 20000, 512 << 10}) {

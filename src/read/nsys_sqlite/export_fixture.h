@@ -16,31 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "base/temp_fixture.h"
 #include "read/reader.h"
 
 namespace stepscope::read {
-
-// A folder of its own below the system's temporary folder.
-class TestFolder {
- public:
-  TestFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "stepscope_test_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TestFolder() { std::filesystem::remove_all(path_); }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  std::string operator/(std::string_view name) const { return (path_ / name).string(); }
-  std::size_t files() const {
-    std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) count += entry.exists() ? 1 : 0;
-    return count;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 // A global id as nsys makes it.
 constexpr std::int64_t global_id(std::int64_t pid, std::int64_t tid = 0) {
@@ -49,7 +28,7 @@ constexpr std::int64_t global_id(std::int64_t pid, std::int64_t tid = 0) {
 
 class ExportFixture {
  public:
-  TestFolder folder;
+  TempFolder folder;
   const std::string path = folder / "report.sqlite";
 
   ExportFixture() { REQUIRE(sqlite3_open(path.c_str(), &database_) == SQLITE_OK); }

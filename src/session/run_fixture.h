@@ -1,35 +1,29 @@
-// What the tests on real traces share: where these are, a report of one, its figures. Not part of the program.
+// What the tests on real traces share: a run of one, a report of it, its figures. Not part of the program.
 #pragma once
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
+#include "base/corpus_fixture.h"
 #include "session/session.h"
 
 namespace stepscope::corpus_fixture {
 
-namespace fs = std::filesystem;
 using Ns = std::int64_t;
 
-inline fs::path corpus() {
-  if (const char* set = std::getenv("STEPSCOPE_CORPUS")) return set;
-  return fs::path(__FILE__).parent_path() / "../../../shared/data";
-}
-
-inline bool has_corpus() {
-  if (fs::is_directory(corpus() / "hta")) return true;
-  MESSAGE("skipped: no real traces at " << corpus().string() << " (set STEPSCOPE_CORPUS)");
-  return false;
-}
-
-inline Report report_of(std::vector<std::string> paths, std::vector<std::string> names = {}) {
+// From the files themselves: a test must not see what an earlier run left in the cache.
+inline Run opened(const std::vector<std::string>& paths) {
   session::OpenOptions options;
   options.use_cache = false;
   Result<Run> run = session::open(paths, options);
   REQUIRE_MESSAGE(run, paths.front());
-  Result<Report> report = session::answer(*run, names);
+  return *std::move(run);
+}
+
+inline Run opened(const fs::path& path) { return opened(std::vector{path.string()}); }
+
+inline Report report_of(const std::vector<std::string>& paths, std::vector<std::string> names = {}) {
+  const Run run = opened(paths);
+  Result<Report> report = session::answer(run, names);
   REQUIRE(report);
   CHECK(report->failed.empty());
   return *std::move(report);
@@ -63,6 +57,16 @@ inline std::size_t column(const Table& table, std::string_view name) {
   }
   FAIL("no column ", name);
   return 0;
+}
+
+// The cell of the first row whose first cell starts with `row`.
+inline Value cell(const Table& table, std::string_view row, std::string_view name) {
+  for (const auto& cells : table.rows) {
+    const auto* first = std::get_if<std::string>(&cells.front());
+    if (first != nullptr && first->starts_with(row)) return cells[column(table, name)];
+  }
+  FAIL("no row ", row);
+  return {};
 }
 
 }  // namespace stepscope::corpus_fixture
