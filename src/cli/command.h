@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
+
 namespace CLI {
 class App;
 }
@@ -20,6 +22,10 @@ struct Command {
   // Adds options to `app` and arranges (app.callback) that running it stores the exit code in `code`.
   void (*set_up)(CLI::App& app, int& code);
 };
+
+// Says the error on stderr; gives the exit code that it means.
+int refused(const Error& error);
+int outcome(const Result<void>& done);  // kOk, or as refused
 
 std::span<const Command> commands();  // from commands.list
 

@@ -221,9 +221,7 @@ void set_up_completion(CLI::App& app, int& code) {
     const std::string script = *shell == "bash"  ? bash_script(root, commands)
                                : *shell == "zsh" ? zsh_script(root, commands)
                                                  : fish_script(root, commands);
-    const auto written = write_stdout(script);
-    if (!written) print_error(written.error());
-    code = written ? kOk : kRefused;
+    code = outcome(write_stdout(script));
   });
 }
 

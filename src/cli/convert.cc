@@ -46,6 +46,7 @@ Result<void> convert(const ConvertOptions& options) {
   ProgressLine progress;
   const auto run = options.input.open(progress);
   if (!run) return fail(run.error());
+  if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
   progress.show("writing " + options.output, -1);
   return (*writer)->write(*run, options.output, options.write);
 }
@@ -63,11 +64,7 @@ void set_up_convert(CLI::App& app, int& code) {
       ->type_name("r");
   options->input.add_options(app);
   app.footer(kFooter);
-  app.callback([options, &code] {
-    const auto done = convert(*options);
-    if (!done) print_error(done.error());
-    code = done ? kOk : done.error().kind == ErrorKind::usage ? kUsage : kRefused;
-  });
+  app.callback([options, &code] { code = outcome(convert(*options)); });
 }
 
 }  // namespace

@@ -7,22 +7,21 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/help.h"
 #include "cli/open_paths.h"
+#include "cli/report_output.h"
 #include "cli/terminal.h"
-#include "report/report.h"
 #include "session/session.h"
 
 namespace stepscope::cli {
 namespace {
 
+constexpr std::size_t kRows = 10;  // of the longest table
+
 struct DiffOptions {
   std::string a, b;
   OpenPaths open;
   std::vector<std::string> by, fail_on, again;
-  bool json = false, csv = false;
-  std::string html, output = "-";
-  long rows = 10;
+  ReportOutput output;
 };
 
 constexpr const char* kFooter =
@@ -61,6 +60,9 @@ Result<session::Comparison> make_difference(const DiffOptions& options, diff::Op
   if (!a) return fail(a.error());
   const Result<Run> b = open_side(options.open, options.b, progress);
   if (!b) return fail(b.error());
+  for (const Run* run : {&*a, &*b}) {
+    if (auto kept = keep_inputs(*run, options.output.target()); !kept) return fail(kept.error());
+  }
   std::vector<Run> again;
   for (const std::string& path : options.again) {
     Result<Run> run = open_side(options.open, path, progress);
@@ -70,23 +72,6 @@ Result<session::Comparison> make_difference(const DiffOptions& options, diff::Op
   for (const Run& run : again) wanted.again.push_back(&run);
   progress.show("comparing", -1);
   return session::compare(*a, *b, wanted);
-}
-
-Result<void> write_difference(const Report& report, const DiffOptions& options) {
-  if (!options.html.empty()) {
-    const auto page = report::to_html(report);
-    return page ? write_file(options.html, *page) : fail(page.error());
-  }
-  if (options.json) return write_file(options.output, report::to_json(report));
-  if (options.csv) return write_file(options.output, report::to_csv(report));
-  const Terminal terminal = terminal_of(1);
-  report::TextStyle style;
-  style.color = terminal.color && options.output == "-";
-  style.ascii = terminal.ascii;
-  style.width = terminal.width;
-  style.details = true;
-  style.max_rows = static_cast<std::size_t>(options.rows);
-  return write_file(options.output, report::to_text(report, style));
 }
 
 int gates_outcome(const std::vector<diff::GateResult>& gates) {
@@ -100,11 +85,6 @@ int gates_outcome(const std::vector<diff::GateResult>& gates) {
   return code;
 }
 
-int refused(const Error& error) {
-  print_error(error);
-  return error.kind == ErrorKind::usage ? kUsage : kRefused;
-}
-
 int run_diff(const DiffOptions& options) {
   diff::Options wanted{.levels = options.by, .gates = {}};
   for (const std::string& text : options.fail_on) {
@@ -114,7 +94,7 @@ int run_diff(const DiffOptions& options) {
   }
   const Result<session::Comparison> found = make_difference(options, wanted);
   if (!found) return refused(found.error());
-  if (const auto written = write_difference(found->report, options); !written) return refused(written.error());
+  if (const auto written = options.output.write(found->report, true, kRows); !written) return refused(written.error());
   return gates_outcome(found->gates);
 }
 
@@ -142,17 +122,7 @@ void set_up_diff(CLI::App& app, int& code) {
       ->type_name("PATH")
       ->expected(1)
       ->take_all();
-  auto* json = app.add_flag("--json", options->json, "One JSON object (docs/report-json.md)");
-  auto* csv = app.add_flag("--csv", options->csv, "One CSV for each table, with exact values");
-  auto* html = app.add_option("--html", options->html, "Write one self-contained page")->type_name("FILE");
-  json->excludes(csv, html);
-  csv->excludes(html);
-  app.add_option("-o,--output", options->output, "Write to FILE; - is standard output")
-      ->type_name("FILE")
-      ->excludes(html);
-  app.add_option("--rows", options->rows, "Longest table in the text; 0 shows all rows (default: 10)")
-      ->type_name("N")
-      ->check(whole_number(0, 1'000'000'000));
+  options->output.add_options(app, std::to_string(kRows));
   options->open.add_options(app);
   app.footer(kFooter);
   app.callback([options, &code] { code = run_diff(*options); });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <sstream>
 #include <vector>
 
 #include "base/did_you_mean.h"
@@ -59,6 +60,31 @@ std::string command_sentence(const CLI::App& command, const CLI::ParseError& err
   return fmt::format("{}. See {} --help", sentence, see);
 }
 
+// The words in lines of at most `width`, each after `indent` blanks. A word that is too long keeps a line of its own.
+std::string wrapped(const std::string& text, std::size_t indent, std::size_t width) {
+  std::string out, line(indent, ' ');
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (line.size() > indent && line.size() + 1 + word.size() > width) {
+      out += line + "\n";
+      line.assign(indent, ' ');
+    }
+    line += (line.size() > indent ? " " : "") + word;
+  }
+  return line.size() > indent ? out + line + "\n" : out;
+}
+
+// Examples are "  COMMAND   what it does": in a narrow terminal the second part goes below the first. The command
+// itself is never broken, so that it can be copied.
+std::string footer_line(const std::string& line, std::size_t width) {
+  if (line.size() <= width) return line + "\n";
+  const std::size_t start = line.find_first_not_of(' ');
+  if (start == 0) return wrapped(line, 0, width);
+  const std::size_t gap = line.find("  ", start);
+  if (gap == std::string::npos) return line + "\n";
+  return line.substr(0, gap) + "\n" + wrapped(line.substr(gap), start + 4, width);
+}
+
 }  // namespace
 
 HelpFormatter::HelpFormatter(std::size_t width) : width_(std::max<std::size_t>(width, 50)) {
@@ -81,25 +107,18 @@ std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
   return entry(command->get_name(), command->get_description());
 }
 
+std::string HelpFormatter::make_footer(const CLI::App* app) const {
+  std::string out;
+  std::istringstream lines(app->get_footer());
+  for (std::string line; std::getline(lines, line);) out += footer_line(line, width_);
+  return out;
+}
+
 std::string HelpFormatter::entry(const std::string& name, const std::string& description) const {
-  std::string line = "  " + name, out;
-  if (line.size() + 2 > kNameColumn) {
-    out = line + "\n";
-    line.clear();
-  }
-  line.resize(kNameColumn, ' ');
-  std::size_t start = 0;
-  while (start < description.size()) {
-    const std::size_t end = std::min(description.find(' ', start), description.size());
-    if (line.size() > kNameColumn && line.size() + 1 + (end - start) > width_) {
-      out += line + "\n";
-      line.assign(kNameColumn, ' ');
-    }
-    if (line.size() > kNameColumn) line += ' ';
-    line += description.substr(start, end - start);
-    start = end + 1;
-  }
-  return out + line + "\n";
+  std::string line = "  " + name;
+  if (line.size() + 2 > kNameColumn) return line + "\n" + wrapped(description, kNameColumn, width_);
+  std::string text = wrapped(description, kNameColumn, width_);
+  return text.empty() ? line + "\n" : text.replace(0, line.size(), line);
 }
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {

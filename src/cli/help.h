@@ -16,6 +16,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
   std::string make_subcommand(const CLI::App* command) const override;
+  std::string make_footer(const CLI::App* app) const override;
 
  private:
   std::string entry(const std::string& name, const std::string& description) const;

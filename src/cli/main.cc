@@ -41,7 +41,17 @@ std::string version_text() {
   return text;
 }
 
+// `stepscope help report`, as other tools have it, is `stepscope report --help`.
+int take_help_word(int argc, char** argv) {
+  static char option[] = "--help";
+  if (argc < 2 || std::string_view(argv[1]) != "help") return argc;
+  argv[1] = argc > 2 ? argv[2] : option;
+  if (argc > 2) argv[2] = option;
+  return std::min(argc, 3);
+}
+
 int main_of(int argc, char** argv) {
+  argc = take_help_word(argc, argv);
   CLI::App app{kAbout, "stepscope"};
   app.formatter(std::make_shared<HelpFormatter>(std::min(terminal_of(1).width, 100u)));
   app.set_help_flag("-h,--help", "This help");

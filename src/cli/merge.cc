@@ -28,6 +28,7 @@ Result<void> merge(const MergeOptions& options) {
   ProgressLine progress;
   const auto run = options.input.open(progress);
   if (!run) return fail(run.error());
+  if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
   progress.show("writing " + options.output, -1);
   const auto writers = write::writers();
   const auto chrome = std::find_if(writers.begin(), writers.end(), [](const auto& w) { return w.name == "chrome"; });
@@ -44,11 +45,7 @@ void set_up_merge(CLI::App& app, int& code) {
       ->type_name("r");
   options->input.add_options(app);
   app.footer(kFooter);
-  app.callback([options, &code] {
-    const auto done = merge(*options);
-    if (!done) print_error(done.error());
-    code = done ? kOk : done.error().kind == ErrorKind::usage ? kUsage : kRefused;
-  });
+  app.callback([options, &code] { code = outcome(merge(*options)); });
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "cli/open_paths.h"
 
+#include <filesystem>
+
 #include "cli/help.h"
 #include "session/session.h"
 
@@ -20,6 +22,16 @@ Result<Run> OpenPaths::open(ProgressLine& progress) const {
   options.rules_path = rules;
   options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   return session::open(paths, options);
+}
+
+Result<void> keep_inputs(const Run& run, const std::string& target) {
+  for (const Trace& trace : run.traces) {
+    std::error_code none;
+    if (!std::filesystem::equivalent(trace.source.path, target, none)) continue;
+    return fail(
+        {ErrorKind::usage, "is the trace itself; the output would replace it", target, {}, "Name another file"});
+  }
+  return {};
 }
 
 }  // namespace stepscope::cli

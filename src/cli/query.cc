@@ -114,6 +114,7 @@ Result<void> answer_query(QueryOptions& options) {
   ProgressLine progress;
   const auto run = options.input.open(progress);
   if (!run) return fail(run.error());
+  if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
   query::Limits limits;
   limits.seconds = options.timeout;
   const bool lines = options.json || options.csv;
@@ -152,11 +153,7 @@ void set_up_query(CLI::App& app, int& code) {
       ->check(CLI::Range(0.001, 1e9));
   options->input.add_options(app);
   app.footer(kFooter);
-  app.callback([options, &code] {
-    const auto done = answer_query(*options);
-    if (!done) print_error(done.error());
-    code = done ? kOk : done.error().kind == ErrorKind::usage ? kUsage : kRefused;
-  });
+  app.callback([options, &code] { code = outcome(answer_query(*options)); });
 }
 
 }  // namespace

@@ -11,22 +11,21 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/open_paths.h"
+#include "cli/report_output.h"
 #include "cli/terminal.h"
 #include "report/arrange.h"
-#include "report/report.h"
 #include "session/session.h"
 
 namespace stepscope::cli {
 namespace {
 
+constexpr std::size_t kRows = 5;  // of the longest table on one screen
+
 struct ReportOptions {
   OpenPaths input;
   std::vector<std::string> only;
-  bool json = false, csv = false;
-  std::string html;
-  std::string output = "-";
+  ReportOutput output;
   bool strict = false;
-  long rows = -1;  // not given
   report::Arrangement tables;
   compat::Options compat;
   std::vector<std::string> arguments;  // NAME=VALUE of the compatible mode
@@ -45,22 +44,11 @@ constexpr const char* kFooter =
 
 Exit codes: 0 fine, 1 refused, 2 wrong usage, 4 a report was made but data was lost (with --strict: 1).)";
 
-report::TextStyle text_style(const ReportOptions& options) {
-  const Terminal terminal = terminal_of(1);
-  report::TextStyle style;
-  style.color = terminal.color && options.output == "-";
-  style.ascii = terminal.ascii;
-  style.width = terminal.width;
-  style.details = !options.only.empty() || !options.compat.mode.empty();
-  style.max_rows = style.details ? 0 : 5;
-  if (options.rows >= 0) style.max_rows = static_cast<std::size_t>(options.rows);
-  return style;
-}
-
 Result<Report> make_report(const ReportOptions& options) {
   ProgressLine progress;
   const auto run = options.input.open(progress);
   if (!run) return fail(run.error());
+  if (auto kept = keep_inputs(*run, options.output.target()); !kept) return fail(kept.error());
   progress.show("working out the answers", -1);
   auto report = session::answer(*run, options.only, options.compat);
   if (!report) return report;
@@ -68,35 +56,8 @@ Result<Report> make_report(const ReportOptions& options) {
   return report;
 }
 
-// A slip such as -o trace.json must not cost a recording that took hours.
-Result<void> keep_inputs(const Report& report, const std::string& target) {
-  for (const Input& input : report.inputs) {
-    std::error_code none;
-    if (!std::filesystem::equivalent(input.path, target, none)) continue;
-    return fail(
-        {ErrorKind::usage, "is the trace itself; the report would replace it", target, {}, "Name another file"});
-  }
-  return {};
-}
-
-Result<void> write_report(const Report& report, const ReportOptions& options) {
-  if (auto kept = keep_inputs(report, options.html.empty() ? options.output : options.html); !kept) return kept;
-  if (!options.html.empty()) {
-    const auto page = report::to_html(report);
-    if (!page) return fail(page.error());
-    if (auto written = write_file(options.html, *page); !written) return written;
-    if (options.html != "-")
-      print_notice(fmt::format("wrote {}; open it in a browser, it needs no network", options.html));
-    return {};
-  }
-  const std::string text = options.json  ? report::to_json(report)
-                           : options.csv ? report::to_csv(report)
-                                         : report::to_text(report, text_style(options));
-  return write_file(options.output, text);
-}
-
 // What the exit code says about a report that was written.
-int outcome(const Report& report, const ReportOptions& options) {
+int report_outcome(const Report& report, const ReportOptions& options) {
   if (report.answers.empty() && !report.failed.empty()) {
     const auto& [name, reason] = report.failed.front();
     print_notice(fmt::format("no answer could be made; {}: {}", name, reason));
@@ -137,24 +98,15 @@ std::optional<Error> take_arguments(ReportOptions& options) {
 }
 
 int run_report(ReportOptions& options) {
-  if (const auto error = take_arguments(options)) {
-    print_error(*error);
-    return kUsage;
-  }
-  if (const auto error = unknown_answer(options)) {
-    print_error(*error);
-    return kUsage;
-  }
+  if (const auto error = take_arguments(options)) return refused(*error);
+  if (const auto error = unknown_answer(options)) return refused(*error);
   const auto report = make_report(options);
-  if (!report) {
-    print_error(report.error());
-    return report.error().kind == ErrorKind::usage ? kUsage : kRefused;
+  if (!report) return refused(report.error());
+  const bool whole = !options.only.empty() || !options.compat.mode.empty();
+  if (const auto written = options.output.write(*report, whole, whole ? 0 : kRows); !written) {
+    return refused(written.error());
   }
-  if (const auto written = write_report(*report, options); !written) {
-    print_error(written.error());
-    return written.error().kind == ErrorKind::usage ? kUsage : kRefused;
-  }
-  return outcome(*report, options);
+  return report_outcome(*report, options);
 }
 
 std::string name_list() {
@@ -192,18 +144,8 @@ void set_up_report(CLI::App& app, int& code) {
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
-  auto* json = app.add_flag("--json", options->json, "One JSON object (docs/report-json.md)");
-  auto* csv = app.add_flag("--csv", options->csv, "One CSV for each table, with exact values");
-  auto* html = app.add_option("--html", options->html, "Write one self-contained page")->type_name("FILE");
-  json->excludes(csv, html);
-  csv->excludes(html);
-  app.add_option("-o,--output", options->output, "Write to FILE; - is standard output")
-      ->type_name("FILE")
-      ->excludes(html);
+  options->output.add_options(app, fmt::format("{}, all with --only", kRows));
   app.add_flag("--strict", options->strict, "Exit with 1 when any data was lost");
-  app.add_option("--rows", options->rows, "Longest table in the text; 0 shows all rows (default: 5, all with --only)")
-      ->type_name("N")
-      ->check(whole_number(0, 1'000'000'000));
   app.add_option("--sort", options->tables.sort,
                  "Sort tables by this column; for operators also torch's names, such as self_cuda_time_total")
       ->type_name("COLUMN");

@@ -131,7 +131,6 @@ std::string why_nothing(const Outcome& out, const collect::Capture& capture, con
 
 std::string end_text(const Outcome& out, const std::string& folder, const collect::Capture& capture,
                      const collect::Ending& ending) {
-  if (!ending.failure.empty()) return "the command could not be started: " + ending.failure;
   if (out.traces == 0) return "nothing was recorded: " + why_nothing(out, capture, ending) + ". See " + shown(folder);
   std::string text = "recorded ";
   if (!out.first_step) {
@@ -174,8 +173,18 @@ int run_plain(const collect::Arguments& command, const Error& reason) {
   return ending.code;
 }
 
+// The folder of a job that never started, and those above it that are empty and were made for it.
+void forget_run(const fs::path& folder, const fs::path& new_out) {
+  std::error_code code;
+  fs::remove_all(folder, code);
+  fs::remove(folder.parent_path(), code);
+  if (!new_out.empty()) fs::remove(new_out, code);
+}
+
 int run_recorded(const collect::Arguments& command, const RunOptions& options, const std::string& hooks) {
   const std::string job = options.name.empty() ? run::job_name(command) : run::job_name({options.name});
+  std::error_code code;
+  const bool had_out = fs::exists(options.out, code);
   const auto folder = run::make_run_folder(options.out, job, run::start_stamp(std::time(nullptr)));
   if (!folder) return run_plain(command, folder.error());
   run::Manifest manifest = first_manifest(job, command, options.capture);
@@ -183,6 +192,11 @@ int run_recorded(const collect::Arguments& command, const RunOptions& options, c
   print_notice(fmt::format("{} · recording {}{} into {}", version(), window_text(options.capture),
                            has_gpu() ? "" : " on the CPU (no GPU here)", shown(*folder)));
   const collect::Ending ending = collect::run_job(command, collect::job_environment(hooks, *folder, options.capture));
+  if (!ending.failure.empty()) {
+    forget_run(*folder, had_out ? "" : options.out);
+    print_notice("the command could not be started: " + ending.failure);
+    return ending.code;
+  }
   manifest.ended_unix_ns = now_ns();
   manifest.exit_code = ending.code;
   manifest.signal = ending.signal;
@@ -194,25 +208,22 @@ int run_recorded(const collect::Arguments& command, const RunOptions& options, c
   return ending.code;
 }
 
-int refuse(const Error& error, int code) {
-  print_notice(to_text(error));
-  return code;
-}
-
 int run(RunOptions& options) {
   if (job_arguments().empty()) {
-    return refuse(
-        {ErrorKind::usage, "no command to run", {}, {}, "Write it behind --, such as stepscope run -- python train.py"},
-        kUsage);
+    return refused({ErrorKind::usage,
+                    "no command to run",
+                    {},
+                    {},
+                    "Write it behind --, such as stepscope run -- python train.py"});
   }
   if (!options.steps.empty()) {
     const auto steps = collect::parse_steps(options.steps);
-    if (!steps) return refuse(steps.error(), kUsage);
+    if (!steps) return refused(steps.error());
     options.capture.steps = *steps;
   }
   if (!options.seconds.empty()) {
     const auto seconds = collect::parse_seconds(options.seconds);
-    if (!seconds) return refuse(seconds.error(), kUsage);
+    if (!seconds) return refused(seconds.error());
     options.capture.seconds = *seconds;
   }
   options.capture.shapes = !options.no_shapes;

@@ -130,11 +130,7 @@ void set_up_schema(CLI::App& app, int& code) {
   app.add_flag("--markdown", options->markdown, "As docs/tables.md has it")->excludes(json);
   options->input.add_options(app);
   app.footer(kFooter);
-  app.callback([options, &code] {
-    const auto done = write_schema(*options);
-    if (!done) print_error(done.error());
-    code = done ? kOk : done.error().kind == ErrorKind::usage ? kUsage : kRefused;
-  });
+  app.callback([options, &code] { code = outcome(write_schema(*options)); });
 }
 
 }  // namespace

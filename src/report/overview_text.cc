@@ -83,7 +83,10 @@ void write_facts(Page& page, const Report& report, const Answer& overview) {
     if (text) items.push_back(fmt::format("{} {}{}", before, page.ink(Ink::strong, *text), after));
   };
   add("GPU busy", shown(&overview, "gpu_utilization_" + window));
-  add("SM efficiency", shown(use, "sm_efficiency_" + window));
+  const Scalar* filled = use == nullptr ? nullptr : use->scalar("sm_efficiency_" + window);
+  const auto* share = filled == nullptr ? nullptr : std::get_if<double>(&filled->value);
+  add("SM efficiency", shown(use, "sm_efficiency_" + window),
+      share != nullptr && *share > 1 ? " (kernels overlap)" : "");
   add("occupancy", shown(use, "occupancy"));
   add("tensor cores", shown(use, "tensor_core_share"), " of kernel time");
   if (!items.empty()) page.items("", items, " · ");

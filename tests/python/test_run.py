@@ -138,6 +138,7 @@ def test_command_that_cannot_start(place: Place) -> None:
     job = place.run("/no/such/program")
     assert job.code == 127
     assert "could not be started" in job.ours[-1]
+    assert not place.out.exists()
 
 
 def test_stdin_and_arguments_reach_the_job(place: Place) -> None:

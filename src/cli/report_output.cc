@@ -1,0 +1,43 @@
+#include "cli/report_output.h"
+
+#include <fmt/format.h>
+
+#include "cli/help.h"
+#include "cli/terminal.h"
+#include "report/report.h"
+
+namespace stepscope::cli {
+
+void ReportOutput::add_options(CLI::App& app, const std::string& longest) {
+  auto* as_json = app.add_flag("--json", json, "One JSON object (docs/report-json.md)");
+  auto* as_csv = app.add_flag("--csv", csv, "One CSV for each table, with exact values");
+  auto* as_page = app.add_option("--html", html, "Write one self-contained page")->type_name("FILE");
+  as_json->excludes(as_csv, as_page);
+  as_csv->excludes(as_page);
+  app.add_option("-o,--output", path, "Write to FILE; - is standard output")->type_name("FILE")->excludes(as_page);
+  app.add_option("--rows", rows, "Longest table in the text; 0 shows all rows (default: " + longest + ")")
+      ->type_name("N")
+      ->check(whole_number(0, 1'000'000'000));
+}
+
+Result<void> ReportOutput::write(const Report& report, bool details, std::size_t longest) const {
+  if (!html.empty()) {
+    const auto page = report::to_html(report);
+    if (!page) return fail(page.error());
+    if (auto written = write_file(html, *page); !written) return written;
+    if (html != "-") print_notice(fmt::format("wrote {}; open it in a browser, it needs no network", html));
+    return {};
+  }
+  if (json) return write_file(path, report::to_json(report));
+  if (csv) return write_file(path, report::to_csv(report));
+  const Terminal terminal = terminal_of(1);
+  report::TextStyle style;
+  style.color = terminal.color && path == "-";
+  style.ascii = terminal.ascii;
+  style.width = terminal.width;
+  style.details = details;
+  style.max_rows = rows >= 0 ? static_cast<std::size_t>(rows) : longest;
+  return write_file(path, report::to_text(report, style));
+}
+
+}  // namespace stepscope::cli

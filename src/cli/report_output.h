@@ -1,0 +1,27 @@
+// The part of a command line that says how a report is written: as text, JSON, CSV or a page, and where to. Shared by
+// the commands that make reports.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "base/result.h"
+#include "model/answer.h"
+
+namespace stepscope::cli {
+
+struct ReportOutput {
+  bool json = false, csv = false;
+  std::string html, path = "-";
+  long rows = -1;  // not given
+
+  // `longest` is what the longest table has where --rows is not given, in the words of the help.
+  void add_options(CLI::App& app, const std::string& longest);
+  // Where the report goes, of path and html.
+  const std::string& target() const { return html.empty() ? path : html; }
+  // `details` and `rows` are of the text: whole answers, and the longest table where --rows is not given.
+  Result<void> write(const Report& report, bool details, std::size_t longest) const;
+};
+
+}  // namespace stepscope::cli
