@@ -139,6 +139,12 @@ Result<void> Connection::set_up() {
   return {};
 }
 
+Result<void> Connection::add_rows(const std::string& name, const std::string& declaration,
+                                  std::shared_ptr<const ValueRows> rows) {
+  const int code = query::add_rows(db_, name, declaration, std::move(rows));
+  return code == SQLITE_OK ? Result<void>() : fail(error_of(code));
+}
+
 // True when the table that SQLite missed is there now.
 Result<bool> Connection::add_missing_table(const std::string& message) {
   if (!message.starts_with(kNoTable)) return false;

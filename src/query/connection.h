@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "query/catalog.h"
 #include "query/limits.h"
+#include "query/virtual_tables.h"
 
 namespace stepscope::query {
 
@@ -31,6 +32,8 @@ class Connection {
 
   // Tables of answers are made and added when the statement turns out to name them.
   Result<Statement> prepare(const std::string& sql);
+  // A table of rows for the next statements.
+  Result<void> add_rows(const std::string& name, const std::string& declaration, std::shared_ptr<const ValueRows> rows);
   // One step; true: there is a row.
   Result<bool> step(sqlite3_stmt* statement);
 

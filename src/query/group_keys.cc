@@ -83,4 +83,10 @@ Value GroupKeys::value(std::uint32_t group, std::size_t wanted) const {
   return {};
 }
 
+bool GroupKeys::is_null(std::uint32_t group) const {
+  const KeyColumn& key = columns_.back();
+  const auto number = static_cast<std::uint32_t>(key.pairs.key(group));
+  return key.text ? number == 0 : static_cast<std::int64_t>(key.numbers.key(number)) == kAbsent;
+}
+
 }  // namespace stepscope::query

@@ -23,6 +23,8 @@ class GroupKeys {
   std::size_t size() const { return columns_.empty() ? 1 : groups_; }
   // The value of the i-th column in a group.
   Value value(std::uint32_t group, std::size_t i) const;
+  // Is the value of the last column null in a group?
+  bool is_null(std::uint32_t group) const;
 
  private:
   struct KeyColumn {

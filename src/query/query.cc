@@ -6,8 +6,9 @@
 #include <array>
 
 #include "base/did_you_mean.h"
-#include "query/aggregate.h"
 #include "query/connection.h"
+#include "query/grouped_rows.h"
+#include "query/top_rows.h"
 
 namespace stepscope::query {
 namespace {
@@ -63,24 +64,56 @@ void take_cell(sqlite3_stmt* statement, int column, Value& out) {
   }
 }
 
-Result<void> run_sqlite(Catalog& catalog, const std::string& sql, const Limits& limits, RowSink& sink) {
-  const Deadline deadline(limits.seconds);
-  auto connection = Connection::open(catalog, limits, deadline);
-  if (!connection) return fail(connection.error());
-  auto statement = (*connection)->prepare(sql);
-  if (!statement) return fail(statement.error());
-  const int count = sqlite3_column_count(statement->get());
+Result<void> run_statement(Connection& connection, sqlite3_stmt* statement, RowSink& sink) {
+  const int count = sqlite3_column_count(statement);
   std::vector<std::string> names;
-  for (int i = 0; i < count; i++) names.emplace_back(sqlite3_column_name(statement->get(), i));
+  for (int i = 0; i < count; i++) names.emplace_back(sqlite3_column_name(statement, i));
   sink.columns(names);
   std::vector<Value> cells(static_cast<std::size_t>(count));
   for (;;) {
-    const auto more = (*connection)->step(statement->get());
+    const auto more = connection.step(statement);
     if (!more) return fail(more.error());
     if (!*more) return {};
-    for (int i = 0; i < count; i++) take_cell(statement->get(), i, cells[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < count; i++) take_cell(statement, i, cells[static_cast<std::size_t>(i)]);
     if (!sink.row(cells)) return {};
   }
+}
+
+// False: the statement is not of that shape, or only SQLite can do it or word what is wrong; nothing was written.
+Result<bool> run_grouped(Connection& connection, const Run& run, const std::string& sql, const Limits& limits,
+                         const Deadline& deadline, RowSink& sink) {
+  const auto select = parse_grouped_select(sql);
+  if (!select) return false;
+  auto rows = grouped_rows(*select, run, deadline, limits);
+  if (!rows) return fail(rows.error());
+  if (*rows == nullptr) return false;
+  const std::string name(kGroupedTable);
+  if (auto added = connection.add_rows(name, grouped_declaration(*select), *std::move(rows)); !added) {
+    return fail(added.error());
+  }
+  const auto statement = connection.prepare(select->outer);
+  if (!statement) return false;
+  if (auto done = run_statement(connection, statement->get(), sink); !done) return fail(done.error());
+  return true;
+}
+
+// True: the shortcut was taken.
+Result<bool> run_select(Catalog& catalog, const std::string& sql, const Limits& limits, RowSink& sink) {
+  const Deadline deadline(limits.seconds);
+  auto connection = Connection::open(catalog, limits, deadline);
+  if (!connection) return fail(connection.error());
+  if (limits.shortcut) {
+    const auto grouped = run_grouped(**connection, catalog.run(), sql, limits, deadline, sink);
+    if (!grouped || *grouped) return grouped;
+  }
+  auto narrowed = limits.shortcut ? narrow_to_top(catalog.run(), sql, deadline, limits)
+                                  : Result<std::optional<std::string>>(std::nullopt);
+  if (!narrowed) return fail(narrowed.error());
+  auto statement = (*connection)->prepare(*narrowed ? **narrowed : sql);
+  if (!statement && *narrowed) statement = (*connection)->prepare(sql);  // for the words of its error
+  if (!statement) return fail(statement.error());
+  if (auto done = run_statement(**connection, statement->get(), sink); !done) return fail(done.error());
+  return narrowed->has_value();
 }
 
 // ---- what begins with a dot
@@ -154,16 +187,13 @@ Result<Outcome> run_query(const Source& source, const std::string& sql, const Li
   LimitedSink limited(sink, limits.rows, outcome);
   Catalog catalog(source);
   const std::string_view text = trimmed(sql);
-  Result<void> done;
   if (text.starts_with('.')) {
-    done = run_dot_command(catalog, text, limited);
-  } else {
-    auto shortcut = limits.shortcut ? run_aggregate(*source.run, sql, limits, limited) : Result<bool>(false);
-    if (!shortcut) return fail(shortcut.error());
-    outcome.shortcut = *shortcut;
-    if (!*shortcut) done = run_sqlite(catalog, sql, limits, limited);
+    if (auto done = run_dot_command(catalog, text, limited); !done) return fail(done.error());
+    return outcome;
   }
-  if (!done) return fail(done.error());
+  const auto shortcut = run_select(catalog, sql, limits, limited);
+  if (!shortcut) return fail(shortcut.error());
+  outcome.shortcut = *shortcut;
   return outcome;
 }
 

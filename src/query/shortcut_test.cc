@@ -1,19 +1,15 @@
 // The shortcut gives what SQLite gives: the same statement goes both ways, over a hand-made run and over real traces.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <random>
 
 #include "model/trace_fixture.h"
+#include "query/grouped_select.h"
 #include "query/query_fixture.h"
-#include "query/simple_select.h"
-#include "session/session.h"
+#include "session/run_fixture.h"
 
 namespace stepscope::query {
 namespace {
-
-namespace fs = std::filesystem;
 
 Run two_ranks() {
   Run run;
@@ -64,10 +60,14 @@ class Statements {
     for (std::size_t i = random_.below(3); i > 0; i--)
       group.push_back(column([](ValueType t) { return t != ValueType::real; }));
     for (const auto& name : group) items.push_back(name);
-    for (std::size_t i = random_.below(3) + (items.empty() ? 1 : 0); i > 0; i--) items.push_back(aggregate());
+    for (std::size_t i = random_.below(3) + (items.empty() ? 1 : 0); i > 0; i--) items.push_back(value());
     std::string sql = "select " + joined(items) + " from " + table_.name;
     if (random_.chance(2)) sql += " where " + condition() + (random_.chance(2) ? " and " + condition() : "");
     if (!group.empty()) sql += " group by " + joined(group);
+    if (!group.empty() && random_.chance(3)) {
+      sql += " having " + aggregate() + random_.of<std::string>({" > ", " <= ", " <> "}) +
+             std::to_string(random_.below(3)) + (random_.chance(2) ? " or count(*) % 2 = 1" : "");
+    }
     if (random_.chance(2)) {  // the groups last, because rows that compare equal may stand in any order
       sql += " order by " + std::to_string(random_.below(items.size()) + 1) + (random_.chance(2) ? " desc" : "");
       for (std::size_t i = 0; i < group.size(); i++) sql += ", " + std::to_string(i + 1);
@@ -91,8 +91,20 @@ class Statements {
     }
   }
 
+  // What people make of aggregates.
+  std::string value() {
+    switch (random_.below(6)) {
+      case 0: return "round(" + aggregate() + " / 1e3, 1)";
+      case 1: return aggregate() + " * 2 - " + aggregate();
+      case 2: return "coalesce(" + aggregate() + ", -1)";
+      case 3: return "case when " + aggregate() + " > 2 then 'many' else 'few' end";
+      default: return aggregate();
+    }
+  }
+
   std::string aggregate() {
     if (random_.chance(4)) return "count(*)";
+    if (random_.chance(5)) return "count(distinct " + column([](ValueType t) { return t != ValueType::real; }) + ")";
     if (random_.chance(2))
       return random_.of<std::string>({"min", "max", "count"}) + "(" + column([](ValueType) { return true; }) + ")";
     return random_.of<std::string>({"sum", "avg", "total"}) + "(" +
@@ -158,19 +170,9 @@ void check_both_ways(const Run& run, int rounds) {
 TEST_CASE("shortcut: random statements give what SQLite gives on a hand-made run") { check_both_ways(two_ranks(), 60); }
 
 TEST_CASE("shortcut: random statements give what SQLite gives on real traces") {
-  const char* set = std::getenv("STEPSCOPE_CORPUS");
-  const fs::path corpus = set != nullptr ? fs::path(set) : fs::path(__FILE__).parent_path() / "../../../shared/data";
-  if (!fs::is_directory(corpus / "hta")) {
-    MESSAGE("skipped: no real traces at " << corpus.string() << " (set STEPSCOPE_CORPUS)");
-    return;
-  }
+  if (!corpus_fixture::has_corpus()) return;
   for (const char* name : {"hta/nccl_parser_config", "hta/amd_trace", "hta/mtia_inference_trace", "hta/cpu_only"}) {
-    const std::vector<std::string> paths{(corpus / name).string()};
-    session::OpenOptions options;
-    options.use_cache = false;
-    const auto run = session::open(paths, options);
-    REQUIRE_MESSAGE(run, paths[0]);
-    check_both_ways(*run, 12);
+    check_both_ways(corpus_fixture::opened(corpus_fixture::corpus() / name), 12);
   }
 }
 
@@ -179,22 +181,85 @@ TEST_CASE("shortcut: the shape that it takes, and what it leaves to SQLite") {
        {"select count(*) from slices",
         "SELECT Name, COUNT(*) AS n FROM Slices GROUP BY name ORDER BY n DESC, 1 LIMIT 3;",
         "select sum(dur_ns) total from kernels where name like 'g%' and dur_ns between 3 and 1e3",
-        "select \"name\", max(start_ns) from ops where sequence is not null group by 1 order by max(start_ns)"}) {
+        "select \"name\", max(start_ns) from ops where sequence is not null group by 1 order by max(start_ns)",
+        "select name, sum(dur_ns) / 1e6 as ms from kernels group by name having count(*) > 1 order by ms desc",
+        "select name n, round(100.0 * avg(dur_ns), 2) || ' %' from slices group by n order by count(distinct kind)",
+        "select distinct name, kind from slices order by name limit 5 offset 2",
+        "select cast(count(*) as real) / count(distinct name) from slices",
+        "select case when kind in ('kernel', 'memcpy') then 'device' else 'host' end where_, count(*) from slices"
+        " group by kind"}) {
     CAPTURE(sql);
-    CHECK(parse_simple_select(sql));
+    CHECK(parse_grouped_select(sql));
   }
-  for (const char* sql :
-       {"select name from slices", "select name, count(*) from slices", "select count(distinct name) from slices",
-        "select count(*) from slices s", "select count(*) from slices, ops", "select count(*)+1 from slices",
-        "select count(*) from issues", "select sum(name) from slices", "select count(*) from slices where name = 3",
-        "select count(*) from slices where name like 'a' escape 'b'", "select count(*) from slices where dur_ns = '3'",
-        "select count(*) from slices where dur_ns > 1 or dur_ns < 0", "select name n, count(*) from slices group by n",
-        "select dur_ns as name, count(*) from slices group by dur_ns order by name",
-        "select count(*) from slices -- all", "select name, count(*) from slices group by name having count(*) > 1",
-        "select count(*) from slices where name = 'a' collate nocase",
-        "select max(dur_ns, 3) from slices group by dur_ns"}) {
+  for (const char* sql : {"select name from slices",
+                          "select name, count(*) from slices",
+                          "select count(*) from slices s",
+                          "select count(*) from slices, ops",
+                          "select count(*) from issues",
+                          "select sum(name) from slices",
+                          "select count(*) from slices where name = 3",
+                          "select count(*) from slices where name like 'a' escape 'b'",
+                          "select count(*) from slices where dur_ns = '3'",
+                          "select count(*) from slices where dur_ns > 1 or dur_ns < 0",
+                          "select dur_ns as name, count(*) from slices group by dur_ns order by name",
+                          "select count(*) from slices -- all",
+                          "select count(*) /* all */ from slices",
+                          "select max(dur_ns, 3) from slices group by dur_ns",
+                          "select sum(dur_ns + 1) from slices",
+                          "select *, count(*) from slices group by name",
+                          "select group_concat(name), count(*) from slices",
+                          "select count(*) from slices having count(*) > 1",
+                          "select sum(dur_ns) over () from slices",
+                          "select count(*) filter (where dur_ns > 1) from slices",
+                          "select distinct name, count(*) from slices",
+                          "select (select 1), count(*) from slices",
+                          "select \"nothing\", count(*) from slices",
+                          "select name, count(*) from slices group by lower(name)"}) {
     CAPTURE(sql);
-    CHECK_FALSE(parse_simple_select(sql));
+    CHECK_FALSE(parse_grouped_select(sql));
+  }
+}
+
+TEST_CASE("shortcut: what people write, both ways") {
+  const Run run = two_ranks();
+  for (const char* sql :
+       {"select name, count(*) n, sum(dur_ns)/1e3 as us from kernels group by name having n > 5 order by us desc",
+        "select name, sum(dur_ns) / count(*) from slices group by name order by sum(dur_ns) - min(dur_ns), name",
+        "select rank, count(distinct name), count(distinct external_id) from ops group by rank",
+        "select distinct name from slices order by name desc limit 3 offset 1",
+        "select printf('%d of %d', count(launch), count(*)) as linked from kernels",
+        "select kind || '!', cast(avg(dur_ns) as integer) from slices group by kind order by kind",
+        "select name, max(dur_ns) from slices where dur_ns > 3 group by name having max(dur_ns) > '5' order by name",
+        "select name, count(*) from slices group by name having name like '%gemm%' or count(*) % 2 = 0 order by name",
+        "select -sum(dur_ns), +count(*), not count(*) from slices", "select count(*) from slices limit 0",
+        "select sum(dur_ns) as \"a \"\"b\" from kernels"}) {
+    CAPTURE(sql);
+    const Asked fast = ask(source_of(run), sql);
+    CHECK(fast.shortcut);
+    CHECK_EQ(fast.text, ask(source_of(run), sql, {.shortcut = false}).text);
+  }
+}
+
+TEST_CASE("shortcut: the first rows by a number") {
+  const Run run = two_ranks();
+  for (const char* sql :
+       {"select rank, slice, dur_ns from kernels order by dur_ns desc, rank, slice limit 7",
+        "select * from slices where kind = 'cpu_op' order by dur_ns, rank, slice limit 10 offset 3",
+        "select name, start_ns + dur_ns as e from slices order by start_ns desc, rank, slice limit 2;",
+        "select rank, slice from ops order by external_id desc, rank, slice limit 5"}) {
+    CAPTURE(sql);
+    const Asked fast = ask(source_of(run), sql);
+    CHECK(fast.shortcut);
+    CHECK_EQ(fast.text, ask(source_of(run), sql, {.shortcut = false}).text);
+  }
+  for (const char* sql : {"select rank, slice from ops order by external_id, rank, slice limit 5",  // null comes first
+                          "select rank, slice from ops order by external_id desc, rank, slice limit 500",
+                          "select slice, -dur_ns as dur_ns from slices order by dur_ns desc, 1 limit 3",
+                          "select name from slices order by name limit 3", "select dur_ns from slices limit 3"}) {
+    CAPTURE(sql);
+    const Asked fast = ask(source_of(run), sql);
+    CHECK_FALSE(fast.shortcut);
+    CHECK_EQ(fast.text, ask(source_of(run), sql, {.shortcut = false}).text);
   }
 }
 

@@ -81,11 +81,11 @@ class Splitter {
     return false;
   }
 
-  // Comments, parameters and operators outside of comparisons are not for us.
+  // Comments, parameters and operators on bits are not for us.
   bool take_sign(Word& word) {
-    static constexpr std::array<std::string_view, 14> signs{"<=", ">=", "<>", "!=", "==", "=", "<",
-                                                            ">",  "(",  ")",  ",",  "*",  ";", "-"};
-    if (sql_.substr(at_).starts_with("--")) return false;
+    static constexpr std::array<std::string_view, 18> signs{"<=", ">=", "<>", "!=", "==", "||", "=", "<", ">",
+                                                            "(",  ")",  ",",  "*",  ";",  "-",  "+", "/", "%"};
+    if (sql_.substr(at_).starts_with("--") || sql_.substr(at_).starts_with("/*")) return false;
     for (const std::string_view sign : signs) {
       if (!sql_.substr(at_).starts_with(sign)) continue;
       word.kind = WordKind::sign;
