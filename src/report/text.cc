@@ -14,19 +14,40 @@
 namespace stepscope::report {
 namespace {
 
+// The reason why an answer knows nothing stands beside its scalars already.
+bool is_said(const Answer& answer, const std::string& note) {
+  return std::count_if(answer.scalars.begin(), answer.scalars.end(), [&](const Scalar& scalar) {
+           return std::holds_alternative<std::monostate>(scalar.value) && scalar.meaning == note;
+         }) > 0;
+}
+
 void write_answer_details(Page& page, const Answer& answer) {
   page.section(answer.name + (answer.summary.empty() ? "" : ": " + answer.summary));
   write_scalars(page, answer);
+  std::string empty;
   for (const auto& table : answer.tables) {
     if (answer.name == "quality" && table.name == "issues") continue;  // shown below, with their places
+    if (table.rows.empty()) {
+      empty += (empty.empty() ? "" : ", ") + readable_name(table.name);
+      continue;
+    }
     page.line();
     page.line(page.ink(Ink::accent, fmt::format("{}.{}", answer.name, readable_name(table.name))));
     write_table(page, table, {.max_rows = page.style().max_rows});
   }
+  if (!empty.empty()) {
+    page.line();
+    page.hanging(page.ink(Ink::dim, "  Tables without rows: "), page.ink(Ink::dim, empty));
+  }
   if (!answer.findings.empty()) page.line();
   for (const auto& finding : answer.findings) write_finding(page, finding);
-  if (!answer.notes.empty()) page.line();
-  for (const auto& note : answer.notes) page.hanging("  - ", printable(note));
+  bool first = true;
+  for (const auto& note : answer.notes) {
+    if (is_said(answer, note)) continue;
+    if (first) page.line();
+    first = false;
+    page.hanging("  - ", printable(note));
+  }
 }
 
 }  // namespace

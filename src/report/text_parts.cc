@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "report/format.h"
 #include "report/shorten.h"
@@ -44,9 +46,34 @@ Ink ink_of(Severity severity) {
   return Ink::dim;
 }
 
-std::string place_of(const Issue& issue, bool several_files) {
+// The same issue, in one file or in many.
+struct IssueGroup {
+  const Issue* first = nullptr;
+  std::uint64_t count = 0;
+  std::set<std::string_view> files;
+};
+
+// Those that lost data first.
+std::vector<IssueGroup> grouped(const std::vector<Issue>& issues) {
+  std::vector<IssueGroup> groups;
+  std::map<std::tuple<Severity, std::string_view, std::string_view>, std::size_t> known;
+  for (const Issue& issue : issues) {
+    const auto [at, is_new] = known.try_emplace({issue.severity, issue.sentence, issue.advice}, groups.size());
+    if (is_new) groups.push_back({&issue, 0, {}});
+    IssueGroup& group = groups[at->second];
+    group.count += issue.count;
+    if (!issue.file.empty()) group.files.insert(issue.file);
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const IssueGroup& a, const IssueGroup& b) { return a.first->severity > b.first->severity; });
+  return groups;
+}
+
+std::string place_of(const IssueGroup& group, bool several_files) {
+  const Issue& issue = *group.first;
   std::string text;
   if (several_files && !issue.file.empty()) text = printable(issue.file);
+  if (group.files.size() > 1) return text + " and " + format_plural(group.files.size() - 1, "more file");
   if (issue.offset)
     text += fmt::format("{}byte {}", text.empty() ? "" : ", ", format_count(static_cast<std::int64_t>(*issue.offset)));
   if (issue.event)
@@ -83,29 +110,67 @@ void write_input(Page& page, const Report& report) {
   page.items("", items, page.ink(Ink::dim, " · "));
 }
 
+namespace {
+
+// Unknown for one and the same reason: said once for all of them.
+struct UnknownScalars {
+  std::string names, reason;
+};
+
+bool is_unknown(const Scalar& scalar) { return std::holds_alternative<std::monostate>(scalar.value); }
+
+// Scalars that share their reason with another; what is left goes to `others`.
+std::vector<UnknownScalars> take_unknown(const Answer& answer, std::vector<const Scalar*>& others) {
+  std::map<std::string_view, int> reasons;
+  for (const Scalar& scalar : answer.scalars) reasons[scalar.meaning] += is_unknown(scalar) ? 1 : 0;
+  std::vector<UnknownScalars> groups;
+  for (const Scalar& scalar : answer.scalars) {
+    if (!is_unknown(scalar) || scalar.meaning.empty() || reasons[scalar.meaning] < 2) {
+      others.push_back(&scalar);
+      continue;
+    }
+    const std::string reason = printable(scalar.meaning);
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.reason == reason; });
+    if (same != groups.end()) {
+      same->names += ", " + readable_name(scalar.name);
+    } else {
+      groups.push_back({readable_name(scalar.name), reason});
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
 void write_scalars(Page& page, const Answer& answer) {
+  std::vector<const Scalar*> scalars;
+  const std::vector<UnknownScalars> unknown = take_unknown(answer, scalars);
   std::size_t name_width = 0, value_width = 0;
   std::vector<std::string> values;
-  for (const auto& scalar : answer.scalars) {
-    values.push_back(printable(format_value(scalar.value, scalar.unit)));
-    name_width = std::max(name_width, display_width(readable_name(scalar.name)));
-    if (!std::holds_alternative<std::string>(scalar.value))
+  for (const Scalar* scalar : scalars) {
+    values.push_back(printable(format_value(scalar->value, scalar->unit)));
+    name_width = std::max(name_width, display_width(readable_name(scalar->name)));
+    if (!std::holds_alternative<std::string>(scalar->value))
       value_width = std::max(value_width, display_width(values.back()));
   }
-  for (std::size_t i = 0; i < answer.scalars.size(); i++) {
-    const std::string name = readable_name(answer.scalars[i].name);
+  for (std::size_t i = 0; i < scalars.size(); i++) {
+    const std::string name = readable_name(scalars[i]->name);
     std::string line = name + std::string(name_width - display_width(name) + 2, ' ');
     values[i] = shorten_name(values[i], page.width() - std::min(page.width(), name_width + 4));
     const std::size_t wide = display_width(values[i]);
     line += std::string(value_width - std::min(value_width, wide), ' ') + page.ink(Ink::strong, values[i]);
     const std::size_t column = 2 + visible_width(line) + 2;
-    const std::string meaning = printable(answer.scalars[i].meaning);
+    const std::string meaning = printable(scalars[i]->meaning);
     // The meaning stands beside the value where there is room for a readable line, else it is left to --json.
     if (meaning.empty() || column + 30 > page.width()) {
       page.line("  " + line);
     } else {
       page.hanging("  " + line + "  ", page.ink(Ink::dim, meaning));
     }
+  }
+  for (const UnknownScalars& group : unknown) {
+    page.hanging("  unknown: ", group.names);
+    page.hanging("    ", page.ink(Ink::dim, group.reason));
   }
 }
 
@@ -135,10 +200,11 @@ void write_failed(Page& page, const Report& report) {
 
 namespace {
 
-void write_issue(Page& page, const Issue& issue, bool several_files) {
+void write_issue(Page& page, const IssueGroup& group, bool several_files) {
+  const Issue& issue = *group.first;
   std::string text = printable(issue.sentence);
-  if (issue.count > 1) text += fmt::format(" ({}×)", format_count(static_cast<std::int64_t>(issue.count)));
-  if (const std::string place = place_of(issue, several_files); !place.empty())
+  if (group.count > 1) text += fmt::format(" ({}×)", format_count(static_cast<std::int64_t>(group.count)));
+  if (const std::string place = place_of(group, several_files); !place.empty())
     text += page.ink(Ink::dim, " [" + place + "]");
   if (!issue.advice.empty()) text += " → " + printable(issue.advice);
   page.hanging("  " + page.ink(ink_of(issue.severity), fmt::format("{:<9}", to_string(issue.severity))), text);
@@ -176,14 +242,11 @@ void write_quality(Page& page, const Report& report) {
   if (report.issues.empty() && !grounds) return;
   page.section("Data quality");
   if (grounds) write_grounds(page, *found);
-  std::vector<const Issue*> issues;
-  for (const auto& issue : report.issues) issues.push_back(&issue);
-  std::stable_sort(issues.begin(), issues.end(),
-                   [](const Issue* a, const Issue* b) { return a->severity > b->severity; });
+  const std::vector<IssueGroup> issues = grouped(report.issues);
   const std::size_t most = page.style().max_rows;
   const std::size_t shown_count = most == 0 ? issues.size() : std::min(issues.size(), most);
   if (issues.empty()) page.line("  no issues: the input was read as it is");
-  for (std::size_t i = 0; i < shown_count; i++) write_issue(page, *issues[i], report.inputs.size() > 1);
+  for (std::size_t i = 0; i < shown_count; i++) write_issue(page, issues[i], report.inputs.size() > 1);
   if (shown_count == issues.size()) return;
   const std::string rest = format_plural(issues.size() - shown_count, "more issue");
   page.line("  " + page.ink(Ink::dim, fmt::format("+ {}: --only quality", rest)));

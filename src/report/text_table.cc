@@ -240,6 +240,7 @@ std::string readable_name(std::string_view name) {
     }
   }
   std::string text = printable(name);
+  if (const std::size_t at = text.find("_ns_per_"); at != std::string::npos) text.erase(at, 3);
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
 }

@@ -48,7 +48,8 @@ function inputLine(report: Report): string {
   const files = report.input.files;
   const ranks = new Set(files.map((file) => file.rank).filter((rank) => rank != null)).size;
   const counted = (count: number, word: string) => `${count} ${word}${count === 1 ? "" : "s"}`;
-  return files.length === 0 ? "no input" : `${counted(files.length, "file")} · ${counted(ranks, "rank")}`;
+  const paths = new Set(files.map((file) => file.path)).size; // one file can hold several ranks
+  return files.length === 0 ? "no input" : `${counted(paths, "file")} · ${counted(ranks, "rank")}`;
 }
 
 function Section(props: { panel: Panel; report: Report }) {

@@ -46,10 +46,24 @@ describe("the page", { skip: noBrowser }, () => {
 
   test("an unknown figure says unknown and why", async () => {
     const report = sample();
-    report.answers.fresh = { summary: "New?", scalars: { gone: { value: null, unit: "ns", meaning: "because of rain" } } };
+    const gone = { value: null, unit: "ns", meaning: "because of rain" };
+    report.answers.fresh = { summary: "New?", scalars: { gone, here: { value: 1, unit: "count", meaning: "" } } };
     const shown = await show(report);
     const figure = shown.page.locator('[data-panel="fresh"] [data-scalar="gone"]');
     assert.match(await figure.textContent(), /unknown.*because of rain/);
+    quiet(shown);
+  });
+
+  test("answers that know nothing share a panel that says why", async () => {
+    const report = sample();
+    report.answers.fresh = {
+      summary: "New?",
+      scalars: { gone: { value: null, unit: "ns", meaning: "because of rain" } },
+      tables: { things: { columns: [], rows: [] } },
+    };
+    const shown = await show(report);
+    assert.equal(await shown.page.locator('[data-panel="fresh"]').count(), 0);
+    assert.match(await shown.page.locator('[data-panel="absent"]').textContent(), /New\?.*because of rain/);
     quiet(shown);
   });
 

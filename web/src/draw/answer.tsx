@@ -17,15 +17,20 @@ function without<T>(of: Record<string, T>, names: string[] | undefined): Record<
 /** Everything of `answer` but what the caller has drawn already. */
 export function Rest(props: { name: string; answer: Answer; shown?: Shown }) {
   const { name, answer, shown } = props;
+  const tables = Object.entries(without(answer.tables, shown?.tables));
+  const empty = tables.filter(([, table]) => table.rows.length === 0).map(([part]) => words(part));
   return (
     <>
       <Figures scalars={without(answer.scalars, shown?.scalars)} />
-      {Object.entries(without(answer.tables, shown?.tables)).map(([part, table]) => (
-        <>
-          <h3>{words(part)}</h3>
-          {table.rows.length > 0 ? <DataTable name={`${name}.${part}`} table={table} /> : <p class="empty">No rows.</p>}
-        </>
-      ))}
+      {tables
+        .filter(([, table]) => table.rows.length > 0)
+        .map(([part, table]) => (
+          <>
+            <h3>{words(part)}</h3>
+            <DataTable name={`${name}.${part}`} table={table} />
+          </>
+        ))}
+      {empty.length > 0 && <p class="empty">Tables without rows: {empty.join(", ")}.</p>}
       <Notes answer={answer} />
     </>
   );

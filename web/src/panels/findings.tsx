@@ -44,10 +44,12 @@ function One(props: { finding: Finding }) {
         <ul class="evidence">
           {finding.evidence!.map((item) => (
             <li>
-              {item.text}
+              <span class="text" title={item.text}>
+                {item.text}
+              </span>
               {item.value !== null && (
                 <>
-                  : <b>{formatValue(item.value, item.unit)}</b>
+                  <b>{formatValue(item.value, item.unit)}</b>
                 </>
               )}
               {item.query && <code>{item.query}</code>}

@@ -1,6 +1,7 @@
 // The list of panels, in page order: one line per view. Answers that none of them shows get a generic panel, before
-// the tables of operators and kernels.
+// the tables of operators and kernels; those that know nothing share the last one.
 import type { Report } from "../data/report";
+import { absentPanel, knowsNothing } from "./absent";
 import { communication } from "./communication";
 import { findings } from "./findings";
 import { genericPanel } from "./generic";
@@ -20,8 +21,8 @@ const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {
   const own = new Set([...FIRST, ...LAST].flatMap((panel) => panel.shows));
-  const generic = Object.entries(report.answers)
-    .filter(([name]) => !own.has(name))
-    .map(([name, answer]) => genericPanel(name, answer));
-  return [...FIRST, ...generic, ...LAST].filter((panel) => panel.applies(report));
+  const others = Object.entries(report.answers).filter(([name]) => !own.has(name));
+  const absent = others.filter(([, answer]) => knowsNothing(answer));
+  const generic = others.filter(([, answer]) => !knowsNothing(answer)).map(([name, answer]) => genericPanel(name, answer));
+  return [...FIRST, ...generic, ...LAST, absentPanel(absent)].filter((panel) => panel.applies(report));
 }
