@@ -4,11 +4,13 @@
 // where there are whole ones, else of the recording; a note says which.
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "analyze/analysis.h"
 #include "base/key_index.h"
 #include "model/answer_parts.h"
 #include "model/critical_path.h"
+#include "model/normal_name.h"
 
 namespace stepscope::analyze {
 namespace {
@@ -18,7 +20,9 @@ constexpr std::size_t kMostSegments = 200;
 
 struct RankPaths {
   const Trace* trace = nullptr;
-  std::vector<CriticalPath> whole;  // one: of the whole recording
+  PathTimes whole_times{};  // of the whole recording
+  std::int64_t whole_ns = 0;
+  std::vector<CriticalPath> whole;  // one, where it is what is shown: it can be as large as the trace
   std::vector<CriticalPath> steps;
   std::vector<const CriticalPath*> shown;  // the whole steps, else the whole recording
   bool shows_steps = false;
@@ -28,13 +32,20 @@ std::int64_t length_of(const CriticalPath& path) { return path.window.end - path
 
 RankPaths paths_of(const Trace& trace) {
   PathFinder find(trace);
-  RankPaths out{.trace = &trace, .whole = {}, .steps = find.steps(), .shown = {}};
-  out.whole.push_back(find.whole());
+  RankPaths out{.trace = &trace, .whole = {}, .steps = {}, .shown = {}};
+  {
+    const CriticalPath whole = find.whole();  // not kept beside the steps
+    out.whole_times = whole.times();
+    out.whole_ns = length_of(whole);
+  }
+  out.steps = find.steps();
   for (std::size_t i = 0; i < out.steps.size(); i++) {
     if (!trace.steps[i].partial && !out.steps[i].segments.empty()) out.shown.push_back(&out.steps[i]);
   }
   out.shows_steps = !out.shown.empty();
-  if (!out.shows_steps) out.shown.push_back(&out.whole.front());
+  if (out.shows_steps) return out;
+  out.whole.push_back(find.whole());
+  out.shown.push_back(&out.whole.front());
   return out;
 }
 
@@ -51,15 +62,17 @@ struct Totals {
 
 Totals totals_of(const std::vector<RankPaths>& ranks) {
   Totals totals;
-  const auto add = [](PathTimes& to, const CriticalPath& path) {
-    const PathTimes times = path.times();
+  const auto add = [](PathTimes& to, const PathTimes& times) {
     for (std::size_t i = 0; i < kPathClasses; i++) to[i] += times[i];
-    return length_of(path);
   };
   for (const RankPaths& rank : ranks) {
-    totals.whole_ns += add(totals.whole, rank.whole.front());
+    add(totals.whole, rank.whole_times);
+    totals.whole_ns += rank.whole_ns;
     if (!rank.shows_steps) continue;
-    for (const CriticalPath* path : rank.shown) totals.steps_ns += add(totals.steps, *path);
+    for (const CriticalPath* path : rank.shown) {
+      add(totals.steps, path->times());
+      totals.steps_ns += length_of(*path);
+    }
     totals.step_count += static_cast<std::int64_t>(rank.shown.size());
   }
   return totals;
@@ -113,25 +126,60 @@ Table steps_table(const std::vector<RankPaths>& ranks) {
 struct NameTotal {
   std::size_t rank = 0;
   PathClass what = PathClass::unknown;
-  StringId name = StringId::none;
+  std::string name;
   std::int64_t time_ns = 0, segments = 0;
 };
+
+std::string name_of(const Trace& trace, SliceId slice) {
+  return slice == SliceId::none ? "(nothing recorded)" : std::string(trace.name(slice));
+}
+
+// Of one rank. Names that differ only in a step's number are one: ProfilerStep#3 and ProfilerStep#4.
+std::vector<NameTotal> name_totals(const RankPaths& rank, std::size_t number) {
+  std::vector<NameTotal> out;
+  KeyIndex spellings;                 // by class and name as recorded
+  std::vector<std::size_t> total_of;  // of each spelling
+  std::map<std::pair<PathClass, std::string>, std::size_t> totals;
+  for (const CriticalPath* path : rank.shown) {
+    for (const PathSegment& segment : path->segments) {
+      const StringId name = segment.slice == SliceId::none ? StringId::none : rank.trace->slices.name[segment.slice];
+      const std::uint64_t key = (static_cast<std::uint64_t>(segment.what) << 32) | static_cast<std::uint32_t>(name);
+      const std::size_t spelling = spellings[key];
+      if (spelling == total_of.size()) {
+        std::string normal = normal_name(name_of(*rank.trace, segment.slice));
+        const auto [found, is_new] = totals.try_emplace({segment.what, normal}, out.size());
+        if (is_new) out.push_back({.rank = number, .what = segment.what, .name = std::move(normal)});
+        total_of.push_back(found->second);
+      }
+      NameTotal& total = out[total_of[spelling]];
+      total.time_ns += segment.when.end - segment.when.start;
+      total.segments++;
+    }
+  }
+  return out;
+}
 
 std::vector<NameTotal> name_totals(const std::vector<RankPaths>& ranks) {
   std::vector<NameTotal> out;
   for (std::size_t r = 0; r < ranks.size(); r++) {
-    const std::size_t first = out.size();
-    KeyIndex groups;
-    for (const CriticalPath* path : ranks[r].shown) {
-      for (const PathSegment& segment : path->segments) {
-        const StringId name =
-            segment.slice == SliceId::none ? StringId::none : ranks[r].trace->slices.name[segment.slice];
-        const std::uint64_t key = (static_cast<std::uint64_t>(segment.what) << 32) | static_cast<std::uint32_t>(name);
-        const std::size_t group = first + groups[key];
-        if (group == out.size()) out.push_back({.rank = r, .what = segment.what, .name = name});
-        out[group].time_ns += segment.when.end - segment.when.start;
-        out[group].segments++;
-      }
+    std::vector<NameTotal> own = name_totals(ranks[r], r);
+    std::move(own.begin(), own.end(), std::back_inserter(out));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const NameTotal& a, const NameTotal& b) { return a.time_ns > b.time_ns; });
+  return out;
+}
+
+// The same names over all ranks together; most time first.
+std::vector<NameTotal> of_all_ranks(const std::vector<NameTotal>& names) {
+  std::vector<NameTotal> out;
+  std::map<std::pair<PathClass, std::string_view>, std::size_t> known;
+  for (const NameTotal& name : names) {
+    const auto [at, is_new] = known.try_emplace({name.what, name.name}, out.size());
+    if (is_new) {
+      out.push_back(name);
+    } else {
+      out[at->second].time_ns += name.time_ns;
     }
   }
   std::stable_sort(out.begin(), out.end(),
@@ -143,10 +191,6 @@ std::int64_t shown_length(const RankPaths& rank) {
   std::int64_t length = 0;
   for (const CriticalPath* path : rank.shown) length += length_of(*path);
   return length;
-}
-
-std::string name_of(const Trace& trace, StringId name) {
-  return name == StringId::none ? "(nothing recorded)" : std::string(trace.strings[name]);
 }
 
 Table names_table(const std::vector<RankPaths>& ranks, const std::vector<NameTotal>& names) {
@@ -162,8 +206,8 @@ Table names_table(const std::vector<RankPaths>& ranks, const std::vector<NameTot
   for (const RankPaths& rank : ranks) lengths.push_back(shown_length(rank));
   for (const NameTotal& total : names) {
     const Trace& trace = *ranks[total.rank].trace;
-    table.rows.push_back({trace.rank.rank, std::string(to_string(total.what)), name_of(trace, total.name),
-                          total.time_ns, share(total.time_ns, lengths[total.rank]), total.segments});
+    table.rows.push_back({trace.rank.rank, std::string(to_string(total.what)), total.name, total.time_ns,
+                          share(total.time_ns, lengths[total.rank]), total.segments});
   }
   return table;
 }
@@ -210,9 +254,8 @@ Table segments_table(const std::vector<RankPaths>& ranks) {
   for (const Long& one : longest) {
     const Trace& trace = *ranks[one.rank].trace;
     const PathSegment& segment = *one.segment;
-    const StringId name = segment.slice == SliceId::none ? StringId::none : trace.slices.name[segment.slice];
     table.rows.push_back({trace.rank.rank, segment.when.start, length(one), std::string(to_string(segment.what)),
-                          name_of(trace, name), text(track_name(trace, segment.track)),
+                          name_of(trace, segment.slice), text(track_name(trace, segment.track)),
                           std::string(to_string(segment.why))});
   }
   return table;
@@ -268,7 +311,7 @@ constexpr std::array<Bound, 5> kBounds{{
     {"critical_copies",
      "copies",
      "Memory copies bound the run: most of the critical path waits for them",
-     "Pin host memory, copy with non_blocking=True, and move .item() and .cpu() out of the step",
+     "See the copies answer for their direction, speed and memory; keep .item() and .cpu() out of the step",
      {PathClass::copy, PathClass::set, PathClass::copy, PathClass::copy, PathClass::copy}},
 }};
 // Below this share nothing can be said to bound the run.
@@ -286,8 +329,7 @@ std::int64_t time_of(const Bound& bound, const Totals& totals) {
   return time;
 }
 
-void find_bound(Answer& answer, const std::vector<RankPaths>& ranks, const Totals& totals,
-                const std::vector<NameTotal>& names) {
+void find_bound(Answer& answer, const Totals& totals, const std::vector<NameTotal>& names) {
   const Bound& bound = *std::max_element(kBounds.begin(), kBounds.end(), [&](const Bound& a, const Bound& b) {
     return time_of(a, totals) < time_of(b, totals);
   });
@@ -302,11 +344,10 @@ void find_bound(Answer& answer, const std::vector<RankPaths>& ranks, const Total
                   .gain_reason = std::string(kNoGain),
                   .confidence = "high",
                   .next = std::string(bound.next)};
-  for (const NameTotal& name : names) {
+  for (const NameTotal& name : of_all_ranks(names)) {
     if (!covers(bound, name.what) || finding.evidence.size() == 4) continue;
-    const Trace& trace = *ranks[name.rank].trace;
-    if (name.what == PathClass::host_op && !finding.where.op) finding.where.op = name_of(trace, name.name);
-    finding.evidence.push_back({.text = std::string(to_string(name.what)) + ": " + name_of(trace, name.name),
+    if (name.what == PathClass::host_op && !finding.where.op) finding.where.op = name.name;
+    finding.evidence.push_back({.text = std::string(to_string(name.what)) + ": " + name.name,
                                 .value = share(name.time_ns, totals.shown_ns()),
                                 .unit = Unit::ratio});
   }
@@ -348,7 +389,7 @@ Result<Answer> run_critical_path(const Run& run, const AnalyzeOptions& options) 
   limit_rows(answer, answer.tables[1], options.max_rows, "all with less time on the path");
   limit_rows(answer, answer.tables[2], options.max_rows, "all of them shorter");
   limit_rows(answer, answer.tables[3], options.max_rows, "later steps");
-  find_bound(answer, ranks, totals, names);
+  find_bound(answer, totals, names);
   answer.notes.push_back(totals.step_count > 0
                              ? "Names, segments and shares are of the whole steps; table classes has the whole "
                                "recording beside them."

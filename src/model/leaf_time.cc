@@ -127,6 +127,10 @@ HostWork LeafTimes::work_of(SliceId id, HostWork around) {
 
 void LeafTimes::walk(TrackId track, LeafTime& out) {
   const auto t = static_cast<std::size_t>(track);
+  // As much as there can be: what is not used takes no memory, but growing would copy hundreds of megabytes.
+  const std::size_t slices = trace_.track_begin[t + 1] - trace_.track_begin[t];
+  out.pieces.reserve(2 * slices + 1);
+  out.active.reserve(slices);
   Walker walker(out);
   for (std::uint32_t i = trace_.track_begin[t]; i < trace_.track_begin[t + 1]; i++) {
     const SliceId id = trace_.by_track[i];
