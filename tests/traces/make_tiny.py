@@ -75,6 +75,50 @@ class Tiny:
         self.op("aten::_foreach_add_", t + 410, 100)
         self.launch(t + 420, ADD, t + 870, 100)
 
+    def frame(self, name: str, start: float, dur: float) -> None:
+        self.add("python_function", name, start, dur, HOST, HOST)
+
+    def memory(self, at: float, size: int, address: int, total: int) -> None:
+        args = {"Total Allocated": total, "Bytes": size, "Addr": address, "Device Type": 1, "Device Id": DEVICE,
+                "Total Reserved": 1 << 24}  # fmt: skip
+        self.events.append(
+            {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": HOST, "tid": HOST,
+             "ts": 5000 + at, "args": args}
+        )  # fmt: skip
+
+    def counter(self, at: float, name: str, value: float) -> None:
+        self.events.append({"ph": "C", "name": name, "pid": HOST, "ts": 5000 + at, "args": {"value": value}})
+
+    def rich_step(self, number: int) -> None:
+        """A step with what profilers record on request: Python frames, memory, a counter. 4 MiB live through it, 8 MiB
+        from 200 to 600 µs; 1 MiB is never freed."""
+        t = number * STEP_US
+        mib = 1 << 20
+        kept = number * mib
+        self.frame("train.py(40): train_step", t + 1, 990)
+        self.frame("train.py(12): forward", t + 105, 90)
+        self.memory(t + 120, 4 * mib, 0x1000, kept + 4 * mib)
+        self.memory(t + 200, 8 * mib, 0x2000, kept + 12 * mib)
+        self.memory(t + 300, mib, 0x10000 * (number + 1), kept + 13 * mib)
+        self.memory(t + 600, -8 * mib, 0x2000, kept + 5 * mib)
+        self.memory(t + 900, -4 * mib, 0x1000, kept + mib)
+        self.frame("optim.py(7): step", t + 400, 200)
+        for i in range(4):
+            self.counter(t + 250 * i, "GPU power W", 300 + 20 * i)
+        self.step(number)
+
+    def compilation(self, t: float, frame: str) -> None:
+        self.op("entire_frame_compile", t, 400)
+        self.mark(f"entire_frame_compile_data: fn_name=_compile.compile_inner, compile_id={frame}", t + 1, 1)
+        self.op("_compile.compile_inner (dynamo_timed)", t + 2, 390)
+        self.op("GraphLowering.run (dynamo_timed)", t + 50, 100)
+        self.op(f"Torch-Compiled Region: {frame}", t + 400, 200)
+        self.launch(t + 410, "triton_poi_fused_add_relu_0", t + 450, 100)
+
+    def serving_round(self, t: float, mark: str, work: float) -> None:
+        self.mark(mark, t, 100)
+        self.launch(t + 20, GEMM, t + 110, work)
+
     def write(self, path: Path) -> None:
         head: dict[str, Any] = {"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 1700000000000000000}
         if self.device:
@@ -106,6 +150,17 @@ def main() -> None:
     for number in range(STEPS):
         host.step(number)
     host.write(HERE / "tiny_cpu.json")
+    rich = Tiny(0, 1)
+    for number in range(STEPS):
+        rich.rich_step(number)
+    rich.compilation(3000, "0/0")
+    rich.compilation(4000, "0/1")  # the same function again
+    rich.write(HERE / "tiny_rich.json")
+    serving = Tiny(0, 1)
+    serving.serving_round(0, "execute_context_2(100)_generation_0(0)", 800)
+    for number in range(1, 5):
+        serving.serving_round(number * STEP_US, "execute_context_0(0)_generation_4(4)", 80)
+    serving.write(HERE / "tiny_serving.json")
     whole = (HERE / "tiny_train.json").read_text()
     (HERE / "broken").mkdir(exist_ok=True)
     (HERE / "broken" / "cut.json").write_text(whole[: int(len(whole) * 0.7)])
