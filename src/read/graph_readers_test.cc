@@ -166,9 +166,9 @@ TEST_CASE("a cut Chakra file gives the records before the cut, with the place") 
 }
 
 TEST_CASE("a broken gzip file of nodes is told, with what could be read") {
-  for (const auto& [reader, text] : {std::pair("chakra", chakra_file()), {"execution_trace", std::string(kFlat)}}) {
-    CAPTURE(std::string(reader));
-    const std::string packed = formats::gzip(text);
+  for (const std::string reader : {"chakra", "execution_trace"}) {
+    CAPTURE(reader);
+    const std::string packed = formats::gzip(reader == "chakra" ? chakra_file() : std::string(kFlat));
     const auto whole = read_bytes(reader, packed);
     REQUIRE(whole);
     CHECK(whole->issues.empty());
