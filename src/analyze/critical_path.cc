@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 
 #include "analyze/analysis.h"
 #include "base/key_index.h"
@@ -18,36 +19,93 @@ namespace {
 constexpr std::string_view kSummary = "What bounds the run: which work does every instant wait for?";
 constexpr std::size_t kMostSegments = 200;
 
-struct RankPaths {
-  const Trace* trace = nullptr;
-  PathTimes whole_times{};  // of the whole recording
-  std::int64_t whole_ns = 0;
-  std::vector<CriticalPath> whole;  // one, where it is what is shown: it can be as large as the trace
-  std::vector<CriticalPath> steps;
-  std::vector<const CriticalPath*> shown;  // the whole steps, else the whole recording
-  bool shows_steps = false;
+struct NameTotal {
+  std::size_t rank = 0;
+  PathClass what = PathClass::unknown;
+  std::string name;
+  std::int64_t time_ns = 0, segments = 0;
+};
+
+struct StepPath {
+  std::size_t step = 0;
+  std::int64_t wall_ns = 0;
+  PathTimes times{};
 };
 
 std::int64_t length_of(const CriticalPath& path) { return path.window.end - path.window.start; }
+std::int64_t length_of(const PathSegment& segment) { return segment.when.end - segment.when.start; }
 
-RankPaths paths_of(const Trace& trace) {
-  PathFinder find(trace);
-  RankPaths out{.trace = &trace, .whole = {}, .steps = {}, .shown = {}};
-  {
-    const CriticalPath whole = find.whole();  // not kept beside the steps
-    out.whole_times = whole.times();
-    out.whole_ns = length_of(whole);
-  }
-  out.steps = find.steps();
-  for (std::size_t i = 0; i < out.steps.size(); i++) {
-    if (!trace.steps[i].partial && !out.steps[i].segments.empty()) out.shown.push_back(&out.steps[i]);
-  }
-  out.shows_steps = !out.shown.empty();
-  if (out.shows_steps) return out;
-  out.whole.push_back(find.whole());
-  out.shown.push_back(&out.whole.front());
-  return out;
+std::string name_of(const Trace& trace, SliceId slice) {
+  return slice == SliceId::none ? "(nothing recorded)" : std::string(trace.name(slice));
 }
+
+bool longer(const PathSegment& a, const PathSegment& b) {
+  return length_of(a) != length_of(b) ? length_of(a) > length_of(b) : a.when.start < b.when.start;
+}
+
+// What is kept of a rank's paths, which themselves can have as many segments as the trace has slices.
+class RankPaths {
+ public:
+  RankPaths(const Trace& of, std::size_t rank) : trace(&of), number_(rank) {
+    PathFinder find(of);
+    whole_times = find.whole_times();
+    whole_ns = std::accumulate(whole_times.begin(), whole_times.end(), std::int64_t{0});
+    find.each_step([&](std::size_t step, const CriticalPath& path) {
+      steps.push_back({step, length_of(path), path.times()});
+      if (of.steps[step].partial || path.segments.empty()) return;
+      shown_steps.push_back(steps.size() - 1);
+      take(path);
+    });
+    if (shown_steps.empty()) take(find.whole());
+    std::sort(longest.begin(), longest.end(), longer);
+    longest.resize(std::min(longest.size(), kMostSegments));
+  }
+
+  const Trace* trace;
+  PathTimes whole_times{};  // of the whole recording
+  std::int64_t whole_ns = 0;
+  std::vector<StepPath> steps;
+
+  // Of what is shown: the whole steps, without any the whole recording.
+  std::vector<std::size_t> shown_steps;  // indices into steps
+  std::int64_t shown_ns = 0;
+  std::vector<NameTotal> names;  // names that differ only in a step's number are one: ProfilerStep#3 and ProfilerStep#4
+  std::array<std::int64_t, kWaitEvidences> evidence{};
+  std::vector<PathSegment> longest;
+
+ private:
+  void take(const CriticalPath& path) {
+    shown_ns += length_of(path);
+    for (const PathSegment& segment : path.segments) {
+      NameTotal& total = names[total_of(segment)];
+      total.time_ns += length_of(segment);
+      total.segments++;
+      evidence[static_cast<std::size_t>(segment.why)]++;
+      longest.push_back(segment);
+      if (longest.size() < 64 * kMostSegments) continue;
+      const auto kept = longest.begin() + static_cast<std::ptrdiff_t>(kMostSegments);
+      std::nth_element(longest.begin(), kept, longest.end(), longer);
+      longest.erase(kept, longest.end());
+    }
+  }
+
+  std::size_t total_of(const PathSegment& segment) {
+    const StringId name = segment.slice == SliceId::none ? StringId::none : trace->slices.name[segment.slice];
+    const std::uint64_t key = (static_cast<std::uint64_t>(segment.what) << 32) | static_cast<std::uint32_t>(name);
+    const std::size_t spelling = spellings_[key];
+    if (spelling < total_of_spelling_.size()) return total_of_spelling_[spelling];
+    std::string normal = normal_name(name_of(*trace, segment.slice));
+    const auto [found, is_new] = totals_.try_emplace({segment.what, normal}, names.size());
+    if (is_new) names.push_back({.rank = number_, .what = segment.what, .name = std::move(normal)});
+    total_of_spelling_.push_back(found->second);
+    return found->second;
+  }
+
+  std::size_t number_;
+  KeyIndex spellings_;  // by class and name as recorded
+  std::vector<std::size_t> total_of_spelling_;
+  std::map<std::pair<PathClass, std::string>, std::size_t> totals_;
+};
 
 struct Totals {
   PathTimes whole{}, steps{};
@@ -68,12 +126,11 @@ Totals totals_of(const std::vector<RankPaths>& ranks) {
   for (const RankPaths& rank : ranks) {
     add(totals.whole, rank.whole_times);
     totals.whole_ns += rank.whole_ns;
-    if (!rank.shows_steps) continue;
-    for (const CriticalPath* path : rank.shown) {
-      add(totals.steps, path->times());
-      totals.steps_ns += length_of(*path);
+    for (const std::size_t step : rank.shown_steps) {
+      add(totals.steps, rank.steps[step].times);
+      totals.steps_ns += rank.steps[step].wall_ns;
+      totals.step_count++;
     }
-    totals.step_count += static_cast<std::int64_t>(rank.shown.size());
   }
   return totals;
 }
@@ -109,12 +166,11 @@ Table steps_table(const std::vector<RankPaths>& ranks) {
                              "Time on the path in which " + std::string(meaning_of(path_class))});
   }
   for (const RankPaths& rank : ranks) {
-    for (std::size_t i = 0; i < rank.steps.size(); i++) {
-      const Step& step = rank.trace->steps[i];
-      const PathTimes times = rank.steps[i].times();
+    for (const auto& [number, wall_ns, times] : rank.steps) {
+      const Step& step = rank.trace->steps[number];
       const auto most = std::max_element(times.begin(), times.end());
-      std::vector<Value> row{rank.trace->rank.rank, step.name.empty() ? "step " + std::to_string(i) : step.name,
-                             step.partial, length_of(rank.steps[i]),
+      std::vector<Value> row{rank.trace->rank.rank, step.name.empty() ? "step " + std::to_string(number) : step.name,
+                             step.partial, wall_ns,
                              *most > 0 ? text(to_string(static_cast<PathClass>(most - times.begin()))) : Value()};
       row.insert(row.end(), times.begin(), times.end());
       table.rows.push_back(std::move(row));
@@ -123,48 +179,9 @@ Table steps_table(const std::vector<RankPaths>& ranks) {
   return table;
 }
 
-struct NameTotal {
-  std::size_t rank = 0;
-  PathClass what = PathClass::unknown;
-  std::string name;
-  std::int64_t time_ns = 0, segments = 0;
-};
-
-std::string name_of(const Trace& trace, SliceId slice) {
-  return slice == SliceId::none ? "(nothing recorded)" : std::string(trace.name(slice));
-}
-
-// Of one rank. Names that differ only in a step's number are one: ProfilerStep#3 and ProfilerStep#4.
-std::vector<NameTotal> name_totals(const RankPaths& rank, std::size_t number) {
-  std::vector<NameTotal> out;
-  KeyIndex spellings;                 // by class and name as recorded
-  std::vector<std::size_t> total_of;  // of each spelling
-  std::map<std::pair<PathClass, std::string>, std::size_t> totals;
-  for (const CriticalPath* path : rank.shown) {
-    for (const PathSegment& segment : path->segments) {
-      const StringId name = segment.slice == SliceId::none ? StringId::none : rank.trace->slices.name[segment.slice];
-      const std::uint64_t key = (static_cast<std::uint64_t>(segment.what) << 32) | static_cast<std::uint32_t>(name);
-      const std::size_t spelling = spellings[key];
-      if (spelling == total_of.size()) {
-        std::string normal = normal_name(name_of(*rank.trace, segment.slice));
-        const auto [found, is_new] = totals.try_emplace({segment.what, normal}, out.size());
-        if (is_new) out.push_back({.rank = number, .what = segment.what, .name = std::move(normal)});
-        total_of.push_back(found->second);
-      }
-      NameTotal& total = out[total_of[spelling]];
-      total.time_ns += segment.when.end - segment.when.start;
-      total.segments++;
-    }
-  }
-  return out;
-}
-
 std::vector<NameTotal> name_totals(const std::vector<RankPaths>& ranks) {
   std::vector<NameTotal> out;
-  for (std::size_t r = 0; r < ranks.size(); r++) {
-    std::vector<NameTotal> own = name_totals(ranks[r], r);
-    std::move(own.begin(), own.end(), std::back_inserter(out));
-  }
+  for (const RankPaths& rank : ranks) out.insert(out.end(), rank.names.begin(), rank.names.end());
   std::stable_sort(out.begin(), out.end(),
                    [](const NameTotal& a, const NameTotal& b) { return a.time_ns > b.time_ns; });
   return out;
@@ -187,12 +204,6 @@ std::vector<NameTotal> of_all_ranks(const std::vector<NameTotal>& names) {
   return out;
 }
 
-std::int64_t shown_length(const RankPaths& rank) {
-  std::int64_t length = 0;
-  for (const CriticalPath* path : rank.shown) length += length_of(*path);
-  return length;
-}
-
 Table names_table(const std::vector<RankPaths>& ranks, const std::vector<NameTotal>& names) {
   Table table{.name = "names",
               .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
@@ -202,18 +213,16 @@ Table names_table(const std::vector<RankPaths>& ranks, const std::vector<NameTot
                           {"time_ns", ValueType::integer, Unit::ns, "Time on the path"},
                           {"share", ValueType::real, Unit::ratio, "Share of the path"},
                           {"segments", ValueType::integer, Unit::count, "How often it was on the path"}}};
-  std::vector<std::int64_t> lengths;
-  for (const RankPaths& rank : ranks) lengths.push_back(shown_length(rank));
   for (const NameTotal& total : names) {
-    const Trace& trace = *ranks[total.rank].trace;
-    table.rows.push_back({trace.rank.rank, std::string(to_string(total.what)), total.name, total.time_ns,
-                          share(total.time_ns, lengths[total.rank]), total.segments});
+    const RankPaths& rank = ranks[total.rank];
+    table.rows.push_back({rank.trace->rank.rank, std::string(to_string(total.what)), total.name, total.time_ns,
+                          share(total.time_ns, rank.shown_ns), total.segments});
   }
   return table;
 }
 
 struct Long {
-  std::size_t rank;
+  const RankPaths* rank;
   const PathSegment* segment;
 };
 
@@ -229,19 +238,13 @@ std::string track_name(const Trace& trace, TrackId id) {
 
 Table segments_table(const std::vector<RankPaths>& ranks) {
   std::vector<Long> longest;
-  for (std::size_t r = 0; r < ranks.size(); r++) {
-    for (const CriticalPath* path : ranks[r].shown) {
-      for (const PathSegment& segment : path->segments) longest.push_back({r, &segment});
-    }
+  for (const RankPaths& rank : ranks) {
+    for (const PathSegment& segment : rank.longest) longest.push_back({&rank, &segment});
   }
-  const auto length = [](const Long& a) { return a.segment->when.end - a.segment->when.start; };
-  const auto longer = [&](const Long& a, const Long& b) {
-    if (length(a) != length(b)) return length(a) > length(b);
-    return a.rank != b.rank ? a.rank < b.rank : a.segment->when.start < b.segment->when.start;
-  };
-  const std::size_t kept = std::min(longest.size(), kMostSegments);
-  std::partial_sort(longest.begin(), longest.begin() + static_cast<std::ptrdiff_t>(kept), longest.end(), longer);
-  longest.resize(kept);
+  std::stable_sort(longest.begin(), longest.end(), [](const Long& a, const Long& b) {
+    return length_of(*a.segment) > length_of(*b.segment);  // equal ones by rank and start, as they come
+  });
+  longest.resize(std::min(longest.size(), kMostSegments));
   Table table{.name = "segments",
               .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
                           {"start_ns", ValueType::integer, Unit::ns, "Start, on the clock of the file"},
@@ -252,9 +255,9 @@ Table segments_table(const std::vector<RankPaths>& ranks) {
                           {"waited_for", ValueType::text, Unit::none,
                            "How the recording shows that it waited for what is before it on the path"}}};
   for (const Long& one : longest) {
-    const Trace& trace = *ranks[one.rank].trace;
+    const Trace& trace = *one.rank->trace;
     const PathSegment& segment = *one.segment;
-    table.rows.push_back({trace.rank.rank, segment.when.start, length(one), std::string(to_string(segment.what)),
+    table.rows.push_back({trace.rank.rank, segment.when.start, length_of(segment), std::string(to_string(segment.what)),
                           name_of(trace, segment.slice), text(track_name(trace, segment.track)),
                           std::string(to_string(segment.why))});
   }
@@ -268,9 +271,7 @@ Table evidence_table(const std::vector<RankPaths>& ranks) {
                           {"meaning", ValueType::text, Unit::none, "What it means"}}};
   std::array<std::int64_t, kWaitEvidences> counts{};
   for (const RankPaths& rank : ranks) {
-    for (const CriticalPath* path : rank.shown) {
-      for (const PathSegment& segment : path->segments) counts[static_cast<std::size_t>(segment.why)]++;
-    }
+    for (std::size_t i = 0; i < kWaitEvidences; i++) counts[i] += rank.evidence[i];
   }
   for (std::size_t i = 0; i < kWaitEvidences; i++) {
     const auto evidence = static_cast<WaitEvidence>(i);
@@ -380,7 +381,7 @@ Result<Answer> run_critical_path(const Run& run, const AnalyzeOptions& options) 
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer{.name = "critical_path", .summary = std::string(kSummary)};
   std::vector<RankPaths> ranks;
-  for (const Trace& trace : run.traces) ranks.push_back(paths_of(trace));
+  for (const Trace& trace : run.traces) ranks.emplace_back(trace, ranks.size());
   const Totals totals = totals_of(ranks);
   const std::vector<NameTotal> names = name_totals(ranks);
   add_scalars(answer, totals);

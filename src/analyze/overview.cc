@@ -19,7 +19,7 @@ constexpr std::string_view kSummary = "Where does the time of a step go?";
 constexpr std::size_t kTop = 10;
 
 struct RankView {
-  RankTime time;
+  const RankTime& time;
   std::vector<StepTimes> steps;
   std::vector<std::int64_t> walls;  // of whole steps, sorted
 };
@@ -143,10 +143,11 @@ Table top_work(const std::vector<RankView>& ranks, KernelKey key, std::string_vi
   return table;
 }
 
-Table top_operators(const std::vector<RankView>& ranks, bool device_work, std::size_t wanted) {
+Table top_operators(const Run& run, std::size_t wanted) {
   Sums sums;
-  for (const RankView& rank : ranks) {
-    const Trace& trace = *rank.time.trace;
+  bool device_work = false;
+  for (const Trace& trace : run.traces) {
+    device_work |= !work_by_start(trace).empty();
     const OpCalls calls = op_calls(trace);
     for (const OpTotal& total : op_totals(trace, calls, keys_by_name(trace, calls))) {
       Sum& sum = sums[{std::string(trace.strings[static_cast<StringId>(total.key)]), ""}];
@@ -288,6 +289,8 @@ void add_notes(Answer& answer, const Run& run, bool device_work) {
 Result<Answer> run_overview(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer{.name = "overview", .summary = std::string(kSummary)};
+  const std::size_t top = options.max_rows > 0 ? options.max_rows : kTop;
+  Table operators = top_operators(run, top);  // first: it takes most memory, and nothing else is held yet
   std::vector<RankView> ranks;
   std::vector<RankTime> times = rank_times(run);
   for (const RankTime& time : times) {
@@ -296,7 +299,6 @@ Result<Answer> run_overview(const Run& run, const AnalyzeOptions& options) {
     ranks.push_back(std::move(view));
   }
   const bool steps = headline_is_steps(times), device_work = has_device_work(times);
-  const std::size_t top = options.max_rows > 0 ? options.max_rows : kTop;
   add_headline(answer, ranks, steps);
   add_device_scalars(answer, times);
   answer.tables = {breakdown_table(ranks, steps), phases_table(ranks)};
@@ -305,7 +307,7 @@ Result<Answer> run_overview(const Run& run, const AnalyzeOptions& options) {
     answer.tables.push_back(top_work(ranks, KernelKey::rule, "top_families", top));
     answer.tables.push_back(top_work(ranks, KernelKey::name, "top_kernels", top));
   }
-  answer.tables.push_back(top_operators(ranks, device_work, top));
+  answer.tables.push_back(std::move(operators));
   if (auto largest = overview::verdict(times, steps)) answer.findings.push_back(*std::move(largest));
   add_notes(answer, run, device_work);
   return answer;

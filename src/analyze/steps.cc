@@ -21,13 +21,13 @@ struct RankSteps {
 
 std::vector<PartTimes> critical_parts(const Trace& trace) {
   std::vector<PartTimes> out;
-  for (const CriticalPath& path : PathFinder(trace).steps()) {
+  PathFinder(trace).each_step([&](std::size_t, const CriticalPath& path) {
     const PathTimes times = path.times();
     PartTimes& parts = out.emplace_back();
     for (std::size_t i = 0; i < kPathClasses; i++) {
       parts[static_cast<std::size_t>(step_part(static_cast<PathClass>(i)))] += times[i];
     }
-  }
+  });
   return out;
 }
 

@@ -169,18 +169,17 @@ class Extractor {
   }
 
   void take_path(const Trace& trace, const Samples& samples) {
-    const std::vector<CriticalPath> paths = PathFinder(trace).steps();
-    for (std::size_t i = 0; i < paths.size(); i++) {
-      if (samples[i] == kNoSample) continue;
-      for (const PathSegment& segment : paths[i].segments) {
+    PathFinder(trace).each_step([&](std::size_t step, const CriticalPath& path) {
+      if (samples[step] == kNoSample) return;
+      for (const PathSegment& segment : path.segments) {
         const StringId name =
             segment.slice == SliceId::none ? StringId::none : normal(trace, trace.slices.name[segment.slice]);
         const std::size_t at =
             path_index_[(static_cast<std::uint64_t>(segment.what) << 32) | static_cast<std::uint32_t>(name)];
         if (at == side_.path.size()) side_.path.push_back({.what = segment.what, .name = name, .time = {}});
-        add(side_.path[at].time, samples[i], segment.when.end - segment.when.start);
+        add(side_.path[at].time, samples[step], segment.when.end - segment.when.start);
       }
-    }
+    });
   }
 
   const Run& run_;

@@ -92,6 +92,12 @@ class PathWalk {
     go_to_earlier_work();
     return run();
   }
+  CriticalPath from(TrackId host) { return host != TrackId::none ? from_thread(host) : from_device(); }
+  PathTimes times_from(TrackId host) {
+    kept_ = false;
+    from(host);
+    return times_;
+  }
 
  private:
   std::int64_t start(std::uint32_t row) const { return trace_.slices.start_ns[trace_.device.slice[row]]; }
@@ -112,7 +118,8 @@ class PathWalk {
   void put(std::int64_t from_ns, SliceId slice, TrackId track, PathClass what, WaitEvidence why) {
     from_ns = std::max(from_ns, path_.window.start);
     if (from_ns >= at_ns_) return;
-    path_.segments.push_back({{from_ns, at_ns_}, slice, track, what, why});
+    if (kept_) path_.segments.push_back({{from_ns, at_ns_}, slice, track, what, why});
+    times_[static_cast<std::size_t>(what)] += at_ns_ - from_ns;
     at_ns_ = from_ns;
   }
   // What the segment put last waited for is known only when the walk goes on.
@@ -124,6 +131,8 @@ class PathWalk {
   const Trace& trace_;
   const Dependencies& edges_;
   CriticalPath path_;
+  bool kept_ = true;  // else only the times are wanted
+  PathTimes times_{};
   std::int64_t at_ns_ = 0;
   std::uint32_t row_ = kNone;      // the device work that the path is with, or
   TrackId track_ = TrackId::none;  // the thread that it is on; neither: nothing is known any more
@@ -313,11 +322,20 @@ PathFinder::PathFinder(const Trace& trace)
 
 CriticalPath PathFinder::within(Interval window, TrackId host) {
   if (window.end <= window.start) return {.window = window, .segments = {}};
-  PathWalk walk(*this, window);
-  return host != TrackId::none ? walk.from_thread(host) : walk.from_device();
+  return PathWalk(*this, window).from(host);
 }
 
 CriticalPath PathFinder::whole() {
+  const auto [window, host] = whole_window();
+  return within(window, host);
+}
+
+PathTimes PathFinder::whole_times() {
+  const auto [window, host] = whole_window();
+  return window.end > window.start ? PathWalk(*this, window).times_from(host) : PathTimes{};
+}
+
+std::pair<Interval, TrackId> PathFinder::whole_window() {
   Interval window{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
   TrackId last = TrackId::none;
   for (std::size_t t = 0; t < trace_.tracks.size(); t++) {
@@ -339,18 +357,16 @@ CriticalPath PathFinder::whole() {
       last = TrackId::none;
     }
   }
-  return window.end > window.start ? within(window, last) : CriticalPath{};
+  return {window.end > window.start ? window : Interval{}, last};
 }
 
-std::vector<CriticalPath> PathFinder::steps() {
-  std::vector<CriticalPath> out;
+void PathFinder::each_step(const std::function<void(std::size_t step, const CriticalPath& path)>& take) {
   const std::vector<Interval> walls = step_walls(trace_);
   for (std::size_t i = 0; i < walls.size(); i++) {
     const Step& step = trace_.steps[i];
     const TrackId thread = step.track != TrackId::none ? step.track : main_;
-    out.push_back(within(walls[i], step.end_ns >= walls[i].end ? thread : TrackId::none));
+    take(i, within(walls[i], step.end_ns >= walls[i].end ? thread : TrackId::none));
   }
-  return out;
 }
 
 }  // namespace stepscope

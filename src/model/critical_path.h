@@ -10,7 +10,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/intervals.h"
@@ -63,11 +65,17 @@ class PathFinder {
 
   // From the first start to the last end of host and device activity; empty without any.
   CriticalPath whole();
-  // One per step, in its wall time (see step_walls): the walls share no instant.
-  std::vector<CriticalPath> steps();
+  // Its times alone: the path itself can be as large as the trace.
+  PathTimes whole_times();
+  // One per step, in its wall time (see step_walls): the walls share no instant. Given one after the other: all of them
+  // together are as large as the trace.
+  void each_step(const std::function<void(std::size_t step, const CriticalPath& path)>& take);
   // What bounds [window.start, window.end), walked from the thread `host`, else (none) from the device work that ended
   // last up to the window's end.
   CriticalPath within(Interval window, TrackId host);
+
+  // What whole() is about, and the thread on which it ends (none: on the device).
+  std::pair<Interval, TrackId> whole_window();
 
  private:
   friend class PathWalk;

@@ -64,25 +64,32 @@ void fill_device(const Trace& trace, OpCalls& out) {
   out.device_self_ns.assign(out.size(), 0);
   out.device_total_ns.assign(out.size(), 0);
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
-  std::vector<std::int64_t> self_until(out.size(), kNever), total_until(out.size(), kNever);
+  std::vector<std::int64_t> until(out.size(), kNever);  // in turn for both, because it is as large as a result
   const auto grow = [](std::int64_t start, std::int64_t end, std::int64_t& until, std::int64_t& sum) {
     if (end > until) {
       sum += end - std::max(start, until);
       until = end;
     }
   };
-  for (const std::uint32_t row : work_by_start(trace)) {
-    const SliceId launcher = trace.device.op[row];
-    if (launcher == SliceId::none) continue;
-    const std::uint32_t inner = out.op_at[static_cast<std::size_t>(launcher)];
-    if (inner == OpCalls::none) continue;
-    const std::int64_t start = trace.slices.start_ns[trace.device.slice[row]];
-    const std::int64_t end = trace.slices.end_ns(trace.device.slice[row]);
-    grow(start, end, self_until[inner], out.device_self_ns[inner]);
-    for (std::uint32_t op = inner; op != OpCalls::none; op = out.parent[op]) {
-      grow(start, end, total_until[op], out.device_total_ns[op]);
+  const std::vector<std::uint32_t> rows = work_by_start(trace);
+  const auto each_launch = [&](const auto& take) {
+    for (const std::uint32_t row : rows) {
+      const SliceId launcher = trace.device.op[row];
+      if (launcher == SliceId::none) continue;
+      const std::uint32_t inner = out.op_at[static_cast<std::size_t>(launcher)];
+      if (inner == OpCalls::none) continue;
+      take(inner, trace.slices.start_ns[trace.device.slice[row]], trace.slices.end_ns(trace.device.slice[row]));
     }
-  }
+  };
+  each_launch([&](std::uint32_t inner, std::int64_t start, std::int64_t end) {
+    grow(start, end, until[inner], out.device_self_ns[inner]);
+  });
+  std::fill(until.begin(), until.end(), kNever);
+  each_launch([&](std::uint32_t inner, std::int64_t start, std::int64_t end) {
+    for (std::uint32_t op = inner; op != OpCalls::none; op = out.parent[op]) {
+      grow(start, end, until[op], out.device_total_ns[op]);
+    }
+  });
 }
 
 // The innermost call on `track` at `time`; `at` is a cursor into the track's slices that only moves forward.

@@ -21,6 +21,16 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kStepParts> 
 
 std::size_t index(StepPart part) { return static_cast<std::size_t>(part); }
 
+// For make_intervals: most slices come by start, so that one touches the last and only makes it longer. Without it the
+// lists hold as many intervals as there are operators.
+void append_merging(std::vector<Interval>& any, Interval when) {
+  if (!any.empty() && any.back().start <= when.start && when.start <= any.back().end) {
+    any.back().end = std::max(any.back().end, when.end);
+  } else {
+    any.push_back(when);
+  }
+}
+
 // Decided once per name: -1 nothing, else the part that the name alone decides.
 std::vector<std::int8_t> parts_by_name(const Trace& trace) {
   std::vector<std::int8_t> out(trace.strings.size(), -1);
@@ -53,7 +63,7 @@ std::array<Intervals, kStepParts> host_parts(const Trace& trace) {
     if (part < 0) continue;
     const SliceId above = trace.slices.parent[id];
     if (above != SliceId::none && part_of(above) == part) continue;
-    found[static_cast<std::size_t>(part)].push_back({trace.slices.start_ns[id], trace.slices.end_ns(id)});
+    append_merging(found[static_cast<std::size_t>(part)], {trace.slices.start_ns[id], trace.slices.end_ns(id)});
   }
   std::array<Intervals, kStepParts> out;
   for (std::size_t i = 0; i < kStepParts; i++) out[i] = make_intervals(std::move(found[i]));
@@ -95,7 +105,7 @@ std::array<Intervals, kPhases> host_phases(const Trace& trace) {
       if (phase == 0 || phase >= kPhases) continue;
       const SliceId above = trace.slices.parent[id];
       if (above != SliceId::none && trace.slices.phase[above] == phase) continue;
-      found[phase].push_back({trace.slices.start_ns[id], trace.slices.end_ns(id)});
+      append_merging(found[phase], {trace.slices.start_ns[id], trace.slices.end_ns(id)});
     }
   }
   std::array<Intervals, kPhases> out;
@@ -114,12 +124,31 @@ std::array<Intervals, kPhases> device_phases(const Trace& trace, const RankTime&
     for (const std::uint32_t row : device.rows) {
       const std::size_t phase = std::min<std::size_t>(trace.device.phase[row], kPhases - 1);
       const SliceId slice = trace.device.slice[row];
-      found[phase].push_back({trace.slices.start_ns[slice], trace.slices.end_ns(slice)});
+      append_merging(found[phase], {trace.slices.start_ns[slice], trace.slices.end_ns(slice)});
     }
   }
   std::array<Intervals, kPhases> out;
   for (std::size_t i = 0; i < kPhases; i++) out[i] = make_intervals(std::move(found[i]));
   return out;
+}
+
+void add_parts(const std::array<Intervals, kStepParts>& parts, const std::vector<Interval>& walls,
+               std::vector<StepTimes>& out) {
+  for (std::size_t part = 0; part < index(StepPart::other); part++) {
+    const auto lengths = lengths_in(parts[part], walls);
+    for (std::size_t i = 0; i < walls.size(); i++) {
+      out[i].parts[part] = lengths[i];
+      out[i].parts[index(StepPart::other)] -= lengths[i];
+    }
+  }
+}
+
+void add_phases(const std::array<Intervals, kPhases>& phases, const std::vector<Interval>& walls,
+                PhaseTimes StepTimes::*times, std::vector<StepTimes>& out) {
+  for (std::size_t phase = 0; phase < kPhases; phase++) {
+    const auto lengths = lengths_in(phases[phase], walls);
+    for (std::size_t i = 0; i < walls.size(); i++) (out[i].*times)[phase] = lengths[i];
+  }
 }
 
 }  // namespace
@@ -135,22 +164,10 @@ std::vector<StepTimes> step_times(const Trace& trace, const RankTime& time) {
     out[i].wall = walls[i];
     out[i].parts[index(StepPart::other)] = walls[i].end - walls[i].start;
   }
-  const auto parts = exclusive_parts(trace, time);
-  for (std::size_t part = 0; part < index(StepPart::other); part++) {
-    const auto lengths = lengths_in(parts[part], walls);
-    for (std::size_t i = 0; i < walls.size(); i++) {
-      out[i].parts[part] = lengths[i];
-      out[i].parts[index(StepPart::other)] -= lengths[i];
-    }
-  }
-  const auto host = host_phases(trace), device = device_phases(trace, time);
-  for (std::size_t phase = 0; phase < kPhases; phase++) {
-    const auto on_host = lengths_in(host[phase], walls), on_device = lengths_in(device[phase], walls);
-    for (std::size_t i = 0; i < walls.size(); i++) {
-      out[i].host_phases[phase] = on_host[i];
-      out[i].device_phases[phase] = on_device[i];
-    }
-  }
+  add_parts(exclusive_parts(trace, time), walls, out);
+  // One set of phases at a time: each can hold as many intervals as there are operators.
+  add_phases(host_phases(trace), walls, &StepTimes::host_phases, out);
+  add_phases(device_phases(trace, time), walls, &StepTimes::device_phases, out);
   for (StepTimes& step : out) {  // host time in no phase: what is left of the wall
     std::int64_t rest = step.wall.end - step.wall.start;
     for (std::size_t phase = 1; phase < kPhases; phase++) rest -= step.host_phases[phase];

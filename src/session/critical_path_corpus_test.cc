@@ -36,14 +36,17 @@ TEST_CASE("corpus: the critical path holds every instant of every recording and 
       CAPTURE(entry.path().string());
       for (const Trace& trace : run->traces) {
         PathFinder find(trace);
-        check_every_instant(find.whole());
+        const CriticalPath whole = find.whole();
+        check_every_instant(whole);
+        CHECK(find.whole_times() == whole.times());
         const std::vector<Interval> walls = step_walls(trace);
-        const std::vector<CriticalPath> steps = find.steps();
-        REQUIRE(steps.size() == walls.size());
-        for (std::size_t i = 0; i < steps.size(); i++) {
-          CHECK(steps[i].window == walls[i]);
-          check_every_instant(steps[i]);
-        }
+        std::size_t steps = 0;
+        find.each_step([&](std::size_t step, const CriticalPath& path) {
+          CHECK(step == steps++);
+          CHECK(path.window == walls[step]);
+          check_every_instant(path);
+        });
+        CHECK(steps == walls.size());
         traces++;
       }
     }
