@@ -22,7 +22,8 @@ struct ConvertOptions {
 constexpr const char* kFooter = R"(Examples:
   stepscope convert trace.json.gz --to folded -o stacks.txt       for flamegraph.pl and its relatives
   stepscope convert trace.json.gz --to speedscope -o trace.speedscope.json
-  stepscope convert traces/ --to chrome -o all.json.gz            all ranks in one file
+  stepscope convert traces/ --to perfetto -o all.pftrace          all ranks in one file, for ui.perfetto.dev
+  stepscope convert traces/ --to chrome -o all.json.gz            the same for all that reads torch's traces
   stepscope convert report.sqlite --to csv -o tables/             one CSV for each table
 
 A format holds what its summary says; nothing is invented for what the input does not record.)";
