@@ -117,7 +117,7 @@ void check_trace(const Trace& t) {
     while (block + 1 < blocks.size() && blocks[block + 1].first_slice <= row) block++;
     must(!blocks.empty() && blocks[block].first_slice <= row, "blocks");
     // a database has rows for places, not bytes
-    must(t.source.format != "chrome_trace" || blocks[block].offset + s.place[row] < t.source.text_bytes, "places");
+    must(t.source.format == "nsys_sqlite" || blocks[block].offset + s.place[row] < t.source.text_bytes, "places");
   }
   const std::size_t rows = s.size() + t.memory.size() + t.flows.size() + t.instants.size() + t.counters.size();
   must(rows > 0 || !t.issues.empty(), "an empty trace says why");
