@@ -206,11 +206,11 @@ void find_host_bound(Answer& answer, const std::vector<DeviceGaps>& devices, con
                       "Look at the table idle.by_op, then try torch.compile or CUDA graphs on the part that it names, "
                       "or larger batches"};
   for (const auto& row : by_op.rows) {
-    const auto& cause = std::get<std::string>(row[2]);
-    if (cause != to_string(IdleCause::host_bound) || !std::holds_alternative<std::string>(row[4])) continue;
-    finding.where.op = std::get<std::string>(row[4]);
-    finding.where.phase = std::get<std::string>(row[3]);
-    finding.where.rank = std::get<std::int64_t>(row[0]);
+    const auto& [cause, phase, op] = std::tie(row[0], row[1], row[2]);
+    if (cause != Value(std::string(to_string(IdleCause::host_bound))) || op == Value()) continue;
+    finding.where.op = std::get<std::string>(op);
+    finding.where.phase = std::get<std::string>(phase);
+    if (devices.size() == 1) finding.where.rank = devices.front().device->rank;
     break;
   }
   answer.findings.push_back(std::move(finding));

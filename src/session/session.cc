@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <new>
 
 #include "analyze/analysis.h"
 #include "base/did_you_mean.h"
@@ -42,6 +44,19 @@ std::string file_content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// What a defect of ours or too little memory would throw becomes the error of the one file or answer that it hit: it
+// must not take the others with it, nor the program that loaded us.
+template <class T, class Work, class Failed>
+T guarded(const Work& work, const Failed& failed) try {
+  return work();
+} catch (const std::bad_alloc&) {
+  return failed({ErrorKind::too_large, "there is not enough memory for it", "", std::nullopt,
+                 "Open fewer files at once, or use a machine with more memory"});
+} catch (const std::exception& error) {
+  return failed({ErrorKind::internal, std::string("a defect of stepscope: ") + error.what(), "", std::nullopt,
+                 "Please report it with the command that you typed"});
+}
+
 Outcome open_one(const InputFile& file, const OpenOptions& options, const Cache& cache, unsigned threads) {
   const bool try_cache = cache.enabled() && !options.tolerant_only;
   const std::string key =
@@ -73,7 +88,11 @@ std::vector<Outcome> open_all(const std::vector<InputFile>& files, const OpenOpt
   const Cache cache = Cache::from_environment(options.use_cache);
   if (options.progress) options.progress("reading " + files.front().path, 0);
   for_each_index(files.size(), at_once, [&](std::size_t i) {
-    outcomes[i] = open_one(files[i], options, cache, threads_each);
+    outcomes[i] = guarded<Outcome>([&] { return open_one(files[i], options, cache, threads_each); },
+                                   [&](Error error) {
+                                     error.file = files[i].path;
+                                     return Outcome{{}, std::move(error)};
+                                   });
     done++;
     if (!options.progress) return;
     const std::lock_guard lock(progress_mutex);
@@ -209,7 +228,9 @@ Result<Report> answer(const Run& run, std::span<const std::string> names, const 
   add_inputs(report, run);
   // Analyses only read the run: one thread each, answers in the order asked.
   std::vector<std::optional<Result<Answer>>> answers(questions->size());
-  for_each_index(questions->size(), usable_cores(), [&](std::size_t i) { answers[i] = (*questions)[i].run(); });
+  for_each_index(questions->size(), usable_cores(), [&](std::size_t i) {
+    answers[i] = guarded<Result<Answer>>((*questions)[i].run, [](Error error) { return fail(std::move(error)); });
+  });
   for (std::size_t i = 0; i < answers.size(); i++) {
     if (*answers[i]) {
       report.answers.push_back(**std::move(answers[i]));
