@@ -26,9 +26,7 @@ void read_cuda_calls(Export& file, Traces& traces) {
                       out.category(row[event_class] == kDriverClass ? "cuda_driver" : "cuda_runtime"));
     // Correlation ids count per process: those of another one would meet the wrong kernels.
     if (slice == SliceId::none || row[correlation] == kAbsent || !out.owns(row[tid])) continue;
-    out.trace.launches.slice.push_back(slice);
-    out.trace.launches.correlation.push_back(row[correlation]);
-    out.trace.launches.external_id.push_back(kAbsent);
+    out.add_launch(slice, row[correlation]);
   }
 }
 

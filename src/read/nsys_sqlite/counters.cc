@@ -39,7 +39,7 @@ void read_gpu_metrics(Export& file, Traces& traces) {
     if (at.out == nullptr) {
       const std::int64_t device = row[type] & 0xff;
       at.out = &traces.of_device(device);
-      at.track = at.out->counter_lane(std::to_string(device), "GPU metrics");
+      at.track = at.out->lane(std::to_string(device), "GPU metrics");
       at.name = at.out->text(name_or_number(names, row[type], row[metric]));
       at.key = at.out->text("value");
     }
@@ -69,7 +69,7 @@ void read_nic_metrics(Export& file, Traces& traces) {
     if (at.out == nullptr) {
       const auto known = adapters.find(row[adapter]);
       at.out = &traces.first();
-      at.track = at.out->counter_lane(known == adapters.end() ? "NIC" : known->second, "network metrics");
+      at.track = at.out->lane(known == adapters.end() ? "NIC" : known->second, "network metrics");
       at.name = at.out->text(name_or_number(names, row[list], row[index]));
       at.key = at.out->text("value");
     }
@@ -86,18 +86,11 @@ void read_memory(Export& file, Traces& traces) {
   while (row.next()) {
     const bool on_device = row[kind] == kAbsent || row[kind] == kDeviceMemory;
     if (!on_device || row[time] == kAbsent || row[bytes] < 0) continue;
-    TraceBuilder& out = traces.of(row[pid]);
-    MemoryEvents& events = out.trace.memory;
-    out.trace.source.events++;
-    events.time_ns.push_back(row[time]);
-    events.track.push_back(out.counter_lane(std::to_string(row[device]), "device memory"));
-    events.bytes.push_back(row[operation] == kFree ? -row[bytes] : row[bytes]);
-    events.address.push_back(row[address]);
-    events.total_allocated.push_back(kAbsent);
-    events.total_reserved.push_back(kAbsent);
-    events.device_type.push_back(kCuda);
-    const bool fits = row[device] >= 0 && row[device] < 0x7fff;
-    events.device_index.push_back(fits ? static_cast<std::int16_t>(row[device]) : std::int16_t{-1});
+    traces.of(row[pid]).add_memory({.time_ns = row[time],
+                                    .bytes = row[operation] == kFree ? -row[bytes] : row[bytes],
+                                    .address = row[address],
+                                    .device = row[device],
+                                    .device_type = kCuda});
   }
 }
 

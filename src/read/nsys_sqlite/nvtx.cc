@@ -5,9 +5,9 @@
 // library calls, not parts of the program, and their payloads say what was sent to whom.
 #include <unordered_map>
 
+#include "model/range_name.h"
 #include "read/nsys_sqlite/parts.h"
 #include "read/nsys_sqlite/payload.h"
-#include "read/nsys_sqlite/range_name.h"
 
 namespace stepscope::read::nsys {
 namespace {
@@ -83,11 +83,11 @@ class NvtxReader {
       return;
     }
     const RangeName range = range_name(text_of(row));
-    const TrackId track = row[type] == kPushPop ? out.thread(row[tid]) : out.lane(row[tid], " ranges");
+    const TrackId track = row[type] == kPushPop ? out.thread(row[tid]) : out.thread_lane(row[tid], " ranges");
     const SliceId slice = out.add_slice(Table::nvtx, row.id(), row[start], row[end], out.text(range.name), track,
                                         category(out, row, range));
     if (slice == SliceId::none) return;
-    if (range.annotated()) add_op(out, slice, range);
+    if (range.annotated()) out.add_op(slice, range);
     if (is_nccl(row)) add_nccl_call(out, slice, row);
   }
 
@@ -96,19 +96,6 @@ class NvtxReader {
     const RangeName range = range_name(text_of(row));
     out.add_instant(Table::nvtx, row.id(), row[start], out.text(range.name), out.thread(row[tid]),
                     category(out, row, range));
-  }
-
-  static void add_op(TraceBuilder& out, SliceId slice, const RangeName& range) {
-    Ops& ops = out.trace.ops;
-    ops.slice.push_back(slice);
-    ops.external_id.push_back(kAbsent);
-    ops.record_function_id.push_back(range.call);
-    ops.sequence.push_back(range.sequence);
-    ops.fwd_thread.push_back(kAbsent);
-    ops.stream.push_back(kAbsent);
-    ops.input_dims.push_back(range.sizes.empty() ? StringId::none : out.text(range.sizes));
-    ops.input_types.push_back(StringId::none);
-    ops.call_stack.push_back(StringId::none);
   }
 
   void add_nccl_call(TraceBuilder& out, SliceId slice, const Scan& row) {

@@ -1,10 +1,10 @@
-#include "read/nsys_sqlite/range_name.h"
+#include "model/range_name.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 
-namespace stepscope::read::nsys {
+namespace stepscope {
 namespace {
 
 constexpr std::array<std::string_view, 4> kMarks{", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = "};
@@ -74,4 +74,4 @@ bool is_operator(const RangeName& range) {
   return scoped || name == "record_param_comms" || name == "detach" || name == "detach_";
 }
 
-}  // namespace stepscope::read::nsys
+}  // namespace stepscope

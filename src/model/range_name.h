@@ -1,6 +1,6 @@
-// What the name of an NVTX range says. torch writes its operators as "aten::linear, seq = 45, op_id = 12, sizes =
-// [[8, 64], [64]]": the name, the autograd sequence number, the number of the call, the shapes of its inputs. Taken as
-// a whole every call would have a name of its own; here it is taken apart, so that calls of one operator group.
+// What the name of an NVTX or ROCTx range says. torch writes its operators as "aten::linear, seq = 45, op_id = 12,
+// sizes = [[8, 64], [64]]": the name, the autograd sequence number, the number of the call, the shapes of its inputs.
+// Taken as a whole every call would have a name of its own; here it is taken apart: calls of one operator group.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "model/trace.h"
 
-namespace stepscope::read::nsys {
+namespace stepscope {
 
 struct RangeName {
   std::string_view name;
@@ -25,4 +25,4 @@ RangeName range_name(std::string_view text);
 // Did torch name an operator (or autograd node), not a person a part of the program?
 bool is_operator(const RangeName& range);
 
-}  // namespace stepscope::read::nsys
+}  // namespace stepscope
