@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "formats/file_text.h"
+#include "read/file_text_trace.h"
 #include "read/perfetto/arguments.h"
 #include "read/perfetto/packets.h"
 #include "read/reader.h"
@@ -48,16 +49,6 @@ bool recognizes(std::string_view head) {
   return members > 0;
 }
 
-void note_gzip(Trace& trace, const formats::GzipStream::Damage& damage) {
-  if (!damage.cut && !damage.bad_data && !damage.bad_checksum) return;
-  const bool lost = damage.cut || damage.bad_data;
-  add_issue(trace.issues,
-            {lost ? "gzip_cut" : "gzip_checksum", lost ? Severity::lost : Severity::repaired,
-             lost ? "the compressed file ends too early or is broken; everything before was read"
-                  : "the gzip checksum does not fit the content",
-             "Copy or record the file again", 1, trace.source.path, trace.source.text_bytes, std::nullopt});
-}
-
 // What holds nothing that ran says so.
 void note_empty(Trace& trace) {
   const std::size_t rows =
@@ -83,7 +74,7 @@ Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions&
     trace.source.file_bytes = file->file_bytes;
     note_empty(trace);
   }
-  note_gzip(traces.front(), file->damage);
+  note_gzip_damage(traces.front(), file->damage);
   return traces;
 }
 
