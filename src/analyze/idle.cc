@@ -1,6 +1,8 @@
 // idle: when is the device idle, and why. Every gap in which no stream of a device has work gets one cause; see
 // model/idle_gaps.h for how causes are judged and on which evidence.
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "analyze/analysis.h"
 #include "base/key_index.h"
@@ -78,41 +80,47 @@ Table causes_table(const std::vector<DeviceGaps>& devices) {
   return table;
 }
 
-// What the host did while the device was idle: the same gaps by cause, phase and operator.
+// What the host did while devices were idle: the gaps of all devices by cause, phase and operator.
 Table by_op_table(const std::vector<DeviceGaps>& devices) {
+  struct Sum {
+    std::int64_t gaps = 0, ns = 0, devices = 0;
+  };
+  std::map<std::tuple<std::uint64_t, std::uint64_t, std::string_view>, Sum> sums;
+  for (const DeviceGaps& found : devices) {
+    KeyIndex keys;  // names as numbers first: there can be a million gaps
+    std::vector<Sum> own;
+    for (const IdleGap& gap : found.gaps) {
+      const auto name = gap.host_op == SliceId::none ? StringId::none : found.trace->slices.name[gap.host_op];
+      const std::uint32_t at = keys[static_cast<std::uint64_t>(gap.cause) << 40 |
+                                    static_cast<std::uint64_t>(gap.phase) << 32 | static_cast<std::uint32_t>(name)];
+      if (at == own.size()) own.push_back({});
+      own[at].gaps++;
+      own[at].ns += gap.when.end - gap.when.start;
+    }
+    for (std::uint32_t at = 0; at < own.size(); at++) {
+      const std::uint64_t key = keys.key(at);
+      const std::string_view op = found.trace->strings[static_cast<StringId>(key & 0xffffffff)];
+      Sum& sum = sums[{key >> 40, std::min<std::uint64_t>(key >> 32 & 0xff, kPhases - 1), op}];
+      sum.gaps += own[at].gaps;
+      sum.ns += own[at].ns;
+      sum.devices++;
+    }
+  }
   Table table{.name = "by_op",
-              .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
-                          {"device", ValueType::integer, Unit::none, "Device of the rank"},
-                          {"cause", ValueType::text, Unit::none, "Why the device was idle"},
+              .columns = {{"cause", ValueType::text, Unit::none, "Why the device was idle"},
                           {"phase", ValueType::text, Unit::none, "Phase of the host, or of the work that follows"},
                           {"op", ValueType::text, Unit::none,
                            "Operator or call that took most of the gap on the launching thread; unknown: none did"},
+                          {"devices", ValueType::integer, Unit::count, "Devices with such gaps, of all ranks"},
                           {"gaps", ValueType::integer, Unit::count, "Gaps"},
-                          {"idle_ns", ValueType::integer, Unit::ns, "Their length"}}};
-  for (const DeviceGaps& found : devices) {
-    KeyIndex keys;
-    std::vector<std::pair<std::int64_t, std::int64_t>> sums;  // gaps, ns
-    for (const IdleGap& gap : found.gaps) {
-      const auto name = gap.host_op == SliceId::none ? StringId::none : found.trace->slices.name[gap.host_op];
-      const std::uint64_t key = static_cast<std::uint64_t>(gap.cause) << 40 |
-                                static_cast<std::uint64_t>(gap.phase) << 32 | static_cast<std::uint32_t>(name);
-      const std::uint32_t at = keys[key];
-      if (at == sums.size()) sums.push_back({});
-      sums[at].first++;
-      sums[at].second += gap.when.end - gap.when.start;
-    }
-    for (std::uint32_t at = 0; at < sums.size(); at++) {
-      const std::uint64_t key = keys.key(at);
-      const auto name = static_cast<StringId>(key & 0xffffffff);
-      const auto phase = std::min<std::size_t>(key >> 32 & 0xff, kPhases - 1);
-      table.rows.push_back({found.device->rank, device_number(*found.device),
-                            std::string(to_string(static_cast<IdleCause>(key >> 40))),
-                            std::string(to_string(static_cast<Phase>(phase))), text(found.trace->strings[name]),
-                            sums[at].first, sums[at].second});
-    }
+                          {"idle_ns", ValueType::integer, Unit::ns, "Their length, all devices together"}}};
+  for (const auto& [key, sum] : sums) {
+    const auto& [cause, phase, op] = key;
+    table.rows.push_back({std::string(to_string(static_cast<IdleCause>(cause))),
+                          std::string(to_string(static_cast<Phase>(phase))), text(op), sum.devices, sum.gaps, sum.ns});
   }
   std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& a, const auto& b) {
-    return std::get<std::int64_t>(a[6]) > std::get<std::int64_t>(b[6]);
+    return std::get<std::int64_t>(a.back()) > std::get<std::int64_t>(b.back());
   });
   return table;
 }

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
 #include <set>
 
 #include "report/bar.h"
@@ -119,6 +122,36 @@ std::vector<Bar> bars_of(const Table& table) {
   return bars;
 }
 
+// How far a bar is from the median of all, part by part.
+std::vector<double> distances(const std::vector<Bar>& bars) {
+  std::map<std::string_view, std::vector<double>> shares;
+  for (const Bar& bar : bars) {
+    for (const BarPart& part : bar.parts) shares[part.name].push_back(part.share);
+  }
+  for (auto& [name, all] : shares) {
+    all.resize(bars.size());  // a part that a bar lacks is 0 there
+    std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
+  }
+  std::vector<double> out;
+  for (const Bar& bar : bars) {
+    double& sum = out.emplace_back();
+    for (const BarPart& part : bar.parts) sum += std::abs(part.share - shares[part.name][bars.size() / 2]);
+  }
+  return out;
+}
+
+// The bars worth their lines: all of a few ranks, of many those that stand out, in the order of ranks.
+std::vector<std::size_t> most_unlike(const std::vector<Bar>& bars) {
+  std::vector<std::size_t> order(bars.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (bars.size() <= kMostBars) return order;
+  const std::vector<double> far = distances(bars);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return far[a] > far[b]; });
+  order.resize(kMostBars);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
 void write_breakdown(Page& page, const Answer& overview) {
   const Table* table = overview.table("breakdown");
   if (table == nullptr || table->rows.empty()) return;
@@ -138,12 +171,13 @@ void write_breakdown(Page& page, const Answer& overview) {
     }
   }
   const std::size_t room = page.width() - std::min(page.width(), title_width + 6);
-  for (std::size_t i = 0; i < std::min(bars.size(), kMostBars); i++) {
+  for (const std::size_t i : most_unlike(bars)) {
     page.line(fmt::format("  {:<{}}  {}", bars[i].title, title_width,
                           draw_bar(page, bars[i].parts, std::clamp<std::size_t>(room, 10, kLongestBar))));
   }
   if (bars.size() > kMostBars) {
-    page.line("  " + page.ink(Ink::dim, fmt::format("+ {} more in --only overview", bars.size() - kMostBars)));
+    page.line("  " + page.ink(Ink::dim, fmt::format("{} of {}, those most unlike the others; all in --only overview",
+                                                    kMostBars, bars.size())));
   }
   page.items("  ", legend(page, all), "  ");
 }
@@ -209,7 +243,7 @@ void write_overview(Page& page, const Report& report) {
   write_top(page, overview, "top_kernels", "Kernels", {"name", "share", "total_ns", "count", "family"});
   write_top(page, overview, "top_operators", "Operators", {"name", "device_self_ns", "host_self_ns", "calls"});
   write_top(page, find(report, "idle"), "by_op", "Idle time of the device",
-            {"cause", "op", "phase", "idle_ns", "gaps"});
+            {"cause", "op", "phase", "idle_ns", "gaps", "devices"});
   write_top(page, find(report, "graph"), "names", "Nodes of the execution trace", {"name", "kind", "nodes", "shapes"});
   write_findings(page, report);
 }

@@ -174,11 +174,14 @@ void write_scalars(Page& page, const Answer& answer) {
   }
 }
 
+// Names of kernels are hundreds of characters long.
+constexpr std::size_t kLongestGround = 72;
+
 void write_finding(Page& page, const Finding& finding) {
   page.hanging(page.ink(Ink::accent, "  * "), printable(finding.sentence));
   std::vector<std::string> grounds;
   for (const auto& evidence : finding.evidence) {
-    grounds.push_back(printable(evidence.text));
+    grounds.push_back(shorten_name(printable(evidence.text), kLongestGround));
     if (std::holds_alternative<std::monostate>(evidence.value)) continue;
     grounds.back() += fmt::format(" {}", page.ink(Ink::strong, printable(format_value(evidence.value, evidence.unit))));
   }
