@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "derive/derive.h"
+#include "formats/gzip_fixture.h"
 #include "read/perfetto_fixture.h"
 #include "write/write_fixture.h"
 
@@ -47,6 +48,17 @@ TEST_CASE("perfetto: a file of ours opens wherever it is cut, and tells it") {
   REQUIRE(traces);
   CHECK(issue(traces->front(), "cut_inside_packet"));
   CHECK_GT(slices, 10);
+}
+
+TEST_CASE("perfetto: a compressed file that is cut gives what could be unpacked") {
+  const std::string packed = formats::gzip(own_file());
+  const auto whole = read_bytes(packed), cut = read_bytes(packed.substr(0, packed.size() / 2));
+  REQUIRE(whole);
+  REQUIRE(cut);
+  CHECK(whole->front().source.compressed);
+  CHECK_FALSE(issue(whole->front(), "gzip_cut"));
+  CHECK(issue(cut->front(), "gzip_cut"));
+  CHECK_GT(whole->front().slices.size(), cut->front().slices.size());
 }
 
 TEST_CASE("perfetto: damaged bytes anywhere neither crash nor hang") {
