@@ -81,7 +81,7 @@ class Run:
         return QueryResult(sql, self._open_handle(), timeout, limit)
 
     def __getattr__(self, name: str) -> Callable[[], Answer]:
-        """Every answer is a method: run.idle() gives `idle`. Where a run has the name itself, run.answer(name) does."""
+        """Every answer is a method: run.idle() gives `idle`."""
         if name.startswith("_") or name not in answer_names():
             raise AttributeError(f"a run has no {name!r}; its answers are {', '.join(answer_names())}")
         handle = self._open_handle()
@@ -107,7 +107,8 @@ class Run:
         return self.table("files").to_pylist()
 
     @property
-    def ranks(self) -> list[int]:
+    def rank_numbers(self) -> list[int]:
+        """The rank of each trace, ascending."""
         return [file["rank"] for file in self.files]
 
     @property
@@ -123,7 +124,7 @@ class Run:
         import json
 
         if rank is None:
-            ranks = self.ranks
+            ranks = self.rank_numbers
             if len(ranks) != 1:
                 raise StepscopeError("this run has several ranks", "usage", hint="Name one: arguments(slice, rank=0)")
             rank = ranks[0]

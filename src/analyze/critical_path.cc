@@ -12,6 +12,7 @@
 #include "model/answer_parts.h"
 #include "model/critical_path.h"
 #include "model/normal_name.h"
+#include "model/windows.h"
 
 namespace stepscope::analyze {
 namespace {
@@ -330,7 +331,31 @@ std::int64_t time_of(const Bound& bound, const Totals& totals) {
   return time;
 }
 
-void find_bound(Answer& answer, const Totals& totals, const std::vector<NameTotal>& names) {
+bool has_frames(const Trace& trace) {
+  return std::any_of(trace.categories.begin(), trace.categories.end(),
+                     [](const Category& category) { return category.kind == SliceKind::python_function; });
+}
+
+// The host binds in three ways that want different advice.
+void say_how_the_host_binds(Finding& finding, const Run& run, const Totals& totals) {
+  const auto any = [&](const auto& test) { return std::any_of(run.traces.begin(), run.traces.end(), test); };
+  if (totals.shown(PathClass::python) * 2 > totals.shown_ns()) {
+    finding.sentence =
+        "Most of the critical path is outside operators: Python code, or waiting that nothing in the recording "
+        "explains";
+    finding.confidence = "medium";
+    finding.next = any(has_frames) ? "See the names of class python: the functions whose time counts"
+                                   : "Record Python frames (stepscope run --stack, or with_stack=True) to see which "
+                                     "functions";
+  } else if (!any([](const Trace& trace) { return !work_by_start(trace).empty(); })) {
+    finding.sentence = "The run is on the CPU: its operators are the critical path";
+    finding.next =
+        "Look at the operators answer for those that cost most; try more threads (torch.set_num_threads), bfloat16, "
+        "larger batches or torch.compile";
+  }
+}
+
+void find_bound(Answer& answer, const Run& run, const Totals& totals, const std::vector<NameTotal>& names) {
   const Bound& bound = *std::max_element(kBounds.begin(), kBounds.end(), [&](const Bound& a, const Bound& b) {
     return time_of(a, totals) < time_of(b, totals);
   });
@@ -345,6 +370,7 @@ void find_bound(Answer& answer, const Totals& totals, const std::vector<NameTota
                   .gain_reason = std::string(kNoGain),
                   .confidence = "high",
                   .next = std::string(bound.next)};
+  if (bound.cause == "host") say_how_the_host_binds(finding, run, totals);
   for (const NameTotal& name : of_all_ranks(names)) {
     if (!covers(bound, name.what) || finding.evidence.size() == 4) continue;
     if (name.what == PathClass::host_op && !finding.where.op) finding.where.op = name.name;
@@ -390,7 +416,7 @@ Result<Answer> run_critical_path(const Run& run, const AnalyzeOptions& options) 
   limit_rows(answer, answer.tables[1], options.max_rows, "all with less time on the path");
   limit_rows(answer, answer.tables[2], options.max_rows, "all of them shorter");
   limit_rows(answer, answer.tables[3], options.max_rows, "later steps");
-  find_bound(answer, totals, names);
+  find_bound(answer, run, totals, names);
   answer.notes.push_back(totals.step_count > 0
                              ? "Names, segments and shares are of the whole steps; table classes has the whole "
                                "recording beside them."

@@ -115,6 +115,10 @@ std::string why_nothing(const Outcome& out, const collect::Capture& capture, con
   if (out.own_profiler)
     return "the job uses torch.profiler itself, and torch has room for one: its own files can be reported on";
   if (!out.problem.empty()) return out.problem;
+  if (!ending.signal && ending.code != 0) {
+    return fmt::format("the job ended with exit code {}{}", ending.code,
+                       out.torch_seen ? fmt::format(" after {} optimizer steps", out.steps_seen) : " before torch");
+  }
   if (!out.torch_seen) {
     return "no Python process of the job imported torch under the hooks (python -E, -I and -S switch them off)";
   }
@@ -194,7 +198,7 @@ int run_recorded(const collect::Arguments& command, const RunOptions& options, c
   const collect::Ending ending = collect::run_job(command, collect::job_environment(hooks, *folder, options.capture));
   if (!ending.failure.empty()) {
     forget_run(*folder, had_out ? "" : options.out);
-    print_notice("the command could not be started: " + ending.failure);
+    print_notice(fmt::format("'{}' could not be started: {}", command.front(), ending.failure));
     return ending.code;
   }
   manifest.ended_unix_ns = now_ns();

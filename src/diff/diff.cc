@@ -204,6 +204,9 @@ Table level_table(const Compared& all, Level level, std::string_view name) {
   return table;
 }
 
+// A class is told where it is this part of the change at least.
+constexpr double kTold = 0.1;
+
 void add_findings(Answer& answer, const Compared& all) {
   if (!all.can_tell || !all.step().significant) return;
   const Change& step = all.step().change;
@@ -216,18 +219,44 @@ void add_findings(Answer& answer, const Compared& all) {
                   .gain_reason = "It has been measured: see step_change.",
                   .confidence = "high",
                   .next = "See the waterfall: which parts of the critical path the change consists of"};
-  for (const Part& part : all.explanation.parts) {
-    if (finding.evidence.size() == 5) break;
-    finding.evidence.push_back(
-        {.text = std::string(to_string(part.what)) + ": " + (part.name_a.empty() ? part.name_b : part.name_a),
-         .value = ns_of(part.delta()),
-         .unit = Unit::ns});
+  // The classes that made it so, each with the name in it that did most.
+  const auto same_way = [&](const Part& part) { return (part.delta() > 0) == (step.delta() > 0); };
+  for (const Part& whole : all.explanation.classes) {
+    if (finding.evidence.size() >= 6 || !same_way(whole) || std::abs(whole.delta()) < kTold * std::abs(step.delta()))
+      continue;
+    finding.evidence.push_back({.text = std::string(to_string(whole.what)) + ", all together",
+                                .value = ns_of(whole.delta()),
+                                .unit = Unit::ns});
+    for (const Part& part : all.explanation.parts) {
+      if (part.what != whole.what || !same_way(part)) continue;
+      finding.evidence.push_back(
+          {.text = std::string(to_string(part.what)) + ": " + (part.name_a.empty() ? part.name_b : part.name_a),
+           .value = ns_of(part.delta()),
+           .unit = Unit::ns});
+      break;
+    }
   }
   answer.findings.push_back(std::move(finding));
 }
 
-void add_notes(Answer& answer, const Compared& all) {
+std::string ranks_of(const Run& run) {
+  std::string text;
+  std::int64_t world_size = 0;
+  std::size_t shown = 0;
+  for (const Trace& trace : run.traces) {
+    if (shown++ < 8) text += (text.empty() ? "" : ", ") + std::to_string(trace.rank.rank);
+    world_size = std::max(world_size, trace.rank.world_size);
+  }
+  if (shown > 8) text += ", …";
+  return "rank " + text + (world_size > 0 ? " of " + std::to_string(world_size) : "");
+}
+
+void add_notes(Answer& answer, const Compared& all, const Run& a, const Run& b) {
   if (!all.can_tell) answer.notes.emplace_back(kCannotTell);
+  if (const std::string ranks_a = ranks_of(a), ranks_b = ranks_of(b); ranks_a != ranks_b) {
+    answer.notes.push_back("Not the same ranks: A is " + ranks_a + ", B is " + ranks_b +
+                           ". What differs may be the ranks and not the change.");
+  }
   if (all.a.kinds != all.b.kinds) {
     answer.notes.push_back("The steps of the two runs are of different kinds ('" + all.a.kinds.front() + "' and '" +
                            all.b.kinds.front() + "'): what a step is may differ.");
@@ -323,7 +352,7 @@ Result<Difference> diff(const Run& a, const Run& b, const Options& options) {
     if (wanted) out.answer.tables.push_back(level_table(all, level, name));
   }
   add_findings(out.answer, all);
-  add_notes(out.answer, all);
+  add_notes(out.answer, all, a, b);
   return out;
 }
 

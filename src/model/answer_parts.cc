@@ -91,7 +91,7 @@ void add_window_ratios(Answer& answer, const std::vector<RankTime>& ranks, std::
     const Sum parts = sum_over(ranks, which, part);
     const Sum wholes = sum_over(ranks, which, whole);
     add_scalar(answer, which == Which::span ? span_name : steps_name, share(parts.value, wholes.value), Unit::ratio,
-               meaning_in(which, meaning, parts, has_device_work(ranks), "summed over"));
+               meaning_in(which, meaning, parts, has_device_work(ranks), "of"));
   }
 }
 

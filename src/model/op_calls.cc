@@ -65,10 +65,10 @@ void fill_device(const Trace& trace, OpCalls& out) {
   out.device_total_ns.assign(out.size(), 0);
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
   std::vector<std::int64_t> until(out.size(), kNever);  // in turn for both, because it is as large as a result
-  const auto grow = [](std::int64_t start, std::int64_t end, std::int64_t& until, std::int64_t& sum) {
-    if (end > until) {
-      sum += end - std::max(start, until);
-      until = end;
+  const auto grow = [](std::int64_t start, std::int64_t end, std::int64_t& reached, std::int64_t& sum) {
+    if (end > reached) {
+      sum += end - std::max(start, reached);
+      reached = end;
     }
   };
   const std::vector<std::uint32_t> rows = work_by_start(trace);

@@ -96,7 +96,8 @@ void write_facts(Page& page, const Report& report, const Answer& overview) {
   const auto communication = shown(&overview, "communication_" + window + "_ns");
   if (!communication || *communication == format_time(0)) return;
   items.clear();
-  add("Communication", communication);
+  const auto whole = shown(&overview, window + "_ns");
+  add("Communication", communication, whole ? " of " + *whole : "");
   add("hidden", shown(&overview, "communication_hidden_ratio" + ratio_suffix));
   add("exposed", shown(&overview, "communication_exposed_" + window + "_ns"));
   page.items("", items, " · ");
@@ -170,6 +171,7 @@ void write_breakdown(Page& page, const Answer& overview) {
       if (std::none_of(all.begin(), all.end(), same)) all.push_back({part.name, 0, ""});
     }
   }
+  std::stable_partition(all.begin(), all.end(), [](const BarPart& part) { return !part.name.starts_with("idle"); });
   const std::size_t room = page.width() - std::min(page.width(), title_width + 6);
   for (const std::size_t i : most_unlike(bars)) {
     page.line(fmt::format("  {:<{}}  {}", bars[i].title, title_width,

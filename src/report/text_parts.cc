@@ -108,6 +108,11 @@ void write_input(Page& page, const Report& report) {
     items.push_back(cached == report.inputs.size() ? "from the cache" : fmt::format("{} from the cache", cached));
   for (auto& item : items) item = page.ink(Ink::dim, item);
   page.items("", items, page.ink(Ink::dim, " · "));
+  const bool lost = std::any_of(report.issues.begin(), report.issues.end(),
+                                [](const Issue& issue) { return issue.severity == Severity::lost; });
+  if (lost)
+    page.line(
+        page.ink(Ink::bad, "Partial: data was lost in the input (see Data quality); all figures are of what is left"));
 }
 
 namespace {
@@ -180,10 +185,12 @@ constexpr std::size_t kLongestGround = 72;
 void write_finding(Page& page, const Finding& finding) {
   page.hanging(page.ink(Ink::accent, "  * "), printable(finding.sentence));
   std::vector<std::string> grounds;
-  for (const auto& evidence : finding.evidence) {
-    grounds.push_back(shorten_name(printable(evidence.text), kLongestGround));
-    if (std::holds_alternative<std::monostate>(evidence.value)) continue;
-    grounds.back() += fmt::format(" {}", page.ink(Ink::strong, printable(format_value(evidence.value, evidence.unit))));
+  for (const auto& evidence : finding.evidence) grounds.push_back(printable(evidence.text));
+  grounds = shorten_names(grounds, kLongestGround);
+  for (std::size_t i = 0; i < grounds.size(); i++) {
+    const auto& [text, value, unit, query] = finding.evidence[i];
+    if (std::holds_alternative<std::monostate>(value)) continue;
+    grounds[i] += fmt::format(" {}", page.ink(Ink::strong, printable(format_value(value, unit))));
   }
   if (finding.confidence) grounds.push_back("confidence " + printable(*finding.confidence));
   if (!grounds.empty()) page.hanging("    ", fmt::format("{}", fmt::join(grounds, " · ")));

@@ -105,9 +105,33 @@ std::vector<std::string> files_below(const std::string& folder, std::size_t most
   return found;
 }
 
+// `stepscope run` puts each run into a folder of its own with a run.json; a folder above several of them is no run. The
+// newest is taken, and the others are told of.
+void keep_newest_run(std::vector<std::string>& found, const std::string& folder, std::vector<Issue>& issues) {
+  std::vector<std::pair<fs::file_time_type, std::string>> runs;  // when it was written last, with a slash at the end
+  std::error_code ignored;
+  for (const std::string& path : found) {
+    const fs::path file(path);
+    if (file.filename() != "run.json") continue;
+    if (fs::equivalent(file.parent_path(), folder, ignored)) return;
+    runs.emplace_back(fs::last_write_time(file, ignored), file.parent_path().string() + "/");
+  }
+  if (runs.size() < 2) return;
+  const std::string newest = std::max_element(runs.begin(), runs.end())->second;
+  std::erase_if(found, [&](const std::string& path) {
+    return std::any_of(runs.begin(), runs.end(),
+                       [&](const auto& run) { return run.second != newest && path.starts_with(run.second); });
+  });
+  issues.push_back({"other_runs", Severity::info,
+                    "the folder holds " + std::to_string(runs.size()) + " runs; the newest was opened: " + newest,
+                    "Give the folder of another run to open that one", runs.size() - 1, folder, std::nullopt,
+                    std::nullopt});
+}
+
 void add_folder(const std::string& folder, std::size_t most, std::vector<InputFile>& files,
                 std::vector<Issue>& issues) {
-  const std::vector<std::string> found = files_below(folder, most, issues);
+  std::vector<std::string> found = files_below(folder, most, issues);
+  keep_newest_run(found, folder, issues);
   for (const std::string& path : found) {
     if (const auto reader = recognize(path)) {
       files.push_back({path, *reader, true});

@@ -165,6 +165,29 @@ TEST_CASE("a file given twice is read once; one bad file beside a good one is an
   CHECK_FALSE(find_inputs(std::span(&bad, 1), issues));
 }
 
+TEST_CASE("of a folder of several runs the newest is opened, and the others are told of") {
+  const TempFolder folder;
+  for (const char* run : {"Nov20_10-00-00", "Nov21_10-00-00", "Nov21_10-00-00-2"}) {
+    fs::create_directories(folder.path() / "train" / run / "traces");
+    folder.put(std::string("train/") + run + "/run.json", "{\"schema_version\": 1}");
+    folder.put(std::string("train/") + run + "/traces/rank0.json", kTiny);
+  }
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(folder / "train/Nov21_10-00-00-2/run.json", old);
+  fs::last_write_time(folder / "train/Nov20_10-00-00/run.json", old);
+  std::vector<Issue> issues;
+  const auto files = find_inputs(std::vector{folder.path().string()}, issues);
+  REQUIRE(files);
+  REQUIRE(files->size() == 1);
+  CHECK((*files)[0].path == folder / "train/Nov21_10-00-00/traces/rank0.json");
+  REQUIRE(issues.size() == 1);
+  CHECK(issues[0].code == "other_runs");
+  CHECK(issues[0].count == 2);
+  issues.clear();
+  CHECK(find_inputs(std::vector{folder / "train/Nov20_10-00-00"}, issues)->size() == 1);
+  CHECK(issues.empty());
+}
+
 TEST_CASE("the traces among 10,000 files of other kinds are found, and where the looking ended is told") {
   const TempFolder folder;
   const std::string_view kinds[] = {"",

@@ -219,6 +219,20 @@ Result<std::vector<Question>> compatible_questions(const Run& run, const compat:
 
 }  // namespace
 
+namespace {
+
+// What is left of a damaged recording can point the other way than the whole.
+void lower_confidence(Report& report) {
+  const bool lost = std::any_of(report.issues.begin(), report.issues.end(),
+                                [](const Issue& issue) { return issue.severity == Severity::lost; });
+  if (!lost) return;
+  for (Answer& answer : report.answers) {
+    for (Finding& finding : answer.findings) finding.confidence = "low";
+  }
+}
+
+}  // namespace
+
 Result<Report> answer(const Run& run, std::span<const std::string> names, const compat::Options& compat) {
   Result<std::vector<Question>> all = compat.mode.empty() ? ordinary_questions(run) : compatible_questions(run, compat);
   if (!all) return fail(all.error());
@@ -238,6 +252,7 @@ Result<Report> answer(const Run& run, std::span<const std::string> names, const 
       report.failed.emplace_back((*questions)[i].name, to_text(answers[i]->error()));
     }
   }
+  lower_confidence(report);
   return report;
 }
 

@@ -45,7 +45,7 @@ def test_an_old_run_folder_opens_as_its_manifest_says(folder: Path) -> None:
     run = stepscope.open(folder, cache=False)
     assert [file["path"] for file in run.files] == [str(folder / window["trace"])]
     assert run.files[0]["file_bytes"] == window["bytes"]
-    assert run.ranks == [process["rank"]]
+    assert run.rank_numbers == [process["rank"]]
     assert run.issues == []
     steps = run.table("answers.steps.steps").to_pylist()
     assert [step["number"] for step in steps] == window["steps"]
@@ -82,7 +82,7 @@ def test_a_run_folder_from_the_future_opens_and_says_so(tmp_path: Path) -> None:
     folder = shutil.copytree(RUNS[-1], tmp_path / "run")
     (folder / "run.json").write_text('{"schema_version": 99, "processes": {"0": "of another shape"}}')
     run = stepscope.open(folder, cache=False)
-    assert run.ranks == [0]
+    assert run.rank_numbers == [0]
     (issue,) = run.issues
     assert (issue["code"], issue["severity"], issue["file"]) == ("newer_run_folder", "info", str(folder / "run.json"))
     assert "schema_version 99" in issue["sentence"]

@@ -34,7 +34,7 @@ def test_file_list_pattern_and_folder_open_the_same_ranks(write_trace: WriteTrac
     one, two = write_trace("job/a.json", rank=0), write_trace("job/b.json", rank=1)
     for given in ([one, two], [str(two), str(one)], tmp_path / "job", str(tmp_path / "job" / "*.json")):
         run = stepscope.open(given, cache=False)
-        assert run.ranks == [0, 1]
+        assert run.rank_numbers == [0, 1]
         assert {file["rank_source"] for file in run.files} == {"distributedInfo"}
         ranks = [row["rank"] for row in slices(run)]
         assert ranks == [0] * 7 + [1] * 7

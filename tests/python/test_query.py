@@ -71,9 +71,6 @@ def test_a_result_outlives_its_run_and_is_given_back(write_trace: WriteTrace) ->
 def test_every_answer_is_a_method(run: stepscope.Run) -> None:
     for name in stepscope.answer_names():
         assert name in dir(run)
-        if hasattr(stepscope.Run, name):  # the ranks of a run are its list of them
-            assert run.answer(name)["scalars"]
-            continue
         try:
             answer = getattr(run, name)()
         except stepscope.StepscopeError as error:  # what this small trace cannot answer says why

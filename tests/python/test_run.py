@@ -137,7 +137,7 @@ def test_killed(place: Place) -> None:
 def test_command_that_cannot_start(place: Place) -> None:
     job = place.run("/no/such/program")
     assert job.code == 127
-    assert "could not be started" in job.ours[-1]
+    assert "'/no/such/program' could not be started" in job.ours[-1]
     assert not place.out.exists()
 
 
