@@ -103,7 +103,7 @@ Result<bool> run_select(Catalog& catalog, const std::string& sql, const Limits& 
   auto connection = Connection::open(catalog, limits, deadline);
   if (!connection) return fail(connection.error());
   if (limits.shortcut) {
-    const auto grouped = run_grouped(**connection, catalog.run(), sql, limits, deadline, sink);
+    auto grouped = run_grouped(**connection, catalog.run(), sql, limits, deadline, sink);
     if (!grouped || *grouped) return grouped;
   }
   auto narrowed = limits.shortcut ? narrow_to_top(catalog.run(), sql, deadline, limits)

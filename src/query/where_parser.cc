@@ -89,10 +89,10 @@ class WhereParser {
     const Word& literal = words_.word();
     if (literal.kind == WordKind::text && !negative) {
       out = literal.value;
-    } else if (literal.kind != WordKind::whole && literal.kind != WordKind::real) {
-      return false;
-    } else if (!number((negative ? "-" : "") + literal.value, literal.kind == WordKind::whole, out)) {
-      return false;
+    } else {
+      const bool whole = literal.kind == WordKind::whole;
+      if (!whole && literal.kind != WordKind::real) return false;
+      if (!number((negative ? "-" : "") + literal.value, whole, out)) return false;
     }
     words_.go_to(words_.at() + 1);
     return true;
