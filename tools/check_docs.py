@@ -71,13 +71,18 @@ def command_faults(path: Path, root: Path) -> list[str]:
     return faults
 
 
+# Recordings that together have nearly every table of the answers: a rank of two, what profilers record on request,
+# rounds of a serving engine, an execution trace.
+SAMPLES = [f"tests/traces/{name}.json" for name in ("two_ranks/rank0", "tiny_rich", "tiny_serving", "tiny_graph")]
+
+
 def tables_page() -> str | None:
     """docs/tables.md as the built program makes it; None without one."""
     program = ROOT / "build" / "stepscope"
     if not program.exists():
         return None
     told = subprocess.run(
-        [str(program), "schema", "--markdown", "--no-cache", "--of", "tests/traces/tiny_train.json"],
+        [str(program), "schema", "--markdown", "--no-cache", "--of", *SAMPLES],
         cwd=ROOT,
         text=True,
         capture_output=True,

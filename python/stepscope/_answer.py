@@ -7,6 +7,7 @@ from stepscope._table import Table, html_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     import pandas
@@ -44,6 +45,18 @@ class Answer:
                 f"the answer {self.name} has no table {name!r}", "usage", hint=f"Choose from: {', '.join(self.tables)}"
             )
         return self.tables[name].to_pandas()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows of the first table, so that pandas.DataFrame(run.kernels()) takes them."""
+        return iter(self._first().to_pylist())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._first().__arrow_c_stream__(requested_schema)
+
+    def _first(self) -> Table:
+        if not self.tables:
+            raise StepscopeError(f"the answer {self.name} has no table", "not_found", hint="Look at its scalars")
+        return next(iter(self.tables.values()))
 
     def __repr__(self) -> str:
         return f"<stepscope.Answer {self.name}: {len(self.scalars)} scalars, tables {', '.join(self.tables)}>"

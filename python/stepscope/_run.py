@@ -33,7 +33,10 @@ def open(
     """
     if threads < 0:
         raise StepscopeError(f"threads is {threads}", "usage", hint="Use 0 for all cores, or a number of threads")
-    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    try:
+        paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    except TypeError:
+        raise StepscopeError(f"{path!r} is no path", "usage", hint="Give a path, or a list of them") from None
     encoded = [_encoded(one) for one in paths]
     return Run(new_handle(library().open(encoded, cache, threads, _encoded(rules) if rules is not None else None)))
 
@@ -76,6 +79,8 @@ class Run:
         pandas, polars, pyarrow and duckdb take the result as they take a table. "answers.idle.causes" is idle_causes
         here; ".tables" lists all names. limit 0 gives all rows.
         """
+        if not isinstance(sql, str) or "\0" in sql:
+            raise StepscopeError("a query is a text without NUL characters", "usage", hint='Such as run.query(".tables")')
         if timeout <= 0 or limit < 0:
             raise StepscopeError("timeout and limit of a query must not be negative", "usage")
         return QueryResult(sql, self._open_handle(), timeout, limit)

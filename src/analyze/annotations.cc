@@ -124,6 +124,9 @@ Result<Answer> run_annotations(const Run& run, const AnalyzeOptions& options) {
              calls > 0 ? "Device work launched outside all ranges, or whose launch is unknown" : kNoRanges);
   limit_rows(answer, answer.tables[0], options.max_rows, "those with less host time");
   limit_rows(answer, answer.tables[1], options.max_rows, "those with less work");
+  std::uint64_t too_deep = 0;
+  for (const RankPaths& rank : ranks) too_deep += rank.tree.too_deep;
+  if (too_deep > 0) answer.notes.push_back(too_deep_note(too_deep));
   if (calls == 0) {
     answer.notes.push_back(std::string(kNoRanges));
   } else {

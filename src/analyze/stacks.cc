@@ -164,6 +164,9 @@ Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
   }
   limit_rows(answer, answer.tables[0], options.max_rows, "those with less self time");
   limit_rows(answer, answer.tables[1], options.max_rows, "later nodes");
+  std::uint64_t too_deep = 0;
+  for (const RankStacks& rank : ranks) too_deep += rank.tree.too_deep;
+  if (too_deep > 0) answer.notes.push_back(too_deep_note(too_deep));
   if (calls == 0) answer.notes.push_back(std::string(kNoStacks));
   if (calls == 0 && texts)
     answer.notes.push_back("The operators carry call stacks as text: the table operators.by_stack is about these.");

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <memory>
 
 #include "base/did_you_mean.h"
@@ -49,12 +48,7 @@ Result<void> convert(const ConvertOptions& options) {
   const auto run = options.input.open(progress);
   if (!run) return fail(run.error());
   if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
-  const bool only_graphs =
-      std::all_of(run->traces.begin(), run->traces.end(), [](const Trace& trace) { return trace.only_graph(); });
-  if (only_graphs && !(*writer)->folder) {
-    return fail({ErrorKind::unsupported, fmt::format("holds an execution graph, which {} cannot show", options.format),
-                 run->path, std::nullopt, "Convert the timeline beside it, or write the table nodes with --to csv"});
-  }
+  if (auto shows = has_events(*run, options.format); !shows && !(*writer)->folder) return shows;
   progress.show("writing " + options.output, -1);
   return (*writer)->write(*run, options.output, options.write);
 }

@@ -29,6 +29,7 @@ Result<void> merge(const MergeOptions& options) {
   const auto run = options.input.open(progress);
   if (!run) return fail(run.error());
   if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
+  if (auto shows = has_events(*run, "Chrome trace JSON"); !shows) return shows;
   progress.show("writing " + options.output, -1);
   const auto writers = write::writers();
   const auto chrome = std::find_if(writers.begin(), writers.end(), [](const auto& w) { return w.name == "chrome"; });

@@ -1,5 +1,6 @@
 #include "cli/open_paths.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/help.h"
@@ -22,6 +23,13 @@ Result<Run> OpenPaths::open(ProgressLine& progress) const {
   options.rules_path = rules;
   options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   return session::open(paths, options);
+}
+
+Result<void> has_events(const Run& run, const std::string& format) {
+  const auto graph = [](const Trace& trace) { return trace.only_graph(); };
+  if (!std::all_of(run.traces.begin(), run.traces.end(), graph)) return {};
+  return fail({ErrorKind::unsupported, "holds an execution graph alone, which " + format + " cannot show", run.path,
+               std::nullopt, "Convert the timeline beside it, or write the table nodes with convert --to csv"});
 }
 
 Result<void> keep_inputs(const Run& run, const std::string& target) {

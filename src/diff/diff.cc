@@ -97,8 +97,9 @@ void add_step_scalars(Answer& answer, const Compared& all) {
   add_scalar(answer, "rows_compared", static_cast<std::int64_t>(all.rows.size()), Unit::count, "Rows of all tables");
   const bool explained = all.can_tell && all.step().significant;
   add_scalar(answer, "attributed_share", explained ? Value(all.explanation.attributed) : Value(), Unit::ratio,
-             explained ? "Share of the change of the step that the named rows of the waterfall have"
-                       : "The step did not change by more than noise: there is nothing to explain");
+             explained      ? "Share of the change of the step that the named rows of the waterfall have"
+             : all.can_tell ? "The step did not change by more than noise: there is nothing to explain"
+                            : kCannotTell);
 }
 
 Table waterfall_table(const Compared& all) {

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -82,6 +83,15 @@ OutFile::OutFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
 OutFile::OutFile(OutFile&&) noexcept = default;
 OutFile::~OutFile() = default;
 
+namespace {
+
+Error cannot_write(const std::string& path) {
+  return {ErrorKind::unreadable, std::string("cannot be written: ") + std::strerror(errno), path, std::nullopt,
+          "Check that the folder is there and may be written to"};
+}
+
+}  // namespace
+
 Result<OutFile> OutFile::create(const std::string& path) {
   auto state = std::make_unique<State>();
   state->path = path;
@@ -89,12 +99,21 @@ Result<OutFile> OutFile::create(const std::string& path) {
     state->fd = 1;
     return OutFile(std::move(state));
   }
-  std::string temporary = path + ".XXXXXX";
-  state->fd = mkostemp(temporary.data(), O_CLOEXEC);
-  if (state->fd < 0) {
-    return fail({ErrorKind::unreadable, std::string("cannot be written: ") + std::strerror(errno), path, std::nullopt,
-                 "Check that the folder is there and may be written to"});
+  struct stat info {};
+  const bool there = stat(path.c_str(), &info) == 0;
+  if (there && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {  // a device or a pipe is written to, never replaced
+    state->fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (state->fd < 0) return fail(cannot_write(path));
+    if (path.ends_with(".gz")) state->start_gzip();
+    return OutFile(std::move(state));
   }
+  if (char* real = there ? realpath(path.c_str(), nullptr) : nullptr) {  // not the link to it
+    state->path = real;
+    std::free(real);
+  }
+  std::string temporary = state->path + ".XXXXXX";
+  state->fd = mkostemp(temporary.data(), O_CLOEXEC);
+  if (state->fd < 0) return fail(cannot_write(path));
   state->temporary = std::move(temporary);
   if (path.ends_with(".gz")) state->start_gzip();
   return OutFile(std::move(state));

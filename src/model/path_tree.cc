@@ -11,6 +11,8 @@ namespace stepscope {
 namespace {
 
 constexpr std::uint32_t kNone = PathNode::none;
+// Deeper calls count as part of the one around them: paths as texts grow with the square of the depth.
+constexpr std::uint32_t kDeepest = 256;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
 
 // One number for all names with the same path_name.
@@ -90,8 +92,12 @@ void walk(Builder& build, std::span<const SliceKind> kinds) {
     const SliceId parent = trace.slices.parent[id];
     const std::uint32_t above = parent == SliceId::none ? kNone : build.call_at[static_cast<std::size_t>(parent)];
     build.call_at[static_cast<std::size_t>(id)] = above;
-    if (wanted[std::min(static_cast<std::size_t>(trace.slices.category[id]), trace.categories.size())])
+    if (!wanted[std::min(static_cast<std::size_t>(trace.slices.category[id]), trace.categories.size())]) continue;
+    if (above != kNone && build.tree.nodes[build.calls[above].node].depth + 1 >= kDeepest) {
+      build.tree.too_deep++;
+    } else {
       add_call(build, nodes, id, above, names(trace.slices.name[id]));
+    }
   }
 }
 
@@ -156,6 +162,11 @@ std::string PathTree::path(const Trace& trace, std::uint32_t node, std::string_v
     out += path_name(trace.name(nodes[*at].example));
   }
   return out;
+}
+
+std::string too_deep_note(std::uint64_t calls) {
+  return std::to_string(calls) + " calls lie deeper than " + std::to_string(kDeepest) +
+         " levels: they count as part of the one around them.";
 }
 
 PathTree path_tree(const Trace& trace, std::span<const SliceKind> kinds) {

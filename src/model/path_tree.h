@@ -32,11 +32,15 @@ struct PathNode {
 struct PathTree {
   std::vector<PathNode> nodes;     // callers before what they call
   std::uint64_t work_outside = 0;  // device work launched below no node
+  std::uint64_t too_deep = 0;      // calls that count as part of the one around them
 
   std::string path(const Trace& trace, std::uint32_t node, std::string_view separator) const;
 };
 
 PathTree path_tree(const Trace& trace, std::span<const SliceKind> kinds);
+
+// The sentence about PathTree::too_deep.
+std::string too_deep_note(std::uint64_t calls);
 
 // The name without what changes from call to call: "ProfilerStep#*", "<built-in method mm>".
 std::string path_name(std::string_view name);

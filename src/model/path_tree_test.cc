@@ -24,6 +24,17 @@ const PathNode& node(const TraceFixture& f, const PathTree& tree, std::string_vi
   return tree.nodes.front();
 }
 
+TEST_CASE("path tree: calls that lie very deep count as part of the one around them") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1");
+  constexpr int kCalls = 20'000;
+  for (int i = 0; i < kCalls; i++) f.slice(cpu, "user_annotation", "r" + std::to_string(i), i, 2 * kCalls - 2 * i);
+  const PathTree tree = tree_of(f, SliceKind::user_annotation);
+  CHECK(tree.nodes.size() == 256);
+  CHECK(tree.too_deep == kCalls - 256);
+  CHECK(tree.nodes.back().self_ns == tree.nodes.back().total_ns);
+}
+
 TEST_CASE("path tree: names of steps and addresses are one; other slices in between do not break a path") {
   TraceFixture f;
   const TrackId cpu = f.host("1"), gpu = f.stream("7");

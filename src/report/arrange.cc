@@ -15,7 +15,7 @@ namespace {
 using Names = std::pair<std::string_view, std::string_view>;
 
 // torch sums CPU and device memory apart; a recording's allocator events are counted together here.
-constexpr std::array<Names, 18> kTorchNames{{{"count", "calls"},
+constexpr std::array<Names, 19> kTorchNames{{{"count", "calls"},
                                              {"cpu_time_total", "host_total_ns"},
                                              {"self_cpu_time_total", "host_self_ns"},
                                              {"device_time_total", "device_total_ns"},
@@ -32,7 +32,14 @@ constexpr std::array<Names, 18> kTorchNames{{{"count", "calls"},
                                              {"self_device_memory_usage", "self_allocated_bytes"},
                                              {"cuda_memory_usage", "total_allocated_bytes"},
                                              {"self_cuda_memory_usage", "self_allocated_bytes"},
+                                             {"xpu_memory_usage", "total_allocated_bytes"},
                                              {"self_xpu_memory_usage", "self_allocated_bytes"}}};
+
+// Per call in torch; a table has the total and the calls.
+constexpr std::array<Names, 4> kTorchMeans{{{"cpu_time", "host_total_ns"},
+                                            {"cuda_time", "device_total_ns"},
+                                            {"device_time", "device_total_ns"},
+                                            {"xpu_time", "device_total_ns"}}};
 
 std::string_view group_for(std::string_view name) {
   if (name == "input_shape" || name == "group_by_input_shape" || name == "shapes") return "shape";
@@ -59,6 +66,27 @@ void sort_rows(Table& table, std::size_t column) {
                    [&](const auto& a, const auto& b) { return before(cell(a), cell(b)); });
 }
 
+// By the mean per call; false where the name is not torch's for one, or the table lacks what it is made of.
+bool sort_by_mean(Table& table, std::string_view wanted) {
+  const auto* mean =
+      std::find_if(kTorchMeans.begin(), kTorchMeans.end(), [&](const Names& n) { return n.first == wanted; });
+  if (mean == kTorchMeans.end()) return false;
+  const std::size_t total = column_at(table, mean->second), calls = column_at(table, "calls");
+  if (total == table.columns.size() || calls == table.columns.size()) return false;
+  const auto mean_of = [&](const std::vector<Value>& row) -> Value {
+    const auto sum = number_of(row[total]), count = number_of(row[calls]);
+    return sum && count && *count > 0 ? Value(*sum / *count) : Value();
+  };
+  std::stable_sort(table.rows.begin(), table.rows.end(),
+                   [&](const auto& a, const auto& b) { return before(mean_of(a), mean_of(b)); });
+  return true;
+}
+
+bool all_unknown(const Table& table, std::size_t column) {
+  return std::all_of(table.rows.begin(), table.rows.end(),
+                     [&](const auto& row) { return column >= row.size() || row[column] == Value(); });
+}
+
 Error unknown_column(const Report& report, std::string_view wanted) {
   std::vector<std::string_view> known;
   const auto add = [&](std::string_view name) {
@@ -71,6 +99,7 @@ Error unknown_column(const Report& report, std::string_view wanted) {
   }
   if (std::find(known.begin(), known.end(), "host_self_ns") != known.end()) {
     for (const auto& [torch_name, ours] : kTorchNames) add(torch_name);
+    for (const auto& [torch_name, ours] : kTorchMeans) add(torch_name);
   }
   return unknown_name("column", wanted, known);
 }
@@ -81,9 +110,16 @@ Result<void> sort_tables(Report& report, std::string_view wanted) {
     for (Table& table : answer.tables) {
       std::size_t column = column_at(table, wanted);
       if (column == table.columns.size()) column = column_at(table, column_for(wanted));
-      if (column == table.columns.size()) continue;
+      if (column == table.columns.size()) {
+        found |= sort_by_mean(table, wanted);
+        continue;
+      }
       sort_rows(table, column);
       found = true;
+      if (!table.rows.empty() && all_unknown(table, column)) {
+        answer.notes.push_back(
+            fmt::format("{} is unknown in all rows of {}: their order is as it was.", wanted, table.name));
+      }
     }
     if (found && wanted.ends_with("memory_usage")) {
       answer.notes.push_back(

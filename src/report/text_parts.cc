@@ -110,9 +110,10 @@ void write_input(Page& page, const Report& report) {
   page.items("", items, page.ink(Ink::dim, " · "));
   const bool lost = std::any_of(report.issues.begin(), report.issues.end(),
                                 [](const Issue& issue) { return issue.severity == Severity::lost; });
-  if (lost)
-    page.line(
-        page.ink(Ink::bad, "Partial: data was lost in the input (see Data quality); all figures are of what is left"));
+  if (!lost) return;
+  page.paragraph(
+      page.ink(Ink::bad, "Partial: data was lost in the input (see Data quality); all figures are of what is left"), 0,
+      2);
 }
 
 namespace {

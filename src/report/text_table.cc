@@ -233,6 +233,7 @@ void write_left_out(Page& page, std::size_t rows, const LeftOut& columns, std::s
 }  // namespace
 
 std::string readable_name(std::string_view name) {
+  if (name.find('(') != std::string_view::npos) return printable(name);  // an expression, of a query
   for (const std::string_view unit : {"_ns", "_bytes", "_gb_per_s", "_gbps"}) {
     if (name.ends_with(unit) && name.size() > unit.size()) {
       name.remove_suffix(unit.size());
@@ -260,7 +261,10 @@ void write_table(Page& page, const Table& table, const TableView& view) {
       unknown.push_back(shown.head);
     }
   }
-  if (columns.empty() && unknown.empty()) return;
+  if (columns.empty()) {  // of each row nothing is known, or all say the same
+    page.line(std::string(view.indent, ' ') + page.ink(Ink::dim, format_plural(rows, "row")));
+    return write_left_out(page, table.rows.size() - rows, {constant, {}, unknown}, view.indent);
+  }
   const std::size_t width = page.width() - std::min(page.width(), view.indent);
   const auto dropped = fit(columns, width);
   widen_heads(columns, width);

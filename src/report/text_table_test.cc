@@ -43,6 +43,7 @@ TEST_CASE("columns are chosen by name, rows are limited and the rest is counted"
 
 TEST_CASE("a table without rows or columns says so or is nothing") {
   CHECK(drawn({"empty", {{"name"}}, {}}, 80) == "  no rows\n");
+  CHECK(drawn({"unknown", {{"sum"}}, {{Value()}}}, 80) == "  1 row\n  unknown in all rows: sum\n");
   CHECK(drawn({"ragged", {{"a"}, {"b"}}, {std::vector<Value>(1, Value(std::string("x")))}}, 80) ==
         "  a\n  x\n  unknown in all rows: b\n");
 }

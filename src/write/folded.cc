@@ -10,6 +10,8 @@
 namespace stepscope::write {
 namespace {
 
+constexpr std::size_t kDeepest = 256;
+
 // ';' parts frames and a line end parts stacks.
 std::string frame_of(std::string_view name) {
   std::string frame(name);
@@ -27,7 +29,8 @@ class Folder {
   void open(SliceId slice, std::int64_t at_ns) {
     spend(at_ns);
     lengths_.push_back(stack_.size());
-    stack_ += ';' + frame_of(trace_.name(slice));
+    // Deeper frames count as part of the one around them: the text of all stacks grows with the square of the depth.
+    if (lengths_.size() <= kDeepest) stack_ += ';' + frame_of(trace_.name(slice));
   }
   void close(std::int64_t at_ns) {
     spend(at_ns);
@@ -69,7 +72,8 @@ Result<void> write_folded(const Run& run, const std::string& out, const WriteOpt
 }  // namespace
 
 Writer folded_writer() {
-  return {"folded", "stacks of host threads with self time in ns, for flame graphs", false, write_folded};
+  return {"folded", "stacks of host threads with self time in ns, for flame graphs; at most 256 frames deep", false,
+          write_folded};
 }
 
 }  // namespace stepscope::write

@@ -1,8 +1,10 @@
 // Writers: what was written is read back as the same model (chrome, merge), or adds up to what the trace holds.
 #include <doctest/doctest.h>
 #include <simdjson.h>
+#include <sys/stat.h>
 
 #include <sstream>
+#include <thread>
 
 #include "base/temp_fixture.h"
 #include "model/track_stacks.h"
@@ -11,6 +13,23 @@
 namespace stepscope::write {
 
 using namespace corpus_fixture;
+
+TEST_CASE("write: a link stays a link, and what is no file is written to") {
+  const TempFolder folder;
+  const Run run = opened(trace("tiny_cpu.json"));
+  folder.put("real.txt", "before");
+  fs::create_symlink(folder / "real.txt", folder / "link.txt");
+  REQUIRE(writer("folded").write(run, folder / "link.txt", {}));
+  CHECK(fs::is_symlink(folder / "link.txt"));
+  CHECK(text_of(folder / "real.txt").find("aten::mm") != std::string::npos);
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  std::string read;
+  std::thread reader([&] { read = text_of(folder / "pipe"); });
+  REQUIRE(writer("folded").write(run, folder / "pipe", {}));
+  reader.join();
+  CHECK(read == text_of(folder / "real.txt"));
+  CHECK(fs::is_fifo(folder / "pipe"));
+}
 
 TEST_CASE("write: chrome is read back as the same model, plain and gzip") {
   const TempFolder folder;

@@ -68,6 +68,23 @@ def test_a_result_outlives_its_run_and_is_given_back(write_trace: WriteTrace) ->
     assert library().alive() == before
 
 
+def test_an_answer_is_taken_as_its_first_table(run: stepscope.Run) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    answer = run.kernels()
+    name = next(iter(answer.tables))
+    rows = answer.tables[name].to_pylist()
+    assert pandas.DataFrame(answer).to_dict("records") == pandas.DataFrame(rows).to_dict("records")
+    assert polars.DataFrame(answer).to_dicts() == rows
+
+
+def test_what_is_no_statement_or_path_is_said(run: stepscope.Run) -> None:
+    for wrong in (5, "select 1\0 drop"):
+        with pytest.raises(stepscope.StepscopeError, match="a query is a text"):
+            run.query(wrong)  # type: ignore[arg-type]
+    with pytest.raises(stepscope.StepscopeError, match="5 is no path"):
+        stepscope.open(5)  # type: ignore[arg-type]
+
+
 def test_every_answer_is_a_method(run: stepscope.Run) -> None:
     for name in stepscope.answer_names():
         assert name in dir(run)

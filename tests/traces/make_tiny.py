@@ -134,6 +134,24 @@ class Tiny:
         path.write_text(f'{start}, "traceEvents": [\n{lines}\n]}}\n')
 
 
+def write_graph(path: Path) -> None:
+    """An execution trace of one product and one all-reduce, as ExecutionTraceObserver writes it."""
+
+    def node(number: int, name: str, parent: int, shapes: list[list[int]], **attributes: Any) -> dict[str, Any]:
+        attrs = [{"name": "rf_id", "type": "uint64", "value": number}, {"name": "tid", "type": "uint64", "value": 1}]
+        attrs += [{"name": key, "type": "string", "value": value} for key, value in attributes.items()]
+        inputs = {"values": [], "shapes": shapes, "types": ["Tensor(float)"] * len(shapes)}
+        return {"id": number, "name": name, "ctrl_deps": parent, "inputs": inputs, "outputs": inputs, "attrs": attrs}
+
+    nodes = [
+        node(2, "[pytorch|profiler|execution_trace|thread]", 1, []),
+        node(3, "aten::mm", 2, [[64, 512], [512, 512]]),
+        node(4, "record_param_comms", 2, [[64, 512]], collective_name="allreduce", dtype="Float", pg_name="0"),
+        node(1, "[pytorch|profiler|execution_trace|process]", 1, []),
+    ]
+    path.write_text(json.dumps({"schema": "1.1.1-chakra.0.0.4", "pid": HOST, "nodes": nodes}, indent=1) + "\n")
+
+
 def main() -> None:
     for rank in range(2):
         trace = Tiny(rank, 2)
@@ -161,6 +179,7 @@ def main() -> None:
     for number in range(1, 5):
         serving.serving_round(number * STEP_US, "execute_context_0(0)_generation_4(4)", 80)
     serving.write(HERE / "tiny_serving.json")
+    write_graph(HERE / "tiny_graph.json")
     whole = (HERE / "tiny_train.json").read_text()
     (HERE / "broken").mkdir(exist_ok=True)
     (HERE / "broken" / "cut.json").write_text(whole[: int(len(whole) * 0.7)])

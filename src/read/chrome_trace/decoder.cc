@@ -281,7 +281,11 @@ void Decoder::put_collective(std::uint32_t row) {
   t.group_name.push_back(text(kGroupName));
   t.group_ranks.push_back(text(kGroupRanks));
   t.sequence.push_back(number(kCollectiveSequence));
-  t.peer.push_back(number(kPeer));
+  // The other end. Where both ends are recorded, that of a receive is its source.
+  const std::int64_t source = number(kSourceRank), target = number(kTargetRank);
+  const LocalId kind = text(kCollectiveKind);
+  const bool receives = kind != kNoId && strings_[static_cast<StringId>(kind)].find("recv") != std::string_view::npos;
+  t.peer.push_back((receives && source != kAbsent) || target == kAbsent ? source : target);
   t.in_split.push_back(text(kInSplit));
   t.out_split.push_back(text(kOutSplit));
 }
