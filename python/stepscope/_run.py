@@ -80,7 +80,7 @@ class Run:
         here; ".tables" lists all names. limit 0 gives all rows.
         """
         if not isinstance(sql, str) or "\0" in sql:
-            raise StepscopeError("a query is a text without NUL characters", "usage", hint='Such as run.query(".tables")')
+            raise StepscopeError("a query is a text without NUL characters", "usage", hint="Such as select 1")
         if timeout <= 0 or limit < 0:
             raise StepscopeError("timeout and limit of a query must not be negative", "usage")
         return QueryResult(sql, self._open_handle(), timeout, limit)

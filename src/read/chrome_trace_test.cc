@@ -202,3 +202,20 @@ TEST_CASE("numbers that no clock gives are not taken: start plus duration always
         "missing_duration lost 1" + at(t.offset(kOp + 7)) + ", missing_time lost 1" + at(t.offset(kOp)));
   CHECK(trace.slices.end_ns(*find_slice(trace, "aten::op7")) == 2 * 4'611'686'018'427'386'000);
 }
+
+TEST_CASE("where both ends of a transfer are recorded, the other end of a receive is its source") {
+  const auto call = [](const char* name, const char* ends) {
+    return std::string(
+               R"({"ph":"X","cat":"kernel","name":"ncclDevKernel_SendRecv","pid":0,"tid":7,"ts":1,"dur":2,"args":)") +
+           R"({"Collective name":")" + name + R"(","In msg nelems":8,"dtype":"Float","Group size":2)" + ends + "}}";
+  };
+  const std::string both = R"(,"Src Rank":4,"Dst Rank":6)";
+  const std::string text = "[" + call("send", both.c_str()) + "," + call("recv", both.c_str()) + "," +
+                           call("send", R"(,"Dst Rank":6)") + "," + call("recv", R"(,"Src Rank":4)") + "," +
+                           call("allreduce", "") + "]";
+  const auto trace = read_bytes(text);
+  REQUIRE(trace);
+  REQUIRE(trace->collectives.size() == 5);
+  const std::int64_t wanted[] = {6, 4, 6, 4, kAbsent};
+  for (std::size_t row = 0; row < 5; row++) CHECK(trace->collectives.peer[row] == wanted[row]);
+}
