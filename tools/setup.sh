@@ -26,6 +26,7 @@ build   header:zstd.h                  libzstd-dev
 build   header:sqlite3.h               libsqlite3-dev
 build   header:CLI/CLI.hpp             libcli11-dev
 build   header:tl/expected.hpp         libexpected-dev
+build   header:toml.hpp                libtoml11-dev
 build   venv:                          python3-venv
 page    node:18                        nodejs
 page    cmd:npm                        npm

@@ -3,13 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "base/version.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "collect/collect.h"
+#include "collect/settings.h"
 #include "report/report.h"
 #include "run/json_text.h"
 
@@ -22,10 +24,29 @@ using collect::Status;
 constexpr int kDoctorVersion = 1;
 
 struct DoctorOptions {
-  std::string python;
-  std::string out = "stepscope";
+  std::string python, out, config;
   bool json = false;
 };
+
+using SettingsRead = Result<collect::Settings>;
+
+SettingsRead read_settings(const DoctorOptions& options) {
+  collect::Typed typed;
+  if (!options.out.empty()) typed["out"] = options.out;
+  if (!options.config.empty()) typed["config"] = options.config;
+  std::error_code code;
+  return collect::read_settings(typed, std::filesystem::current_path(code).string());
+}
+
+Check check_settings(const SettingsRead& read) {
+  if (!read) {
+    Error error = read.error();
+    std::string fix = std::exchange(error.hint, "");
+    return {"settings", Status::failure, to_text(error), fix.empty() ? "Correct it" : std::move(fix), true};
+  }
+  const bool from_file = !read->file.empty();
+  return {"settings", Status::ok, from_file ? "the file " + read->file : "no file of them here or above", "", true};
+}
 
 Check check_page() {
   if (report::to_html(Report{})) return {"HTML report", Status::ok, "its scripts are in this build", "", false};
@@ -51,7 +72,21 @@ bool main_job_possible(const std::vector<Check>& checks) {
                       [](const Check& c) { return c.needed && c.status == Status::failure; });
 }
 
-std::string as_text(const std::vector<Check>& checks) {
+// Name, value and origin in columns.
+std::string settings_text(const collect::Settings& settings) {
+  std::size_t names = 0, values = 0;
+  for (const auto& one : settings.effective) {
+    names = std::max(names, one.name.size());
+    values = std::max(values, one.value.size());
+  }
+  std::string out = "\nSettings of stepscope run, and where they were said\n";
+  for (const auto& one : settings.effective) {
+    out += fmt::format("  {:<{}}  {:<{}}  {}\n", one.name, names, one.value, values, one.origin);
+  }
+  return out;
+}
+
+std::string as_text(const std::vector<Check>& checks, const SettingsRead& settings) {
   const Terminal terminal = terminal_of(1);
   std::string out;
   for (const Check& check : checks) {
@@ -59,12 +94,24 @@ std::string as_text(const std::vector<Check>& checks) {
     if (!check.fix.empty())
       out += fmt::format("{:{}}{} {}\n", "", terminal.ascii ? 23 : 20, terminal.ascii ? "->" : "→", check.fix);
   }
+  if (settings) out += settings_text(*settings);
   out += main_job_possible(checks) ? "\nReady. Next: stepscope run -- python train.py\n"
                                    : "\nNot ready: the lines marked above need their fix first.\n";
   return out;
 }
 
-std::string as_json(const std::vector<Check>& checks) {
+std::string settings_json(const SettingsRead& settings) {
+  using run::json_string;
+  if (!settings) return "null";
+  std::string rows;
+  for (const auto& one : settings->effective) {
+    rows += fmt::format("{}\n    {{\"name\": {}, \"value\": {}, \"origin\": {}}}", rows.empty() ? "" : ",",
+                        json_string(one.name), json_string(one.value), json_string(one.origin));
+  }
+  return "[" + rows + "\n  ]";
+}
+
+std::string as_json(const std::vector<Check>& checks, const SettingsRead& settings) {
   using run::json_string;
   std::string rows;
   for (const Check& c : checks) {
@@ -73,14 +120,18 @@ std::string as_json(const std::vector<Check>& checks) {
                         c.fix.empty() ? "null" : json_string(c.fix), c.needed);
   }
   return fmt::format(
-      "{{\n  \"schema_version\": {},\n  \"stepscope_version\": {},\n  \"ready\": {},\n  \"checks\": [{}\n  ]\n}}\n",
-      kDoctorVersion, json_string(version()), main_job_possible(checks), rows);
+      "{{\n  \"schema_version\": {},\n  \"stepscope_version\": {},\n  \"ready\": {},\n  \"checks\": [{}\n  ],\n"
+      "  \"settings\": {}\n}}\n",
+      kDoctorVersion, json_string(version()), main_job_possible(checks), rows, settings_json(settings));
 }
 
 int examine(const DoctorOptions& options) {
-  std::vector<Check> checks = collect::check_machine(options.python, options.out);
+  const SettingsRead settings = read_settings(options);
+  std::vector<Check> checks = collect::check_machine(options.python, settings ? settings->out : "stepscope");
+  checks.push_back(check_settings(settings));
   checks.push_back(check_page());
-  if (const auto written = write_stdout(options.json ? as_json(checks) : as_text(checks)); !written) {
+  if (const auto written = write_stdout(options.json ? as_json(checks, settings) : as_text(checks, settings));
+      !written) {
     print_error(written.error());
     return kRefused;
   }
@@ -89,9 +140,9 @@ int examine(const DoctorOptions& options) {
 
 void set_up(CLI::App& app, int& code) {
   auto options = std::make_shared<DoctorOptions>();
-  if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
   app.add_option("--python", options->python, "Python to look at (default: of $VIRTUAL_ENV, else python3)");
-  app.add_option("--out", options->out, "Folder where runs are to be written (default ./stepscope)");
+  app.add_option("--out", options->out, "Folder where runs are to be written (default ./stepscope)")->type_name("DIR");
+  app.add_option("--config", options->config, "File of settings, as for stepscope run")->type_name("FILE");
   app.add_flag("--json", options->json, "One JSON object");
   app.footer("Exit codes: 0 a job can be recorded and reported on, 1 something it needs is missing.");
   app.callback([options, &code] { code = examine(*options); });

@@ -96,6 +96,14 @@ std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) con
   return "\n" + Formatter::make_usage(app, name);
 }
 
+// One blank line between groups, where the plain formatter leaves two.
+std::string HelpFormatter::make_group(std::string group, bool is_positional,
+                                      std::vector<const CLI::Option*> options) const {
+  const bool is_first = group == "Options" || group == "Positionals";
+  const std::string text = Formatter::make_group(std::move(group), is_positional, std::move(options));
+  return is_first || text.empty() ? text : text.substr(1);
+}
+
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
   std::string name = make_option_name(option, is_positional);
   std::replace(name.begin(), name.end(), ',', ' ');

@@ -1,65 +1,62 @@
-// The recording window as people write it and as the hooks read it.
-#include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <limits>
+// Capture as the hooks read it: words KEY=VALUE with blanks between, so no value may hold one.
+#include "collect/capture.h"
 
-#include "collect/collect.h"
+#include <charconv>
+#include <cstdio>
 
 namespace stepscope::collect {
 namespace {
 
-Error usage(std::string_view option, std::string_view text, std::string_view example) {
-  return {ErrorKind::usage,
-          std::string(option) + " '" + std::string(text) + "' is no window",
-          {},
-          {},
-          "Write START:END, such as " + std::string(option) + " " + std::string(example)};
+// Shortest decimal text without an exponent that reads back as the same number.
+std::string plain(double value) {
+  char text[400];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed);
+  return error == std::errc() ? std::string(text, end) : "0";
 }
 
-template <class T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < T{}) return std::nullopt;
-  return value;
+std::string short_share(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);  // 0.7 % is 0.007 here, not 0.006999…
+  return text;
 }
 
 }  // namespace
 
-Result<std::string> parse_steps(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  const auto first = number<int>(text.substr(0, colon));
-  if (colon == std::string_view::npos) {
-    if (!first || *first == std::numeric_limits<int>::max()) return fail(usage("--steps", text, "10:15"));
-    return std::to_string(*first) + ":" + std::to_string(*first + 1);
+std::string to_text(const std::vector<Window>& windows) {
+  std::string out;
+  for (const Window& w : windows) {
+    out += (out.empty() ? "" : ",") + std::to_string(w.first) + ":" + std::to_string(w.end);
   }
-  const auto end = number<int>(text.substr(colon + 1));
-  if (!first || !end || *first >= *end) return fail(usage("--steps", text, "10:15"));
-  return std::to_string(*first) + ":" + std::to_string(*end);
+  return out;
 }
 
-Result<std::string> parse_seconds(std::string_view text) {
-  constexpr double kFirst = 3.0;      // imports and set-up are over in most jobs
-  constexpr double kLongest = 86400;  // a recording lives in the memory of the job
-  const std::size_t colon = text.find(':');
-  const auto one = number<double>(text.substr(0, colon));
-  const auto other = colon == std::string_view::npos ? std::nullopt : number<double>(text.substr(colon + 1));
-  const double first = colon == std::string_view::npos ? kFirst : one.value_or(NAN);
-  const double end = colon == std::string_view::npos ? kFirst + one.value_or(NAN) : other.value_or(NAN);
-  if (!(first < end) || !(end <= kLongest)) return fail(usage("--seconds", text, "3:5"));
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.6g:%.6g", first, end);
-  return std::string(buffer);
+std::string to_text(const Parts& parts) {
+  std::string out;
+  const auto add = [&](bool is_in, const char* name) {
+    if (is_in) out += (out.empty() ? "" : ",") + std::string(name);
+  };
+  add(parts.shapes, "shapes");
+  add(parts.memory, "memory");
+  add(parts.modules, "modules");
+  add(parts.stack, "stack");
+  add(parts.flops, "flops");
+  add(parts.execution_trace, "execution-trace");
+  return out;
 }
 
 std::string to_text(const Capture& capture) {
-  std::string out = capture.shapes ? "shapes=1" : "shapes=0";
-  out += capture.memory ? " memory=1" : " memory=0";
-  out += capture.stack ? " stack=1" : " stack=0";
-  if (!capture.steps.empty()) out += " steps=" + capture.steps;
-  if (!capture.seconds.empty()) out += " seconds=" + capture.seconds;
-  return out;
+  std::string out;
+  if (capture.on_request) out += " steps=none";
+  if (!capture.steps.empty()) out += " steps=" + to_text(capture.steps);
+  if (const auto& c = capture.cycle) {
+    out += " cycle=" + std::to_string(c->first) + ":" + std::to_string(c->active) + ":" + std::to_string(c->period) +
+           ":" + std::to_string(c->repeat);
+  }
+  if (capture.seconds) out += " seconds=" + plain(capture.seconds->start) + ":" + plain(capture.seconds->end);
+  out += " ranks=" + capture.ranks + " with=" + to_text(capture.with);
+  if (capture.budget.share) out += " budget=" + short_share(*capture.budget.share);
+  if (capture.budget.bytes) out += " budget_bytes=" + std::to_string(*capture.budget.bytes);
+  return out.substr(1);
 }
 
 }  // namespace stepscope::collect

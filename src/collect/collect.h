@@ -3,6 +3,7 @@
 // Nothing in here may change a job's results, output or exit code: when a part fails, the job runs without it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,27 +11,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "collect/capture.h"
 
 namespace stepscope::collect {
 
 using Arguments = std::vector<std::string>;
-
-// What the hooks are to record. Neither span: automatic (an early window that is kept only in jobs of a few steps, then
-// steps 10-14; a job without an optimizer: seconds 3 to 5 after the import of torch).
-struct Capture {
-  std::string steps;    // "START:END", END is the first step that is not recorded
-  std::string seconds;  // "START:END" since the import of torch
-  bool shapes = true;
-  bool memory = true;
-  bool stack = false;
-};
-
-// "10:15", or one number N as "N:N+1" for steps and "3:3+N" for seconds; a usage error with an example else.
-Result<std::string> parse_steps(std::string_view text);
-Result<std::string> parse_seconds(std::string_view text);
-
-// The text that STEPSCOPE_CAPTURE carries to the hooks (python/stepscope/hooks/_stepscope_hooks/settings.py).
-std::string to_text(const Capture& capture);
 
 // The folder with sitecustomize.py: STEPSCOPE_HOOKS, else beside the program (../share/stepscope/hooks, or
 // python/stepscope/hooks in a folder above: a build inside the source tree). The error lists where was looked.
@@ -47,9 +32,16 @@ struct Ending {
   std::string failure;  // not empty: the job could not start, and why
 };
 
+// A signal that means something to us: `act` is called (outside of signal context) instead of passing it on.
+struct SignalAction {
+  int number = 0;  // 0: none
+  std::function<void()> act;
+  std::function<void()> ready;  // may be empty; called once the signal is safe to send, before the job starts
+};
+
 // Runs `command` (first word searched in PATH) with this process's stdin, stdout and stderr and `extra` in its
-// environment, forwards signals sent to this process, and waits for its end.
-Ending run_job(const Arguments& command, const std::map<std::string, std::string>& extra);
+// environment, forwards signals sent to this process but `own`, and waits for its end.
+Ending run_job(const Arguments& command, const std::map<std::string, std::string>& extra, const SignalAction& own = {});
 
 enum class Status { ok, warning, failure };
 

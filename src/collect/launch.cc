@@ -1,7 +1,8 @@
 // Starts the job and stands beside it.
 //
 // The job stays in this process's group and terminal, so that Ctrl-C and Ctrl-Z reach it as without us. A signal that
-// the terminal sent has therefore arrived there already; one that was sent to this process alone is passed on.
+// the terminal sent has therefore arrived there already; one that was sent to this process alone is passed on, unless
+// the caller keeps it for itself (SignalAction).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -25,10 +26,21 @@ struct Signals {
   sigset_t waited{};       // blocked here, taken one by one
   sigset_t mask_before{};  // the job's
   struct sigaction child_before {};
+  int own = 0;  // the number that is not the job's, 0: none
+  struct sigaction own_before {};
 };
 
-Signals take_signals() {
+// The default action, so that neither a handler nor an inherited SIG_IGN takes the signal from sigwaitinfo.
+void make_plain(int number, struct sigaction& before) {
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  sigaction(number, &plain, &before);
+}
+
+Signals take_signals(int own) {
   Signals s;
+  s.own = own;
+  if (own != 0) make_plain(own, s.own_before);
   sigemptyset(&s.waited);
   sigaddset(&s.waited, SIGCHLD);
   for (const int number : kForwarded) {
@@ -36,15 +48,14 @@ Signals take_signals() {
     sigaction(number, nullptr, &current);
     if (current.sa_handler != SIG_IGN) sigaddset(&s.waited, number);  // nohup stays nohup
   }
-  struct sigaction plain {};
-  plain.sa_handler = SIG_DFL;  // an inherited SIG_IGN would take the exit code away
-  sigaction(SIGCHLD, &plain, &s.child_before);
+  make_plain(SIGCHLD, s.child_before);
   sigprocmask(SIG_BLOCK, &s.waited, &s.mask_before);
   return s;
 }
 
 void give_back(const Signals& s) {
   sigaction(SIGCHLD, &s.child_before, nullptr);
+  if (s.own != 0) sigaction(s.own, &s.own_before, nullptr);
   sigprocmask(SIG_SETMASK, &s.mask_before, nullptr);
 }
 
@@ -78,7 +89,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 // True when the terminal or the kernel sent it to the whole group, the job included.
 bool reached_the_job(const siginfo_t& info) { return info.si_code == SI_KERNEL; }
 
-int wait_and_forward(pid_t job, const Signals& signals) {
+int wait_and_forward(pid_t job, const Signals& signals, const SignalAction& own) {
   for (;;) {
     int status = 0;
     const pid_t ended = waitpid(job, &status, WNOHANG);
@@ -86,7 +97,11 @@ int wait_and_forward(pid_t job, const Signals& signals) {
     if (ended < 0 && errno != EINTR) return W_EXITCODE(1, 0);
     siginfo_t info{};
     const int number = sigwaitinfo(&signals.waited, &info);
-    if (number > 0 && number != SIGCHLD && !reached_the_job(info)) kill(job, number);
+    if (number == own.number && own.act) {
+      own.act();
+    } else if (number > 0 && number != SIGCHLD && !reached_the_job(info)) {
+      kill(job, number);
+    }
   }
 }
 
@@ -99,14 +114,15 @@ Ending not_started(int reason) {
 
 }  // namespace
 
-Ending run_job(const Arguments& command, const std::map<std::string, std::string>& extra) {
+Ending run_job(const Arguments& command, const std::map<std::string, std::string>& extra, const SignalAction& own) {
   Arguments words = command;
   std::vector<std::string> variables = environment_with(extra);
   const std::vector<char*> arguments = pointers(words);
   const std::vector<char*> environment = pointers(variables);
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return not_started(errno);
-  const Signals signals = take_signals();
+  const Signals signals = take_signals(own.number);
+  if (own.ready) own.ready();
   const pid_t job = fork();
   if (job == 0) become(signals, arguments.data(), environment.data(), report[1]);
   const int fork_error = errno;
@@ -117,7 +133,7 @@ Ending run_job(const Arguments& command, const std::map<std::string, std::string
   } else {
     int reason = 0;
     const bool failed = read(report[0], &reason, sizeof reason) == static_cast<ssize_t>(sizeof reason);
-    const int status = wait_and_forward(job, signals);
+    const int status = wait_and_forward(job, signals, own);
     if (failed) {
       ending = not_started(reason);
     } else if (WIFSIGNALED(status)) {

@@ -6,21 +6,10 @@
 #include <thread>
 
 #include "base/command_output.h"
+#include "base/temp_fixture.h"
 #include "collect/collect.h"
 
 namespace stepscope::collect {
-
-TEST_CASE("windows are read as people write them") {
-  CHECK(parse_steps("10:15") == "10:15");
-  CHECK(parse_steps("7") == "7:8");
-  CHECK(parse_seconds("2") == "3:5");
-  CHECK(parse_seconds("0.5:2") == "0.5:2");
-  for (const char* bad : {"", ":", "5:", ":5", "5:5", "6:5", "-1:4", "a:b", "1:2:3", "99999999999:2", "2147483647"}) {
-    CHECK_FALSE(parse_steps(bad).has_value());
-  }
-  for (const char* bad : {"", ":", "0", "5:5", "nan", "1:inf", "-1", "3:1e9"})
-    CHECK_FALSE(parse_seconds(bad).has_value());
-}
 
 TEST_CASE("the job's exit code passes through") {
   CHECK(run_job({"sh", "-c", "exit 3"}, {}).code == 3);
@@ -53,6 +42,27 @@ TEST_CASE("a signal sent to us reaches the job") {
       run_job({"sh", "-c", "trap 'exit 5' USR1; i=0; while [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done"}, {});
   sender.join();
   CHECK(ending.code == 5);
+}
+
+TEST_CASE("a signal that is ours does not reach the job, though it was ignored before") {
+  struct sigaction ignored {
+  }, before{};
+  ignored.sa_handler = SIG_IGN;
+  sigaction(SIGUSR2, &ignored, &before);
+  const TempFolder folder;
+  int calls = 0;
+  // The job sends the signal twice, the second time when the first was taken: equal signals are not queued.
+  const Ending ending = run_job({"sh", "-c",
+                                 "for n in 1 2; do kill -USR2 $PPID; i=0;"
+                                 " while [ ! -e \"$1/$n\" ] && [ $i -lt 1000 ]; do sleep 0.02; i=$((i+1)); done; done;"
+                                 " exit 4",
+                                 "sh", folder.path().string()},
+                                {}, {SIGUSR2, [&] { folder.put(std::to_string(++calls), ""); }, {}});
+  CHECK(ending.code == 4);
+  CHECK(calls == 2);
+  struct sigaction after {};
+  sigaction(SIGUSR2, &before, &after);
+  CHECK((after.sa_handler == SIG_IGN));  // as it was
 }
 
 TEST_CASE("output of helper commands") {

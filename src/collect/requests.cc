@@ -1,0 +1,92 @@
+// A number is taken by making its temporary file exclusively; only its maker may rename onto the final name, so what
+// exists under that name by then came before and the next number is tried.
+#include "collect/requests.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "run/json_text.h"
+
+namespace stepscope::collect {
+namespace {
+
+constexpr int kMostRequests = 9999;
+
+Error system_error(const std::string& path, int reason) {
+  return {ErrorKind::unreadable, std::string("cannot write the request: ") + std::strerror(reason), path, {}, ""};
+}
+
+std::string to_json(const Request& request, const std::string& id) {
+  const auto now =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch());
+  return "{\"schema_version\": " + std::to_string(kRequestVersion) + ", \"id\": " + run::json_string(id) +
+         ", \"unix_ns\": " + std::to_string(now.count()) + ", \"steps\": " + std::to_string(request.steps) +
+         ", \"ranks\": " + run::json_string(request.ranks) + (request.by_time ? ", \"align\": \"time\"" : "") +
+         (request.detach ? ", \"detach\": true" : "") + "}\n";
+}
+
+// Closes `file` in any case. 0, or the reason.
+int write_whole(int file, const std::string& text) {
+  std::size_t done = 0;
+  int reason = 0;
+  while (done < text.size() && reason == 0) {
+    const ssize_t wrote = ::write(file, text.data() + done, text.size() - done);
+    if (wrote >= 0) {
+      done += static_cast<std::size_t>(wrote);
+    } else if (errno != EINTR) {
+      reason = errno;
+    }
+  }
+  return ::close(file) != 0 && reason == 0 ? errno : reason;
+}
+
+}  // namespace
+
+Result<std::string> write_request(const std::string& run_folder, const Request& request) {
+  const std::string folder = run_folder + "/requests";
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return fail(system_error(folder, errno));
+  for (int number = 1; number <= kMostRequests; ++number) {
+    char id[8];
+    std::snprintf(id, sizeof id, "%04d", number);
+    const std::string path = folder + "/" + id + ".json";
+    const std::string partial = path + ".tmp";
+    if (::access(path.c_str(), F_OK) == 0) continue;
+    const int file = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno == EEXIST) continue;
+    if (file < 0) return fail(system_error(path, errno));
+    if (::access(path.c_str(), F_OK) == 0) {  // written between the two looks
+      ::close(file);
+      ::unlink(partial.c_str());
+      continue;
+    }
+    int reason = write_whole(file, to_json(request, id));
+    if (reason == 0 && ::rename(partial.c_str(), path.c_str()) != 0) reason = errno;
+    if (reason == 0) return std::string(id);
+    ::unlink(partial.c_str());
+    return fail(system_error(path, reason));
+  }
+  return fail({ErrorKind::too_large, "9999 requests were written already", folder, {}, ""});
+}
+
+std::optional<std::int64_t> chosen_start(const std::string& run_folder, const std::string& id) {
+  std::ifstream file(run_folder + "/requests/" + id + ".start");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  static constexpr std::string_view kKey = "\"start_step\": ";
+  const std::size_t at = text.find(kKey);
+  if (at == std::string::npos) return std::nullopt;
+  std::int64_t step = 0;
+  const char* const first = text.data() + at + kKey.size();
+  const auto parsed = std::from_chars(first, text.data() + text.size(), step);
+  return parsed.ec == std::errc() ? std::optional(step) : std::nullopt;
+}
+
+}  // namespace stepscope::collect

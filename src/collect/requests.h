@@ -1,0 +1,31 @@
+// Requests to record, as files in the run folder: requests/NNNN.json (docs/run-folder.md). The hooks look for them at
+// step boundaries; whoever asks (a signal to `stepscope run`, attach) only writes such a file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace stepscope::collect {
+
+inline constexpr int kRequestVersion = 1;
+inline constexpr std::int64_t kRequestedSteps = 3;
+
+struct Request {
+  std::int64_t steps = kRequestedSteps;  // to record, from the next step boundary on
+  std::string ranks = "all";             // as Capture::ranks
+  // Processes that were attached to count their steps from different moments: the ranks begin with the first step after
+  // a common time instead of with a common number, and take the number from each other.
+  bool by_time = false;
+  bool detach = false;  // the hooks leave the processes when it is recorded
+};
+
+// Writes the next free number, whole or not at all, and gives it ("0001"). Several writers do not meet.
+Result<std::string> write_request(const std::string& run_folder, const Request& request);
+
+// The first step of the request `id`, once a rank has chosen it.
+std::optional<std::int64_t> chosen_start(const std::string& run_folder, const std::string& id);
+
+}  // namespace stepscope::collect

@@ -1,0 +1,203 @@
+// Joins what was typed, the environment and the file: collect all, choose per question, apply from the lowest source
+// to the highest.
+#include "collect/settings.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/did_you_mean.h"
+#include "collect/settings_draft.h"
+#include "collect/settings_file.h"
+
+namespace stepscope::collect {
+namespace fs = std::filesystem;
+namespace {
+
+enum Source { kFile, kEnvironment, kTyped };  // a later one wins
+
+struct Given {
+  const Setting* setting = nullptr;
+  Source source = kFile;
+  std::string text, origin;
+  bool is_used = true;
+};
+
+const Setting* find(std::string_view name) {
+  const auto all = settings();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const Setting& s) { return s.name == name; });
+  return at == all.end() ? nullptr : &*at;
+}
+
+// As the source calls it: "--steps", "STEPSCOPE_STEPS", "steps".
+std::string name_in(const Given& given) {
+  return given.source == kFile ? std::string(given.setting->name) : given.origin;
+}
+
+// "--steps: MESSAGE", "stepscope.toml:3: steps: MESSAGE".
+Error located(const Given& given, Error error) {
+  error.kind = ErrorKind::usage;
+  error.message = name_in(given) + ": " + error.message;
+  if (given.source == kFile) error.file = given.origin;
+  return error;
+}
+
+Error unknown_setting(const FileSetting& given) {
+  std::vector<std::string_view> names;
+  for (const Setting& s : settings()) {
+    if (s.name != "config") names.push_back(s.name);
+  }
+  Error error = unknown_name("setting", shown(given.name), names);
+  error.file = given.origin;
+  return error;
+}
+
+Result<std::vector<Given>> from_file(const SettingsFile& file) {
+  std::vector<Given> out;
+  for (const FileSetting& one : file.settings) {
+    const Setting* const setting = find(one.name);
+    if (setting == nullptr || setting->name == "config") return fail(unknown_setting(one));
+    Given given{setting, kFile, one.text, one.origin};
+    for (const Given& before : out) {
+      if (before.setting == setting) return fail(located(given, {ErrorKind::usage, "it is set twice", {}, {}, ""}));
+    }
+    // A folder is meant from where the file lies, wherever the command is typed.
+    if (setting->name == "out" && !one.text.empty())
+      given.text = (fs::path(file.path).parent_path() / one.text).string();
+    out.push_back(std::move(given));
+  }
+  return out;
+}
+
+std::string environment(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
+}
+
+void add_environment(std::vector<Given>& all) {
+  for (const Setting& setting : settings()) {
+    const std::string name = variable_of(setting.name);
+    if (std::string value = environment(name); !value.empty()) {
+      all.push_back({&setting, kEnvironment, std::move(value), name});
+    }
+  }
+}
+
+void add_typed(const Typed& typed, std::vector<Given>& all) {
+  for (const Setting& setting : settings()) {
+    if (const auto given = typed.find(setting.name); given != typed.end()) {
+      all.push_back({&setting, kTyped, given->second, "--" + std::string(setting.name)});
+    }
+  }
+}
+
+bool is_off(const Given& given) {
+  const auto on = parse_switch(given.text);
+  return on && !*on;
+}
+
+// Every value is looked at, also those that another source overrides.
+Result<void> check_values(const std::vector<Given>& all) {
+  for (const Given& given : all) {
+    SettingDraft unused;
+    const auto taken = given.setting->take(given.text, unused);
+    if (!taken) return fail(located(given, taken.error()));
+  }
+  return {};
+}
+
+// Marks what is not used: the same setting or another answer to the same question in a lower source.
+Result<void> choose(std::vector<Given>& all) {
+  for (Given& given : all) {
+    for (const Given& other : all) {
+      if (&other == &given) continue;
+      const bool same = other.setting == given.setting;
+      const bool same_question = !given.setting->question.empty() && other.setting->question == given.setting->question;
+      if (same && other.source > given.source) given.is_used = false;
+      if (!same_question || same) continue;
+      if (other.source > given.source && !other.setting->adds) given.is_used = false;
+      if (other.source != given.source || other.setting->answer == given.setting->answer) continue;
+      Error error{ErrorKind::usage, "", {}, {}, "Leave one of them out"};
+      error.message = name_in(given) + " and " + name_in(other) + " do not go together";
+      if (given.source == kFile) error.file = given.origin;
+      return fail(std::move(error));
+    }
+  }
+  return {};
+}
+
+// --profile-step-start 10 --profile-step-end 12, --time 15 --warmup 120: two settings that make one value.
+Result<void> join_pairs(SettingDraft& draft, const std::vector<Given>& all) {
+  constexpr std::int64_t kMegatronStart = 10, kMegatronEnd = 12;  // its own defaults
+  Capture& capture = draft.out.capture;
+  for (const Given& given : all) {
+    if (!given.is_used) continue;
+    if (given.setting->answer == "profile-step") {
+      const Window window{draft.step_start.value_or(kMegatronStart), draft.step_end.value_or(kMegatronEnd)};
+      const std::string text = to_text(std::vector{window});
+      if (window.first >= window.end) {
+        return fail(
+            located(given, {ErrorKind::usage, "the steps " + text + " are none", {}, {}, "The end is not recorded"}));
+      }
+      capture.steps = {window};
+    } else if (given.setting->name == "time") {
+      const auto stretch = stretch_after(draft.warmup, *draft.time);
+      if (!stretch) return fail(located(given, stretch.error()));
+      capture.seconds = *stretch;
+    } else if (given.setting->name == "warmup" && given.source == kTyped && !draft.time) {
+      return fail(located(given, {ErrorKind::usage, "it is the wait before --time", {}, {}, "Add --time SECONDS"}));
+    }
+  }
+  return {};
+}
+
+void list_effective(const std::vector<Given>& all, Settings& out) {
+  for (const Setting& setting : settings()) {
+    bool is_answered = false;
+    for (const Given& given : all) {
+      if (!given.is_used) continue;
+      if (given.setting == &setting) out.effective.push_back({std::string(setting.name), given.text, given.origin});
+      is_answered |= given.setting == &setting ||
+                     (!setting.question.empty() && given.setting->question == setting.question && !given.setting->adds);
+    }
+    if (!is_answered && !setting.unset.empty()) {
+      out.effective.push_back({std::string(setting.name), std::string(setting.unset), "default"});
+    }
+  }
+}
+
+}  // namespace
+
+std::string variable_of(std::string_view name) {
+  std::string out = "STEPSCOPE_";
+  for (const char c : name) {
+    out += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+Result<Settings> read_settings(const Typed& typed, const std::string& folder) {
+  const auto named = typed.find("config");
+  const auto file = read_settings_file(folder, named != typed.end() ? named->second : environment("STEPSCOPE_CONFIG"));
+  if (!file) return fail(file.error());
+  auto all = from_file(*file);
+  if (!all) return fail(all.error());
+  add_environment(*all);
+  add_typed(typed, *all);
+  if (const auto checked = check_values(*all); !checked) return fail(checked.error());
+  // What is switched off says nothing: profiling = false does not exclude `with`.
+  std::erase_if(*all, [](const Given& g) { return g.setting->form == Form::flag && !g.setting->adds && is_off(g); });
+  if (const auto chosen = choose(*all); !chosen) return fail(chosen.error());
+  SettingDraft draft;
+  draft.out.file = file->shown;
+  for (const Given& given : *all) {  // the lowest source first
+    if (!given.is_used) continue;
+    if (const auto taken = given.setting->take(given.text, draft); !taken) return fail(located(given, taken.error()));
+  }
+  if (const auto joined = join_pairs(draft, *all); !joined) return fail(joined.error());
+  list_effective(*all, draft.out);
+  return std::move(draft.out);
+}
+
+}  // namespace stepscope::collect

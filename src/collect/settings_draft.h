@@ -1,0 +1,16 @@
+// What the values of settings are collected in before they are joined: shared by settings_table.cc and settings.cc.
+#pragma once
+
+#include <optional>
+
+#include "collect/settings.h"
+
+namespace stepscope::collect {
+
+struct SettingDraft {
+  Settings out;
+  std::optional<std::int64_t> step_start, step_end;
+  std::optional<double> time, warmup;
+};
+
+}  // namespace stepscope::collect
