@@ -111,7 +111,7 @@ bool any(const OptionalColumn<StringId>& texts) {
 }
 
 // What a recording of this kind could have and does not.
-std::vector<Lack> lacks_of(const Trace& trace) {
+std::vector<Lack> lacks_of(const Run& run, const Trace& trace) {
   const auto kinds = count_kinds(trace);
   const bool device_work =
       slices_of(kinds, SliceKind::kernel) + slices_of(kinds, SliceKind::memcpy) + slices_of(kinds, SliceKind::memset) >
@@ -146,7 +146,7 @@ std::vector<Lack> lacks_of(const Trace& trace) {
          "Record with ProfilerActivity.CPU as well"});
   check(!any(trace.ops.input_dims),
         {"shapes", "Operators cannot be told apart by shape", "Record with record_shapes=True"});
-  check(!any(trace.ops.call_stack) && slices_of(kinds, SliceKind::python_function) == 0,
+  check(!any(trace.ops.call_stack) && slices_of(kinds, SliceKind::python_function) == 0 && run.stack_steps.empty(),
         {"stacks", "Operators and idle time cannot be traced to a line of code", "Record with with_stack=True"});
   check(trace.memory.size() == 0,
         {"memory events", "Bytes allocated by operators are unknown", "Record with profile_memory=True"});
@@ -173,7 +173,7 @@ Table missing_table(const Run& run) {
                           {"costs", ValueType::text, Unit::none, "What cannot be answered without it"},
                           {"how", ValueType::text, Unit::none, "How to record it"}}};
   for (const Trace& trace : run.traces) {
-    for (const Lack& lack : lacks_of(trace)) {
+    for (const Lack& lack : lacks_of(run, trace)) {
       table.rows.push_back({trace.rank.rank, std::string(lack.what), std::string(lack.costs), std::string(lack.how)});
     }
   }

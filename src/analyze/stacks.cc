@@ -141,13 +141,29 @@ Table tree_table(const std::vector<RankStacks>& ranks, std::size_t& left_out) {
   return table;
 }
 
+bool has_frames(const Trace& trace) {
+  return std::any_of(trace.categories.begin(), trace.categories.end(),
+                     [](const Category& category) { return category.kind == SliceKind::python_function; });
+}
+
+// The trace that knows a rank's Python functions: its own, or that of the one step recorded for this.
+const Trace& with_frames(const Run& run, const Trace& trace) {
+  if (has_frames(trace)) return trace;
+  const auto step = std::find_if(run.stack_steps.begin(), run.stack_steps.end(),
+                                 [&](const Trace& other) { return other.rank.rank == trace.rank.rank; });
+  return step == run.stack_steps.end() ? trace : *step;
+}
+
 Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer{.name = "stacks", .summary = std::string(kSummary)};
   std::vector<RankStacks> ranks;
   std::uint64_t calls = 0;
   bool texts = false;
-  for (const Trace& trace : run.traces) {
+  bool one_step = false;
+  for (const Trace& own : run.traces) {
+    const Trace& trace = with_frames(run, own);
+    one_step = one_step || &trace != &own;
     ranks.push_back({&trace, path_tree(trace, kKinds)});
     for (const PathNode& node : ranks.back().tree.nodes) calls += node.calls;
     for (std::size_t row = 0; row < trace.ops.size() && !texts; row++)
@@ -167,6 +183,11 @@ Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
   std::uint64_t too_deep = 0;
   for (const RankStacks& rank : ranks) too_deep += rank.tree.too_deep;
   if (too_deep > 0) answer.notes.push_back(too_deep_note(too_deep));
+  if (one_step) {
+    answer.notes.push_back(
+        "Functions are those of one step that was recorded with stacks after the window; recording "
+        "them makes it slower than the others.");
+  }
   if (calls == 0) answer.notes.push_back(std::string(kNoStacks));
   if (calls == 0 && texts)
     answer.notes.push_back("The operators carry call stacks as text: the table operators.by_stack is about these.");

@@ -1,7 +1,9 @@
 // Modules: which part of the model ran when.
 //
-// With Python stacks recorded every nn.Module call is a frame of its own ("nn.Module: Linear_0"). Without them the
-// program's own annotations are the best there is; those that mark steps, whole passes, data loading, optimizers or
+// The hooks of `stepscope run` write a range per module call: "stepscope.module: layers.0.attn (Attention)", as an
+// operator, since that is what torch's cheap ranges are; here they become what they mean, annotations named by the
+// path. With Python stacks recorded every nn.Module call is a frame of its own ("nn.Module: Linear_0"). Without either
+// the program's own annotations are the best there is; those that mark steps, whole passes, data loading, optimizers or
 // collectives are not parts of the model and are left out.
 #include <algorithm>
 #include <array>
@@ -30,6 +32,38 @@ bool names_a_module(std::string_view name) {
     return false;
   const Phase phase = phase_of_name(name, SliceKind::user_annotation).value_or(Phase::other);
   return phase == Phase::other || phase == Phase::forward || phase == Phase::backward;
+}
+
+// "layers.0.attn" of the hooks' own ranges.
+std::string_view module_path(std::string_view name) {
+  name.remove_prefix(kModuleRange.size());
+  const std::size_t about = name.rfind(" (");
+  return about == name.npos ? name : name.substr(0, about);
+}
+
+void add_ranges(Trace& trace) {
+  std::vector<StringId> path_of(trace.strings.size(), StringId::none);
+  std::vector<bool> asked(trace.strings.size(), false);
+  CategoryId category = CategoryId::none;
+  for (std::size_t row = 0; row < trace.slices.size(); row++) {
+    const SliceId id = static_cast<SliceId>(row);
+    const StringId name = trace.slices.name[id];
+    if (name == StringId::none || trace.kind(id) != SliceKind::cpu_op) continue;
+    const std::size_t index = static_cast<std::size_t>(name);
+    if (!asked[index]) {
+      asked[index] = true;
+      const std::string_view text = trace.strings[name];
+      if (text.starts_with(kModuleRange)) path_of[index] = trace.strings.intern(module_path(text));
+    }
+    if (path_of[index] == StringId::none) continue;
+    if (category == CategoryId::none) {
+      category = static_cast<CategoryId>(trace.categories.size());
+      trace.categories.push_back({trace.strings.intern("module"), SliceKind::user_annotation});
+    }
+    trace.slices.category[id] = category;
+    trace.slices.name[id] = path_of[index];
+    trace.modules.push_back({id, path_of[index]});
+  }
 }
 
 void add_frames(Trace& trace) {
@@ -64,7 +98,8 @@ void add_annotations(Trace& trace) {
 }  // namespace
 
 Result<void> modules(Trace& trace, const DeriveOptions&) {
-  add_frames(trace);
+  add_ranges(trace);
+  if (trace.modules.empty()) add_frames(trace);
   if (trace.modules.empty()) add_annotations(trace);
   return {};
 }

@@ -8,6 +8,9 @@
 
 namespace stepscope::derive {
 
+// Starts the name of a module call's range as the hooks of `stepscope run` write it.
+inline constexpr std::string_view kModuleRange = "stepscope.module: ";
+
 // nullopt: the name says nothing.
 std::optional<Phase> phase_of_name(std::string_view name, SliceKind kind);
 

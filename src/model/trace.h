@@ -268,7 +268,8 @@ struct Metadata {
 struct PlaceBlock {
   std::uint32_t first_slice;
   std::uint32_t first_instant;
-  std::uint64_t offset;  // in the uncompressed text
+  std::uint64_t offset;    // in the uncompressed text
+  std::uint32_t part = 0;  // index into Source::parts
 };
 
 struct Source {
@@ -281,6 +282,7 @@ struct Source {
   std::uint64_t text_bytes = 0;  // uncompressed
   std::uint64_t events = 0;      // events in the file, metadata included
   std::vector<PlaceBlock> blocks;
+  std::vector<std::string> parts;  // paths of the files of a recording in parts; empty: `path` alone
 };
 
 enum class RankSource : std::uint8_t { distributed_info, file_name, order, communicator };
@@ -410,7 +412,10 @@ struct Run {
   std::string path;  // as the user gave it
   std::vector<Trace> traces;
   std::vector<Issue> issues;  // of the run as a whole (rank clashes, files left out …)
-  Matches matches;            // derived
+  // One step per rank, recorded with Python stacks after a window: the code behind the times. Recording stacks slows a
+  // step down, so nothing that is timed looks here.
+  std::vector<Trace> stack_steps;
+  Matches matches;  // derived
 };
 
 // Time on the run's clock of the moment that `trace` calls `t`.

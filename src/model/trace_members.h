@@ -127,14 +127,14 @@ void each_member(MaybeConst<Metadata> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<PlaceBlock> auto& part, V& visit) {
-  auto& [first_slice, first_instant, offset] = part;
-  detail::visit_all(visit, first_slice, first_instant, offset);
+  auto& [first_slice, first_instant, offset, file] = part;
+  detail::visit_all(visit, first_slice, first_instant, offset, file);
 }
 
 template <class V>
 void each_member(MaybeConst<Source> auto& part, V& visit) {
-  auto& [path, format, writer, compressed, cached, file_bytes, text_bytes, events, blocks] = part;
-  detail::visit_all(visit, path, format, writer, compressed, cached, file_bytes, text_bytes, events, blocks);
+  auto& [path, format, writer, compressed, cached, file_bytes, text_bytes, events, blocks, parts] = part;
+  detail::visit_all(visit, path, format, writer, compressed, cached, file_bytes, text_bytes, events, blocks, parts);
 }
 
 template <class V>

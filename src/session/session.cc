@@ -6,6 +6,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <new>
 
@@ -17,6 +18,7 @@
 #include "formats/json_text.h"
 #include "session/cache.h"
 #include "session/inputs.h"
+#include "session/parts.h"
 #include "session/ranks.h"
 
 namespace stepscope::session {
@@ -69,6 +71,7 @@ Outcome open_one(const InputFile& file, const OpenOptions& options, const Cache&
   }
   Result<std::vector<Trace>> traces = file.reader->read(file.path, read_options(options, threads));
   if (!traces) return {{}, traces.error()};
+  if (is_part(traces->front())) return {*std::move(traces), std::nullopt};  // derived when the others are there
   for (Trace& trace : *traces) {
     if (const auto done = derive::derive(trace, {options.rules_path}); !done) return {{}, done.error()};
   }
@@ -101,6 +104,24 @@ std::vector<Outcome> open_all(const std::vector<InputFile>& files, const OpenOpt
   return outcomes;
 }
 
+// Parts become whole recordings, and what was put together is derived.
+Result<void> settle_recordings(Run& run, const OpenOptions& options) {
+  join_parts(run.traces, run);
+  std::vector<Trace*> fresh;
+  for (Trace& trace : run.traces) {
+    if (is_part(trace)) fresh.push_back(&trace);
+  }
+  for (Trace& trace : run.stack_steps) fresh.push_back(&trace);
+  std::vector<std::optional<Error>> errors(fresh.size());
+  for_each_index(fresh.size(), options.threads > 0 ? options.threads : usable_cores(), [&](std::size_t i) {
+    if (const auto done = derive::derive(*fresh[i], {options.rules_path}); !done) errors[i] = done.error();
+  });
+  for (const std::optional<Error>& error : errors) {
+    if (error) return fail(*error);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Run> open(std::span<const std::string> paths, const OpenOptions& options) {
@@ -123,6 +144,7 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
         {"file_left_out", Severity::lost, to_text(error), error.hint, 1, error.file, error.offset, std::nullopt});
   }
   if (run.traces.empty()) return fail(*first_error);
+  if (const auto settled = settle_recordings(run, options); !settled) return fail(settled.error());
   settle_ranks(run);
   derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
   return run;
@@ -276,23 +298,37 @@ Result<Comparison> compare(const Run& a, const Run& b, const diff::Options& opti
 }
 
 Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices) {
+  const read::Reader* reader = read::reader_named(trace.source.format);
+  if (reader == nullptr) {
+    return fail(
+        {ErrorKind::internal, "no reader for format " + trace.source.format, trace.source.path, std::nullopt, ""});
+  }
+  std::map<std::uint32_t, std::vector<std::size_t>> by_part;  // which of `slices` lie in which file
   std::vector<std::uint64_t> offsets;
-  for (const SliceId slice : slices) {
-    const auto row = static_cast<std::uint32_t>(slice);
+  for (std::size_t i = 0; i < slices.size(); i++) {
+    const auto row = static_cast<std::uint32_t>(slices[i]);
     const auto& blocks = trace.source.blocks;
     const auto block = std::upper_bound(blocks.begin(), blocks.end(), row,
                                         [](std::uint32_t r, const PlaceBlock& b) { return r < b.first_slice; });
     if (block == blocks.begin() || row >= trace.slices.size()) {
       return fail({ErrorKind::not_found, "no such slice", trace.source.path, std::nullopt, ""});
     }
-    offsets.push_back(std::prev(block)->offset + trace.slices.place[slice]);
+    offsets.push_back(std::prev(block)->offset + trace.slices.place[slices[i]]);
+    by_part[std::prev(block)->part].push_back(i);
   }
-  const read::Reader* reader = read::reader_named(trace.source.format);
-  if (reader == nullptr) {
-    return fail(
-        {ErrorKind::internal, "no reader for format " + trace.source.format, trace.source.path, std::nullopt, ""});
+  if (trace.source.parts.empty()) return reader->event_text(trace, offsets);
+  std::vector<std::string> all(slices.size());
+  for (const auto& [part, rows] : by_part) {
+    Trace file;  // event_text asks for the source only
+    file.source = trace.source;
+    file.source.path = trace.source.parts.at(part);
+    std::vector<std::uint64_t> places;
+    for (const std::size_t row : rows) places.push_back(offsets[row]);
+    Result<std::vector<std::string>> texts = reader->event_text(file, places);
+    if (!texts) return fail(texts.error());
+    for (std::size_t i = 0; i < rows.size(); i++) all[rows[i]] = std::move((*texts)[i]);
   }
-  return reader->event_text(trace, offsets);
+  return all;
 }
 
 Result<std::string> slice_text(const Trace& trace, SliceId slice) {

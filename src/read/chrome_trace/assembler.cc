@@ -230,7 +230,7 @@ void Assembler::commit(std::size_t index, Batch& batch) {
   const auto first = static_cast<std::uint32_t>(trace_.slices.size());
   const auto first_instant = static_cast<std::uint32_t>(trace_.instants.size());
   trace_.source.events += batch.events;
-  trace_.source.blocks.push_back({first, first_instant, batch.text_offset});
+  trace_.source.blocks.push_back({first, first_instant, batch.text_offset, 0});
   commit_slices(worker, batch);
   commit_details(worker, batch, first);
   commit_rest(worker, batch);

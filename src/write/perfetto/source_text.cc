@@ -21,6 +21,8 @@ bool is_json(std::string_view text) {
 SourceText::SourceText(const Trace& trace) : trace_(trace) {
   if (trace.source.format != "chrome_trace") {
     missing_ = "only JSON traces have arguments as text";
+  } else if (!trace.source.parts.empty()) {
+    missing_ = "the recording lies in several files";
   } else if (trace.source.text_bytes > kMostText) {
     missing_ = "the file is too large to be read twice";
   } else if (auto file = formats::read_text(trace.source.path, kMostText);
