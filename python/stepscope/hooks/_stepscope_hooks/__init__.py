@@ -1,22 +1,48 @@
 """What `stepscope run` does inside a Python process that imports torch: plain Python >= 3.9, torch >= 2.1.
 
-settings: what was asked for     process: which rank this is     notes: what is said in the run folder
-windows: which steps or seconds  recorder: torch.profiler        capture: puts them together
+settings: what was asked for    process: which rank this is   notes: what is said in the run folder
+plan, requests: which steps     phases, roots: hooks on steps  marks: the record of all steps
+recorder, spool: torch.profiler  modules: ranges of the model   capture: puts them together
 Nothing here may raise into the job, print, or change what the job computes.
 """
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .capture import Capture
+    from .settings import Settings
+
+_capture: Capture | None = None  # of this process
+
 
 def arm() -> None:
-    """Called once, right after torch was imported."""
-    from . import capture, notes, process, settings
+    """Called once, right after torch was imported, in a job that `stepscope run` started."""
+    from . import settings
 
     wanted = settings.from_environment()
-    if wanted is None:
-        return
+    if wanted is not None:
+        _start(wanted)
+
+
+def attach(run_folder: str, capture: str) -> None:
+    """Called in a process that runs already; it records what requests in the run folder ask for."""
+    from . import notes, settings
+
+    if _capture is None or _capture.detached:
+        _start(settings.Settings(run_folder, capture))
+        if _capture is not None:
+            _capture.tell()  # whoever attaches waits for the note
+    elif _capture.settings.run_folder != run_folder:
+        notes.Notes(run_folder).problem(f"the process is recorded already, into {_capture.settings.run_folder}")
+
+
+def _start(wanted: Settings) -> None:
+    global _capture
+    from . import capture, notes, process
+
     log = notes.Notes(wanted.run_folder)
     with log.guard("setting up"):
-        if process.is_compile_worker():
-            return
-        capture.Capture(wanted, log).arm()
+        if not process.is_compile_worker():
+            _capture = capture.Capture(wanted, log)
+            _capture.arm()

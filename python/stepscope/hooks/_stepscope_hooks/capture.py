@@ -1,8 +1,9 @@
-"""The state of one process: counts optimizer steps, and records the asked-for window at step boundaries.
+"""The state of one process: counts steps, keeps the marks, and records the asked-for windows at step boundaries.
 
 A boundary is not taken inside the optimizer's post hook: there the range `Optimizer.step#…` is still open, and step
 marks would overlap it. The hook leaves an object in the call's own kwargs instead; it is released when the optimizer's
-step has returned, on the same thread, and its __del__ is the boundary.
+step has returned, on the same thread, and its __del__ is the boundary. A job that runs forward passes without gradients
+and no optimizer has a boundary after each of them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ import threading
 import time
 import weakref
 
-from . import process, windows
+from . import context, marks, phases, plan, process
+from .budget import Budget
+from .marks import Marks
 from .recorder import Recorder, device_settles
+from .requests import Requests
+from .settings import wants_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,11 +30,12 @@ if TYPE_CHECKING:
     from .notes import Notes
     from .other_profiler import Watch
     from .process import Identity
-    from .settings import Settings
+    from .settings import Settings, Window
     from .timer import Timer
-    from .windows import Window
 
 SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of steps
+STACKS = "stacks"  # one step after a window, with Python stacks: the code behind the times
+_PHASE_RANGES = {marks.FORWARD: "forward", marks.BACKWARD: "backward"}  # torch marks the other phases itself
 
 
 class _Boundary:
@@ -45,17 +51,31 @@ class Capture:
         self.settings = settings
         self.notes = notes
         self.armed_at = time.monotonic()
-        self.off = False  # for good: another profiler, a failure, everything done
         self.by_time: Timer | None = None  # the timer of a window in seconds
         self.identity: Identity | None = None  # rank, world size, source
         self.guard: Watch | None = None  # watches for a profiler of the job's own
+        self.marks = Marks(notes)
+        self.phases = phases.Phases(self)
+        self.requests = Requests(settings.run_folder)
+        self.budget = Budget(settings)
+        self.detached = False  # everything was taken out of the process again
+        self.leave_at: int | None = None  # the step at which that happens
+        self.off = False  # records nothing more: another profiler, or a failure; steps are still counted
         self.reset()
 
     def reset(self) -> None:
-        self.boundary = 0  # optimizer steps done
+        self.thread = threading.main_thread().ident  # that runs the steps
+        self.boundary = 0  # steps done
+        self.step_began = marks.now_ns()
+        self.step_s = 0.0  # how long the last step took
+        self.without_optimizer = True  # steps are forward passes so far
+        self.forward_seen = False  # in this step
         self.leader: weakref.ref[Any] | None = None  # the optimizer whose steps count
         self.others = 0  # steps of other optimizers since the leader's last
-        self.plan = windows.StepWindows(self.settings.steps)
+        self.open: list[tuple[int, int, Any]] = []  # phases that run: number, start, range in the recording
+        self.loader: dict[str, Any] | None = None
+        self.plan = plan.Plan(self.settings)
+        self.windows = 0  # recorded so far
         self.active: tuple[Recorder, Window | str] | None = None  # what records now
         self.ready: Recorder | None = None  # prepared for the next boundary
         self.early: Recorder | None = None  # of the early window, stopped, not written
@@ -63,22 +83,19 @@ class Capture:
 
     # Setting up -------------------------------------------------------------------------------------------------
     def arm(self) -> None:
-        import torch
-        from torch.optim.optimizer import register_optimizer_step_post_hook
-
         from . import other_profiler, timer
 
         self.guard = other_profiler.Watch(self.job_profiles_itself)
         os.register_at_fork(after_in_child=self.in_forked_child)
         atexit.register(self.finish)
-        if self.settings.seconds is None:
-            self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
-            register_optimizer_step_post_hook(self.after_optimizer_step)
-            if self.plan.main[0] == 0 and not process.is_spawned() and not process.is_launcher():
-                self.start_window(self.plan.main, 0)
-        if self.settings.seconds is not None or self.settings.automatic:
-            self.by_time = timer.Timer(self)
-            self.by_time.start()
+        if process.is_launcher():
+            self.tell()
+            return
+        self.phases.install()
+        if not process.is_spawned() and self.plan.at(0) is not None:
+            self.start_window(self.plan.at(0), 0)
+        self.by_time = timer.Timer(self)
+        self.by_time.start()
         if not process.is_spawned():
             self.tell()
 
@@ -100,28 +117,131 @@ class Capture:
             **fields,
         )
 
+    def tell_context(self) -> None:
+        """What explains the speed of this job; once, when something was recorded."""
+        leader = self.leader() if self.leader is not None else None
+        self.tell(
+            settings=context.torch_settings(),
+            machine=context.machine(),
+            data_loading=self.loader,
+            optimizer=context.optimizer(leader) if leader is not None else None,
+            models=context.models(self.models()),
+        )
+
+    def models(self) -> list[Any]:
+        found = (root.module() for root in self.phases.roots)
+        return [model for model in found if model is not None]
+
     def in_forked_child(self) -> None:
         """A child that steps an optimizer is a rank of its own; one forked while recording must leave that alone."""
         with self.notes.guard("following a fork"):
             self.off = self.off or self.active is not None or self.ready is not None
             self.by_time = None
             self.notes.forget_process()
+            self.marks.forget()
             self.reset()
 
-    # Steps ------------------------------------------------------------------------------------------------------
-    def after_optimizer_step(self, optimizer: Any, args: object, kwargs: dict[str, Any]) -> None:
-        if self.compiling():
+    # Phases, from the hooks: these run in every step of the job ---------------------------------------------------
+    def phase_begins(self, phase: int) -> None:
+        if threading.get_ident() != self.thread:
             return
+        try:
+            shown = None
+            if self.active is not None and phase in _PHASE_RANGES:
+                shown = self.range(_PHASE_RANGES[phase])
+            start = marks.now_ns()
+            self.open.append((phase, start, shown))
+            self.marks.begin(phase, self.boundary, start)
+        except Exception as error:
+            self.notes.problem(f"marking a phase failed: {error!r}")
+
+    def phase_ends(self, phase: int) -> None:
+        if threading.get_ident() != self.thread or not self.open or self.open[-1][0] != phase:
+            return
+        try:
+            _, start, shown = self.open.pop()
+            if not self.marks.tried:
+                self.open_marks()
+            self.marks.end(phase, self.boundary, start, marks.now_ns())
+            if phase == marks.FORWARD:
+                self.forward_seen = True
+            if shown is not None:
+                shown.__exit__(None, None, None)
+        except Exception as error:
+            self.notes.problem(f"marking a phase failed: {error!r}")
+
+    def range(self, name: str) -> Any:
+        import torch
+
+        shown = torch.autograd.profiler.record_function(name)
+        shown.__enter__()
+        return shown
+
+    def open_marks(self) -> None:
+        """A process that steps an optimizer is a rank; what only runs a model may be a helper of one."""
+        if process.is_data_worker() or (self.without_optimizer and process.is_helper()):
+            return
+        self.identity = process.rank(self.identity)
+        self.marks.open(self.identity)
+
+    def loader_seen(self, iterator: Any) -> None:
+        if self.loader is None:
+            with self.notes.guard("looking at the data loader"):
+                self.loader = context.data_loading(iterator)
+
+    # Steps ------------------------------------------------------------------------------------------------------
+    def optimizer_begins(self, optimizer: Any) -> None:
+        if self.leader is None or self.boundary == 0:
+            self.thread = threading.get_ident()
+        self.phase_begins(marks.OPTIMIZER)
+
+    def optimizer_ends(self, optimizer: Any, kwargs: dict[str, Any]) -> None:
+        self.phase_ends(marks.OPTIMIZER)
         with self.notes.guard("counting a step"):
             if not self.leads(optimizer):
                 return
-            self.boundary += 1
-            if self.off:
-                return
+            if self.without_optimizer and self.boundary > 0:  # forward passes before the training: a sanity check
+                self.boundary = 0
+            self.without_optimizer = False
+            self.count(marks.OPTIMIZER)
             if self.boundary == 1:
                 self.first_step()
             if self.something_to_do():
                 kwargs["_stepscope_boundary"] = _Boundary(self.at_boundary)
+
+    def forward_ended(self, gradients: bool) -> None:
+        if gradients or not self.without_optimizer or self.open or threading.get_ident() != self.thread:
+            return
+        with self.notes.guard("counting a forward pass"):
+            self.count(marks.FORWARD)
+            if self.something_to_do():
+                self.at_boundary()
+
+    def count(self, phase: int) -> None:
+        now = marks.now_ns()
+        self.step_s = (now - self.step_began) / 1e9
+        if not self.marks.tried:
+            self.open_marks()
+        self.marks.step(self.boundary, self.step_began, now, phase)
+        self.step_began = now
+        self.boundary += 1
+        if self.off:
+            return
+        for request in self.requests.poll(self.boundary, self.step_s):
+            self.take(request)
+
+    def take(self, request: Any) -> None:
+        number, world, _ = self.identity = process.rank(self.identity)
+        if request.by_time:
+            self.boundary = request.start  # ranks that were attached to count from different moments
+        if request.detach:
+            self.leave_at = request.start + request.steps + 1
+        if not wants_rank(request.ranks, number, world):
+            return
+        if request.start < self.boundary:
+            self.notes.problem(f"request {request.name} was for step {request.start}, {self.boundary} were done")
+        else:
+            self.plan.add((request.start, request.start + request.steps))
 
     def leads(self, optimizer: Any) -> bool:
         leader = self.leader() if self.leader is not None else None
@@ -135,12 +255,13 @@ class Capture:
 
     def first_step(self) -> None:
         self.finish_in_child()
-        twice = _may_record_twice()
-        if time.monotonic() - self.armed_at > windows.EARLY_WITHIN_S or not twice:
+        self.identity = process.rank(self.identity)
+        self.marks.describe(self.identity)
+        if time.monotonic() - self.armed_at > plan.EARLY_WITHIN_S or not may_record_again():
             self.plan.drop_early()
-        if self.by_time is not None:
+        if self.by_time is not None and self.settings.automatic:
             self.by_time.cancel()
-            self.off = not twice and bool(self.done)
+            self.off = self.off or (not may_record_again() and bool(self.done))
 
     def finish_in_child(self) -> None:
         """Children made by multiprocessing's fork end without atexit; this list is run for them too."""
@@ -149,40 +270,106 @@ class Capture:
             util.Finalize(None, self.finish, exitpriority=100)
 
     def something_to_do(self) -> bool:
+        if self.leave_at is not None and self.boundary >= self.leave_at:
+            return True
+        if self.boundary <= 3:  # the outermost modules are looked for
+            return True
         return self.active is not None or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
 
     def at_boundary(self) -> None:
         with self.notes.guard("recording at a step boundary"):
-            if self.off:
-                return
-            window = self.plan.at(self.boundary)
-            self.continue_window(window)
-            if self.active is None and window is not None:
-                self.start_window(window, self.boundary)
-            elif self.active is None and self.ready is None and self.plan.at(self.boundary + 1):
-                self.ready = Recorder(self.settings, self.notes)
-                self.ready.prepare()
+            if self.boundary <= 3 and not self.without_optimizer and not self.forward_seen:
+                leader = self.leader() if self.leader is not None else None
+                self.phases.find_roots(leader)
+            self.forward_seen = False
+            if not self.off:
+                self.record_here()
+            if self.leave_at is not None and self.boundary >= self.leave_at and self.active is None:
+                self.detach()
+            self.step_began = marks.now_ns()  # what recording took is no time of the next step
+
+    def record_here(self) -> None:
+        window = self.wanted(self.boundary)
+        self.continue_window(window)
+        if self.active is None and window is not None:
+            self.start_window(window, self.boundary)
+        elif self.active is None and self.ready is None and self.wanted(self.boundary + 1):
+            self.ready = self.recorder("steps")
+            self.ready.prepare()
+
+    def wanted(self, boundary: int) -> Window | None:
+        window = self.plan.at(boundary)
+        if window is None:
+            return None
+        number, world, _ = self.identity = process.rank(self.identity)
+        return window if self.settings.wants_rank(number, world) else None
+
+    # Windows ----------------------------------------------------------------------------------------------------
+    def recorder(self, kind: str) -> Recorder:
+        self.windows += 1
+        return Recorder(self.settings, self.notes, kind, self.windows - 1, stacks=kind == STACKS)
+
+    def start_window(self, window: Window | str | None, number: int | None) -> None:
+        assert window is not None
+        kind = window if isinstance(window, str) else "steps"
+        recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
+        self.ready = None
+        recorder.start(self.models())
+        self.identity = recorder.identity
+        self.active = (recorder, window)
+        if number is not None:
+            recorder.begin_step(number)
 
     def continue_window(self, window: Window | None) -> None:
         if self.active is None or self.active[0].thread != threading.get_ident():
             return
         recorder, current = self.active
         recorder.end_step()
-        if current == SECONDS:  # of automatic mode, before the first step: the steps are the better answer
-            self.active = None
+        if current == SECONDS and self.settings.automatic and not self.without_optimizer:
+            self.active = None  # before the first step of an optimizer: its steps are the better answer
             recorder.stop()
-        elif window == current:
-            recorder.begin_step(self.boundary)
+        elif current == SECONDS or window == current:
+            self.record_on(recorder)
         else:
             self.close(complete=True)
+            if current != STACKS and window is None and self.stacks_follow(recorder):
+                self.start_window(STACKS, self.boundary)
 
-    def start_window(self, window: Window, number: int) -> None:
-        recorder = self.ready or Recorder(self.settings, self.notes)
-        self.ready = None
-        recorder.start()
-        self.identity = recorder.identity
-        self.active = (recorder, window)
-        recorder.begin_step(number)
+    def record_on(self, recorder: Recorder) -> None:
+        again = may_record_again()
+        reason = self.budget.exceeded(recorder, time.monotonic() - self.armed_at) if again else None
+        if self.budget.asked and again and recorder.part == 0 and reason is None and not recorder.text_bytes:
+            recorder.next_part()  # what one step costs is not known before
+            reason = self.budget.exceeded(recorder, time.monotonic() - self.armed_at)
+            if reason is not None:
+                self.notes.problem(reason)
+                recorder.stop()
+                self.drop(recorder)
+                return
+        elif reason is not None:
+            self.notes.problem(reason)
+            self.close(complete=True)
+            return
+        elif recorder.part_is_due() and again and self.active is not None and self.active[1] != plan.EARLY:
+            recorder.next_part()
+        recorder.begin_step(self.boundary)
+
+    def drop(self, recorder: Recorder) -> None:
+        """Ends a window whose running part holds nothing."""
+        self.active = None
+        self.done = [recorder]
+        self.tell_context()
+
+    def stacks_follow(self, recorder: Recorder) -> bool:
+        """The code behind the times costs a step of its own; not of an early or a shortened window."""
+        return (
+            recorder.kind == "steps"
+            and "stack" not in self.settings.features
+            and may_record_again()
+            and self.early is not recorder
+            and not self.budget.asked
+            and self.plan.at(self.boundary + 1) is None
+        )
 
     def close(self, complete: bool) -> None:
         """Ends the running recording. The early window waits in memory for the main one to make it superfluous."""
@@ -191,39 +378,55 @@ class Capture:
         recorder, window = self.active
         self.active = None
         recorder.stop()
-        if self.plan.automatic and window == windows.EARLY and complete:
+        if self.plan.automatic and window == plan.EARLY and complete:
             self.early = recorder
             return
         if self.early is None or len(recorder.steps) >= len(self.early.steps):
             self.early = None
-            self.write(recorder, SECONDS if window == SECONDS else "steps", complete)
-        asked = window == SECONDS and not self.settings.automatic
-        if asked or (window != SECONDS and self.plan.over(self.boundary)):
-            self.stand_down()
+            self.write(recorder, complete)
 
-    def write(self, recorder: Recorder, kind: str, complete: bool) -> None:
-        superseded, self.done = self.done, [recorder]
-        recorder.export(kind, complete)
+    def write(self, recorder: Recorder, complete: bool) -> None:
+        superseded: list[Recorder] = []
+        if self.settings.automatic and self.windows > 1 and recorder.kind == "steps":
+            superseded = [other for other in self.done if other.kind == SECONDS]
+        recorder.export(complete)
+        self.done.append(recorder)
         for other in superseded:
             other.take_back()
-        self.tell()
-
-    def stand_down(self) -> None:
-        self.off = True
-        if self.guard is not None:
-            self.guard.remove()
+            self.done.remove(other)
+        self.tell_context()
 
     # Seconds: called by the timer, on the main thread -------------------------------------------------------------
     def start_seconds(self) -> None:
-        if self.active is None and not self.off:
-            recorder = Recorder(self.settings, self.notes)
-            recorder.start()
-            self.active = (recorder, SECONDS)
-            recorder.mark_forwards()
+        if self.active is not None or self.off:
+            return
+        number, world, _ = self.identity = process.rank(self.identity)
+        if not self.settings.wants_rank(number, world):
+            return
+        if not self.phases.roots:
+            self.phases.find_roots()
+        self.start_window(SECONDS, None)
 
     def end_seconds(self) -> None:
         if self.active is not None and self.active[1] == SECONDS:
             self.close(complete=True)
+
+    def find_models(self) -> None:
+        """For jobs that never step an optimizer."""
+        if self.boundary == 0 and not self.phases.roots and not self.open:
+            self.phases.find_roots()
+
+    def detach(self) -> None:
+        """Leaves the process as it was before."""
+        self.off = self.detached = True
+        self.phases.uninstall()
+        if self.guard is not None:
+            self.guard.remove()
+        if self.by_time is not None:
+            self.by_time.cancel()
+        atexit.unregister(self.finish)
+        self.marks.forget()
+        self.tell(detached=True)
 
     # The end ----------------------------------------------------------------------------------------------------
     def job_profiles_itself(self) -> None:
@@ -234,11 +437,13 @@ class Capture:
             self.close(complete=False)
             self.finish_early()
             self.tell(own_profiler=True)
-        self.stand_down()
+        self.off = True
+        if self.guard is not None:
+            self.guard.remove()
 
     def finish_early(self) -> None:
-        if self.early is not None and not self.done:
-            self.write(self.early, "steps", True)
+        if self.early is not None and not any(recorder.kind == "steps" for recorder in self.done):
+            self.write(self.early, True)
         self.early = None
 
     def finish(self) -> None:
@@ -250,7 +455,8 @@ class Capture:
                 self.close(complete=False)
             self.finish_early()
             for recorder in self.done:
-                recorder.wait()
+                for spool in recorder.spools:
+                    spool.ended()
             if self.notes.shown:
                 self.tell()
         self.off = True
@@ -262,7 +468,7 @@ class Capture:
         return False
 
 
-def _may_record_twice() -> bool:
+def may_record_again() -> bool:
     """CUPTI before CUDA 12.6 may crash a job with CUDA graphs when it attaches a second time."""
     import torch
 

@@ -56,6 +56,11 @@ def is_data_worker() -> bool:
     return data is not None and data.get_worker_info() is not None
 
 
+def is_helper() -> bool:
+    """A child of multiprocessing that belongs to no process group: a helper of the job, not a rank."""
+    return is_spawned() and rank()[2] == "single process"
+
+
 def rank(before: Identity | None = None) -> Identity:
     """(rank, world size, where that is known from). `before`: an earlier answer, for when the group is gone again."""
     dist = sys.modules.get("torch.distributed")

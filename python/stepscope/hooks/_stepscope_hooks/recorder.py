@@ -1,19 +1,19 @@
-"""One recording with torch.profiler: start, step marks, stop, export to <run>/traces/rankR_dpD_tpT_ppP/….json.gz.
+"""One window recorded with torch.profiler: start, step marks, parts, stop, export to <run>/traces/rankR_dpD_tpT_ppP/.
 
-Marks are ranges named ProfilerStep#N with the job's own step numbers. The text is written by torch into the run
-folder and compressed by a thread beside the job; when the job is killed meanwhile, the plain file is what remains.
+Marks are ranges named ProfilerStep#N with the job's own step numbers. A long window is written in parts, each a file
+of its own, so that a kill loses the last one at most; parts are cut at step boundaries, where nothing else is open.
 """
 
 from __future__ import annotations
 
-import gzip
+import gc
 import json
 import os
-import shutil
 import threading
 import time
 
-from . import forward_marks, other_profiler, process, torch_profiler
+from . import modules, other_profiler, process, torch_profiler
+from .spool import Spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,40 +23,74 @@ if TYPE_CHECKING:
     from .process import Identity
     from .settings import Settings
 
+PART_S = 5.0
+PART_BYTES = 50_000_000  # of JSON, before it is compressed
+
 
 class Recorder:
-    def __init__(self, settings: Settings, notes: Notes) -> None:
+    rate = 0.0  # bytes of JSON per recorded second, from the last part of this process; 0: none yet
+
+    def __init__(self, settings: Settings, notes: Notes, kind: str, number: int, stacks: bool = False) -> None:
         self.settings = settings
         self.notes = notes
+        self.kind = kind  # steps, seconds, stacks
+        self.number = number  # of the window in this process
+        self.features = settings.features | {"stack"} if stacks else settings.features
+        self.identity: Identity = process.rank()  # as at the start: a group may be gone at the end
+        self.thread: int | None = None
+        self.ranges: modules.ModuleRanges | None = None
         self.profiler: Any = None
         self.mark: tuple[int, Any] | None = None
-        self.thread: int | None = None
-        self.steps: list[int] = []  # numbers of the steps marked so far, whole ones only
+        self.steps: list[int] = []  # whole ones, of all parts
+        self.part_steps: list[int] = []  # of the running part
+        self.partial_steps: list[int] = []
+        self.part = 0
+        self.began = 0.0
         self.cost_s = {"start": 0.0, "stop": 0.0, "export": 0.0}
-        self.compressor: threading.Thread | None = None
-        self.forwards: forward_marks.ForwardMarks | None = None  # marks of an inference job
-        self.identity: Identity = process.rank()  # as at the start: a group may be gone at the end
-        self.window: dict[str, Any] | None = None  # what the notes say of the written trace
+        self.spent_s = 0.0  # of the job's time, all parts
+        self.text_bytes = 0
+        self.spools: list[Spool] = []
+        self.gc_s, self.gc_count, self.gc_began = 0.0, 0, 0.0
 
     def prepare(self) -> None:
         """Everything slow (CUPTI attaches here), so that it does not fall into the first recorded step."""
         start = time.perf_counter()
-        with other_profiler.own_profiler():
-            self.profiler = torch_profiler.prepare(self.settings)
+        with other_profiler.own_profiler(), torch_profiler.quiet_kineto():
+            self.profiler = torch_profiler.prepare(self.features)
         self.cost_s["start"] += time.perf_counter() - start
 
-    def start(self) -> None:
+    def start(self, models: list[Any]) -> None:
+        if self.profiler is None:
+            self.prepare()
+        self.identity = process.rank()
+        self.thread = threading.get_ident()
+        start = time.perf_counter()
+        if "modules" in self.features:
+            self.ranges = modules.ModuleRanges(models)
+        gc.callbacks.append(self.on_gc)
+        self.cost_s["start"] += time.perf_counter() - start
+        self._start_part()
+
+    def _start_part(self) -> None:
         if self.profiler is None:
             self.prepare()
         start = time.perf_counter()
-        self.identity = process.rank()
-        torch_profiler.start(self.profiler, self.settings.memory)
-        self.thread = threading.get_ident()
+        with torch_profiler.quiet_kineto():
+            torch_profiler.start(self.profiler, "memory" in self.features)
         number, world, source = self.identity
         if source != "torch.distributed":  # else torch says it itself
             self.profiler.add_metadata_json("distributedInfo", json.dumps({"rank": number, "world_size": world}))
-        self.cost_s["start"] += time.perf_counter() - start
+        self.began = time.perf_counter()
+        self.cost_s["start"] += self.began - start
 
+    def on_gc(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self.gc_began = time.perf_counter()
+        elif self.gc_began:
+            self.gc_s += time.perf_counter() - self.gc_began
+            self.gc_count += 1
+
+    # Steps ------------------------------------------------------------------------------------------------------
     def begin_step(self, number: int) -> None:
         import torch
 
@@ -69,90 +103,90 @@ class Recorder:
         number, mark = self.mark
         self.mark = None
         mark.__exit__(None, None, None)
+        (self.part_steps if whole else self.partial_steps).append(number)
         if whole:
             self.steps.append(number)
 
-    def mark_forwards(self) -> None:
-        """Without an optimizer a step is one forward pass of an outermost module without gradients."""
-        self.forwards = forward_marks.ForwardMarks(self)
+    def part_is_due(self) -> bool:
+        running_s = time.perf_counter() - self.began
+        return running_s >= PART_S or running_s * Recorder.rate >= PART_BYTES
 
+    def next_part(self) -> None:
+        """Writes what was recorded so far and records on. Call between steps."""
+        self._stop_part()
+        self.export(complete=True)
+        self.part += 1
+        self._start_part()
+
+    # The end ----------------------------------------------------------------------------------------------------
     def stop(self) -> None:
-        if self.forwards is not None:
-            self.forwards.remove()
-        start = time.perf_counter()
-        partial = [self.mark[0]] if self.mark else []
         self.end_step(whole=False)
-        self.profiler.add_metadata_json("stepscope", json.dumps({"steps": self.steps, "partial_steps": partial}))
-        self.profiler.stop_trace()
+        self._stop_part()
+        if self.ranges is not None:
+            self.ranges.remove()
+        if self.on_gc in gc.callbacks:
+            gc.callbacks.remove(self.on_gc)
+
+    def _stop_part(self) -> None:
+        start = time.perf_counter()
+        about = {
+            "process": f"{self.notes.host}_{self.notes.pid}",
+            "window": self.number,
+            "part": self.part,
+            "kind": self.kind,
+            "steps": self.part_steps,
+            "partial_steps": self.partial_steps,
+        }
+        self.profiler.add_metadata_json("stepscope", json.dumps(about))
+        with torch_profiler.quiet_kineto():
+            self.profiler.stop_trace()
+        self.recorded_s = start - self.began
         self.cost_s["stop"] += time.perf_counter() - start
 
-    def export(self, kind: str, complete: bool) -> None:
-        """Writes the trace; its path inside the run folder and the rest of what is known go into the notes."""
+    def export(self, complete: bool) -> None:
+        """Hands the stopped part to its file; the path and what else is known go into the notes."""
         start = time.perf_counter()
         number = self.identity[0]
         place = os.path.join("traces", "rank{}_dp{}_tp{}_pp{}".format(number, *process.coordinates(number)))
         folder = os.path.join(self.notes.run_folder, place)
         os.makedirs(folder, exist_ok=True)
-        name = f"{self.notes.host}_{self.notes.pid}.{time.time_ns()}.pt.trace.json"
-        plain = os.path.join(folder, name)
-        self.profiler.export_chrome_trace(plain)
-        self.profiler = None
-        if not os.path.exists(plain) or os.path.getsize(plain) == 0:
-            raise OSError(f"torch wrote no trace to {folder} (is the disk full?)")
+        tail = "stacks.pt.trace.json.gz" if self.kind == "stacks" else "pt.trace.json.gz"
+        name = f"{self.notes.host}_{self.notes.pid}.{time.time_ns()}.{tail}"
+        spool = Spool(os.path.join(folder, name))
+        profiler, self.profiler = self.profiler, None
+        with torch_profiler.quiet_kineto():
+            spool.export(profiler)
+        self.spools.append(spool)
         self.cost_s["export"] += time.perf_counter() - start
+        self.text_bytes += spool.text_bytes
+        Recorder.rate = spool.text_bytes / max(self.recorded_s, 1e-3)
+        self.spent_s += sum(self.cost_s.values())
         window = {
-            "kind": kind,
-            "trace": os.path.join(place, name),
+            "window": self.number,
+            "part": self.part,
+            "kind": self.kind,
+            "trace": os.path.join(place, os.path.basename(spool.written)),
             "complete": complete,
-            "steps": self.steps,
-            "bytes": os.path.getsize(plain),
-            "cost_s": {k: round(v, 6) for k, v in self.cost_s.items()},
+            "steps": self.part_steps,
+            "partial_steps": self.partial_steps,
+            "text_bytes": spool.text_bytes,
+            "cost_s": {key: round(value, 6) for key, value in self.cost_s.items()},
+            "gc": {"collections": self.gc_count, "seconds": round(self.gc_s, 6)},
         }
-        self.window = window
+        if self.part == 0 and self.ranges is not None and self.ranges.paths:
+            window["modules"] = self.ranges.places()
         self.notes.fields["windows"].append(window)
         self.notes.write()
-        self.compressor = threading.Thread(
-            target=self._compress, args=(plain, window), name="stepscope-gzip", daemon=True
-        )
-        self.compressor.start()
+        self.part_steps, self.partial_steps = [], []
+        self.cost_s = dict.fromkeys(self.cost_s, 0.0)
+        self.gc_s, self.gc_count = 0.0, 0
 
     def take_back(self) -> None:
-        """Removes the written trace: a better one has come."""
-        self.wait()
-        for window in list(self.notes.fields["windows"]):
-            if window is self.window:
-                self.notes.fields["windows"].remove(window)
-                os.remove(os.path.join(self.notes.run_folder, window["trace"]))
-
-    def wait(self) -> None:
-        if self.compressor is not None:
-            self.compressor.join()
-
-    def _compress(self, plain: str, window: dict[str, Any]) -> None:
-        with self.notes.guard("compressing the trace"):
-            if window["kind"] == "seconds" and not _has_ops(plain):  # a process that only waits for others
-                self.notes.fields["windows"].remove(window)
-                self.notes.write()
-                os.remove(plain)
-                return
-            partial = plain + ".gz.tmp"
-            try:
-                with open(plain, "rb") as source, gzip.open(partial, "wb", compresslevel=3) as target:
-                    shutil.copyfileobj(source, target, 1 << 20)
-                os.replace(partial, plain + ".gz")
-            except BaseException:
-                if os.path.exists(partial):
-                    os.remove(partial)
-                raise
-            window["trace"] += ".gz"
-            window["bytes"] = os.path.getsize(plain + ".gz")
-            self.notes.write()
-            os.remove(plain)
-
-
-def _has_ops(path: str) -> bool:
-    with open(path, "rb") as text:
-        return any(b'"cpu_op"' in line or b'"kernel"' in line for line in text)
+        """Removes what was written: a better recording has come."""
+        for spool in self.spools:
+            spool.remove()
+        keep = [window for window in self.notes.fields["windows"] if window["window"] != self.number]
+        self.notes.fields["windows"] = keep
 
 
 def device_settles(seconds: float = 5.0) -> bool:

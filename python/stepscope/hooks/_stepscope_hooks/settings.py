@@ -1,60 +1,68 @@
 """What was asked for, as `stepscope run` hands it over: STEPSCOPE_RUN (folder) and STEPSCOPE_CAPTURE ("key=value …").
 
-Keys: steps=START:END or seconds=START:END (neither: automatic), shapes, memory, stack = 0 or 1.
+steps=10:15,40:45|none  cycle=FIRST:ACTIVE:PERIOD:REPEAT  seconds=3:5  ranks=all|0,1,last  with=shapes,memory,modules,…
+budget=0.01 (share of the job's time)  budget_bytes=N. Without steps, cycle and seconds: automatic. docs/recording.md
 """
 
 from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # typing takes longer to import than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeVar
 
     Number = TypeVar("Number", int, float)
+    Window = tuple[int, int]  # (first step, end)
+
+DEFAULT_FEATURES = frozenset({"shapes", "memory", "modules"})
 
 
 class Settings:
-    def __init__(
-        self,
-        run_folder: str,
-        steps: tuple[int, int] | None,
-        seconds: tuple[float, float] | None,
-        shapes: bool,
-        memory: bool,
-        stack: bool,
-    ) -> None:
+    def __init__(self, run_folder: str, capture: str = "") -> None:
+        pairs = dict(item.split("=", 1) for item in capture.split() if "=" in item)
         self.run_folder = run_folder
-        self.steps = steps  # (first, end) of the step numbers to record, or None
-        self.seconds = seconds  # (start, end) counted from the import of torch, or None
-        self.shapes = shapes
-        self.memory = memory
-        self.stack = stack
+        self.idle = pairs.get("steps") == "none"  # nothing until a request asks
+        steps = "" if self.idle else pairs.get("steps", "")
+        self.steps: list[Window] = [_span(text, int) for text in steps.split(",") if text]
+        self.cycle: list[int] | None = None  # first step, steps, period, repetitions (0: to the end)
+        if pairs.get("cycle"):
+            self.cycle = [int(part) for part in pairs["cycle"].split(":")]
+        self.seconds: tuple[float, float] | None = None  # counted from the import of torch
+        if pairs.get("seconds"):
+            self.seconds = _span(pairs["seconds"], float)
+        self.ranks = pairs.get("ranks", "all")
+        named = pairs.get("with")
+        self.features = DEFAULT_FEATURES if named is None else frozenset(part for part in named.split(",") if part)
+        self.budget_share = float(pairs["budget"]) if pairs.get("budget") else None
+        self.budget_bytes = int(pairs["budget_bytes"]) if pairs.get("budget_bytes") else None
 
     @property
     def automatic(self) -> bool:
-        return self.steps is None and self.seconds is None
+        return not (self.idle or self.steps or self.cycle or self.seconds)
+
+    def wants_rank(self, rank: int, world: int) -> bool:
+        return wants_rank(self.ranks, rank, world)
+
+
+def wants_rank(ranks: str, rank: int, world: int) -> bool:
+    """Whether "all" or a list such as "0,4-7,last" names the rank."""
+    for part in ranks.split(","):
+        first, _, last = part.partition("-")
+        if part == "all" or (part == "last" and rank == world - 1):
+            return True
+        if first.isdigit() and int(first) <= rank <= int(last if last.isdigit() else first):
+            return True
+    return False
 
 
 def from_environment(environ: Mapping[str, str] = os.environ) -> Settings | None:
     """The settings, or None where this process was not started by `stepscope run`."""
     folder = environ.get("STEPSCOPE_RUN")
-    if not folder:
-        return None
-    pairs = dict(item.split("=", 1) for item in environ.get("STEPSCOPE_CAPTURE", "").split() if "=" in item)
-    return Settings(
-        folder,
-        _span(pairs.get("steps"), int),
-        _span(pairs.get("seconds"), float),
-        pairs.get("shapes", "1") == "1",
-        pairs.get("memory", "1") == "1",
-        pairs.get("stack", "0") == "1",
-    )
+    return Settings(folder, environ.get("STEPSCOPE_CAPTURE", "")) if folder else None
 
 
-def _span(text: str | None, number: Callable[[str], Number]) -> tuple[Number, Number] | None:
-    if not text:
-        return None
+def _span(text: str, number: Callable[[str], Number]) -> tuple[Number, Number]:
     start, _, end = text.partition(":")
     return number(start), number(end)

@@ -1,7 +1,8 @@
-"""Windows in seconds: a thread that waits, and asks the main thread to start and stop between two bytecodes.
+"""What happens by the clock: windows in seconds, and the search for the model in jobs without an optimizer.
 
-torch.profiler sees the thread that starts it (and autograd's), so the start has to happen on the main thread.
-Py_AddPendingCall is how Python itself delivers such requests; a main thread in C code runs it when it returns.
+A thread waits, and asks the main thread to act between two bytecodes: torch.profiler sees the thread that starts it
+(and autograd's). Py_AddPendingCall is how Python itself delivers such requests; a main thread in C code runs it when it
+returns.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 
-from . import process, windows
+from . import plan, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,21 +23,21 @@ if TYPE_CHECKING:
     from .capture import Capture
 
 RETRY_S = 0.05
+SEARCHES_S = (3.0, 10.0, 30.0, 100.0)  # after the import of torch: big models take their time to load
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 class Timer:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
-        self.span = capture.settings.seconds or windows.FALLBACK_SECONDS
+        settings = capture.settings
+        self.span = settings.seconds or (plan.FALLBACK_SECONDS if settings.automatic else None)
         self.cancelled = threading.Event()
         self.begun = False
         self.calls: list[Any] = []  # kept: C holds pointers into them
 
     def start(self) -> None:
-        if process.is_launcher():
-            return
-        if self.span[0] <= 0 and threading.current_thread() is threading.main_thread():
+        if self.span is not None and self.span[0] <= 0 and _on_main_thread():
             self.begin()
         threading.Thread(target=self.run, name="stepscope-timer", daemon=True).start()
 
@@ -45,23 +46,35 @@ class Timer:
 
     def run(self) -> None:
         with self.capture.notes.guard("timing a window"):
-            wait = self.capture.armed_at + self.span[0] - time.monotonic()
-            while not self.begun:
-                if self.cancelled.wait(max(0.0, wait)):
+            if self.span is not None:
+                self.record()
+            for seconds in SEARCHES_S:
+                if self.cancelled.wait(max(0.0, self.capture.armed_at + seconds - time.monotonic())):
                     return
-                if self.capture.settings.automatic and _optimizer_exists():
+                if not _optimizer_exists():
+                    self.on_main_thread(self.capture.find_models)
+                if self.capture.phases.roots or self.capture.boundary > 0:
                     return
-                self.on_main_thread(self.begin_between)
-                wait = RETRY_S
-            if not self.cancelled.wait(self.span[1] - self.span[0]):
-                self.on_main_thread(self.end)
+
+    def record(self) -> None:
+        assert self.span is not None
+        wait = self.capture.armed_at + self.span[0] - time.monotonic()
+        while not self.begun:
+            if self.cancelled.wait(max(0.0, wait)):
+                return
+            if self.capture.settings.automatic and _optimizer_exists():
+                return
+            self.on_main_thread(self.begin_between)
+            wait = RETRY_S
+        if not self.cancelled.wait(self.span[1] - self.span[0]):
+            self.on_main_thread(self.end)
 
     def on_main_thread(self, function: Callable[[], None]) -> None:
         """Returns once the function has run there."""
         done = threading.Event()
 
         def call(_: object) -> int:
-            with self.capture.notes.guard("recording by time"):
+            with self.capture.notes.guard("acting by time"):
                 function()
             done.set()
             return 0
@@ -83,12 +96,15 @@ class Timer:
         capture = self.capture
         if capture.off or self.cancelled.is_set() or capture.active is not None or process.is_data_worker():
             return
-        if process.is_spawned() and process.rank()[2] == "single process":
-            return  # a helper process of the job
-        capture.start_seconds()
+        if not process.is_helper():
+            capture.start_seconds()
 
     def end(self) -> None:
         self.capture.end_seconds()
+
+
+def _on_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _inside_import() -> bool:

@@ -2,7 +2,7 @@
 
 _KinetoProfile.prepare_trace imports torch._inductor, seconds in a job that never compiles: where the job has not
 imported it, the profiler inside is built here. torch's CPU allocator prints a line at the first free of a block older
-than the recording: it is made to happen here, with the C++ log silent for that one call.
+than the recording: it is made to happen here, with the C++ log silent for that one call. Kineto's log is silenced too.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .settings import Settings
 
-
-def prepare(settings: Settings) -> Any:
+def prepare(features: frozenset[str]) -> Any:
     import torch
 
     options: dict[str, Any] = {
-        "record_shapes": settings.shapes,
-        "profile_memory": settings.memory,
-        "with_stack": settings.stack,
+        "record_shapes": "shapes" in features,
+        "profile_memory": "memory" in features,
+        "with_stack": "stack" in features,
+        "with_flops": "flops" in features,
     }
     wanted = activities(torch)
     profiler = torch.profiler._KinetoProfile(activities=wanted, **options)
@@ -49,20 +48,33 @@ def start(profiler: Any, memory: bool) -> None:
 
     older = torch.empty(16) if memory else None
     profiler.start_trace()
-    with _silent_log(torch):
+    with _at_least("libc10.so", "FLAGS_caffe2_log_level", 2):  # errors only
         del older
 
 
+def quiet_kineto() -> contextlib.AbstractContextManager[None]:
+    """Within this block Kineto writes nothing to the job's stderr. `stepscope run` sees to that by the environment, but
+    a process that was attached to has read its environment long ago."""
+    if "KINETO_LOG_LEVEL" in os.environ:
+        return contextlib.nullcontext()
+    return _at_least("libtorch_cpu.so", "_ZN9libkineto6Logger14severityLevel_E", 6)
+
+
 @contextlib.contextmanager
-def _silent_log(torch: Any) -> Iterator[None]:
+def _at_least(library: str, symbol: str, least: int) -> Iterator[None]:
+    """Raises a log level that is a plain int in one of torch's libraries; nothing where there is no such symbol."""
+    import torch
+
     try:
-        library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so"))
-        level = ctypes.c_int.in_dll(library, "FLAGS_caffe2_log_level")
+        handle = ctypes.CDLL(
+            os.path.join(os.path.dirname(torch.__file__), "lib", library), os.RTLD_NOLOAD | os.RTLD_LAZY
+        )
+        level = ctypes.c_int.in_dll(handle, symbol)
     except (OSError, ValueError):
         yield
         return
     before = level.value
-    level.value = max(before, 2)  # errors only
+    level.value = max(before, least)
     try:
         yield
     finally:

@@ -1,0 +1,140 @@
+"""Sees the phases of a step without code in the job: data loading, forward, backward, optimizer.
+
+Optimizer steps have hooks of torch's own. Waiting for data and the backward pass are wrapped where they are looked up
+at every call. Forward passes are calls of the model's outermost modules, found among the objects that Python tracks
+(roots.py) once the first step is over; hooks sit on these alone, since global ones make torch.compile warn.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+from . import marks, roots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Observer(Protocol):
+        """What is told of phases, on the thread that runs them."""
+
+        def phase_begins(self, phase: int) -> None: ...
+        def phase_ends(self, phase: int) -> None: ...
+        def optimizer_begins(self, optimizer: Any) -> None: ...
+        def optimizer_ends(self, optimizer: Any, kwargs: dict[str, Any]) -> None: ...
+        def loader_seen(self, iterator: Any) -> None: ...
+        def forward_ended(self, gradients: bool) -> None: ...
+
+
+class Phases:
+    def __init__(self, observer: Observer) -> None:
+        import torch
+
+        self.observer = observer
+        self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+        self.roots: list[roots.Root] = []
+        self.depth = threading.local()
+        self.searches = 0  # for the outermost modules
+        self.handles: list[Any] = []  # of torch's hooks
+        self.wrapped: list[tuple[Any, str, Any, Any]] = []  # (owner, name, ours, its own)
+
+    def install(self) -> None:
+        import torch
+        from torch.optim import optimizer
+
+        before = getattr(optimizer, "register_optimizer_step_pre_hook", None)
+        if before is not None:
+            self.handles.append(before(self.before_optimizer))
+        self.handles.append(optimizer.register_optimizer_step_post_hook(self.after_optimizer))
+        self.wrap(torch.autograd, "backward", self.timed(torch.autograd.backward, marks.BACKWARD))
+        loader = getattr(getattr(torch.utils, "data", None), "dataloader", None)
+        iterator = getattr(loader, "_BaseDataLoaderIter", None)
+        if iterator is not None:
+            self.wrap(iterator, "__next__", self.timed_next(iterator.__next__))
+
+    def wrap(self, owner: Any, name: str, ours: Any) -> None:
+        self.wrapped.append((owner, name, ours, getattr(owner, name)))
+        setattr(owner, name, ours)
+
+    def uninstall(self) -> None:
+        """Takes everything out again; what somebody else wrapped meanwhile is left, and does nothing."""
+        self.remove_roots()
+        for handle in self.handles:
+            handle.remove()
+        for owner, name, ours, own in self.wrapped:
+            if getattr(owner, name) is ours:
+                setattr(owner, name, own)
+        self.handles, self.wrapped = [], []
+
+    # Every wrapper calls the original exactly once, whatever becomes of our own part: the observer does not raise.
+
+    def timed(self, original: Any, phase: int) -> Any:
+        observer, compiling = self.observer, self.compiling
+
+        @functools.wraps(original)
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            if compiling():
+                return original(*args, **kwargs)
+            observer.phase_begins(phase)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                observer.phase_ends(phase)
+
+        return backward
+
+    def timed_next(self, original: Any) -> Any:
+        observer = self.observer
+
+        @functools.wraps(original)
+        def __next__(iterator: Any) -> Any:
+            observer.loader_seen(iterator)
+            observer.phase_begins(marks.DATALOADER)
+            try:
+                return original(iterator)
+            finally:
+                observer.phase_ends(marks.DATALOADER)
+
+        return __next__
+
+    def before_optimizer(self, optimizer: Any, args: object, kwargs: object) -> None:
+        if not self.compiling():
+            self.observer.optimizer_begins(optimizer)
+
+    def after_optimizer(self, optimizer: Any, args: object, kwargs: dict[str, Any]) -> None:
+        if not self.compiling():
+            self.observer.optimizer_ends(optimizer, kwargs)
+
+    # Forward passes -----------------------------------------------------------------------------------------------
+    def find_roots(self, optimizer: Any = None) -> None:
+        """Looks for the outermost modules: those of this optimizer, or all. Later searches go one level deeper."""
+        self.remove_roots()
+        self.roots = [roots.Root(module, self) for module in roots.outermost(optimizer, self.searches)]
+        self.searches += 1
+
+    def remove_roots(self) -> None:
+        for root in self.roots:
+            root.remove()
+        self.roots = []
+
+    def enter(self) -> None:
+        if self.compiling():
+            return
+        depth = getattr(self.depth, "value", 0)
+        self.depth.value = depth + 1
+        if depth == 0:
+            self.observer.phase_begins(marks.FORWARD)
+
+    def leave(self) -> None:
+        if self.compiling():
+            return
+        depth = getattr(self.depth, "value", 0)
+        if depth == 0:  # the hooks came while the module ran
+            return
+        self.depth.value = depth - 1
+        if depth == 1:
+            import torch
+
+            self.observer.phase_ends(marks.FORWARD)
+            self.observer.forward_ended(torch.is_grad_enabled())

@@ -1,0 +1,51 @@
+"""Which steps are recorded, decided at step boundaries: boundary k lies before step k (k steps are done).
+
+Automatic mode has two windows: an early one that is kept only when the job ends before the main one did (jobs of a
+handful of steps), and the main one after the warm-up.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .settings import Settings, Window
+
+EARLY = (1, 6)
+MAIN = (10, 15)
+EARLY_WITHIN_S = 30.0  # an early window only where the first step came soon: no compiling, no big model
+FALLBACK_SECONDS = (3.0, 5.0)  # automatic mode in a job that builds no optimizer
+
+
+class Plan:
+    def __init__(self, settings: Settings) -> None:
+        self.automatic = settings.automatic
+        self.windows: list[Window] = [MAIN, EARLY] if self.automatic else list(settings.steps)
+        self.cycle = settings.cycle
+
+    def drop_early(self) -> None:
+        self.windows = [window for window in self.windows if window != EARLY or not self.automatic]
+
+    def add(self, window: Window) -> None:
+        """A window that somebody asked for while the job runs."""
+        self.windows.insert(0, window)
+
+    def at(self, boundary: int) -> Window | None:
+        """The window that a recording which runs right after this boundary belongs to, or None."""
+        for window in self.windows:
+            if window[0] <= boundary < window[1]:
+                return window
+        if self.cycle is None or boundary < self.cycle[0]:
+            return None
+        first, active, period, repetitions = self.cycle
+        number, place = divmod(boundary - first, period)
+        if place >= active or 0 < repetitions <= number:
+            return None
+        return first + number * period, first + number * period + active
+
+    def over(self, boundary: int) -> bool:
+        """No window lies at or after this boundary."""
+        if self.cycle is not None:
+            first, _, period, repetitions = self.cycle
+            if repetitions == 0 or boundary < first + period * repetitions:
+                return False
+        return all(boundary >= end for _, end in self.windows)

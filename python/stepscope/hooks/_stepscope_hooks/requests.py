@@ -1,0 +1,93 @@
+"""Recordings that are asked for while the job runs: files RUN/requests/NAME.json (docs/run-folder.md).
+
+Looked for at step boundaries, at most once a second. All ranks are to record the same steps: the first that sees a
+request writes NAME.start with a step far enough ahead for the others to read it, and everybody keeps to that. Processes
+that were attached to count their steps from different moments: for these NAME.start holds a time, in the middle of a
+step, and the number that the step after it gets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+EVERY_S = 1.0
+AHEAD_S = 3.0  # between the choice of the first step and that step: the others look once a second
+
+
+class Request:
+    def __init__(self, name: str, fields: dict[str, Any]) -> None:
+        self.name = name
+        self.steps = max(1, min(int(fields.get("steps", 3)), 10_000))
+        self.ranks = str(fields.get("ranks", "all"))
+        self.by_time = fields.get("align") == "time"
+        self.detach = bool(fields.get("detach"))  # afterwards the hooks leave the process
+        self.start: int | None = None  # the first step
+        self.start_unix_ns = 0  # by_time: the first step is the first to begin after this
+
+
+class Requests:
+    def __init__(self, run_folder: str) -> None:
+        self.folder = os.path.join(run_folder, "requests")
+        self.looked_at = 0.0
+        self.known: set[str] = set()
+        self.waiting: list[Request] = []  # seen, their first step not yet here
+
+    def poll(self, boundary: int, step_s: float) -> list[Request]:
+        """Requests whose first step is known and at hand. Raises OSError or ValueError for one that cannot be read.
+
+        `boundary`: steps done; `step_s`: how long the last one took. Request.start may ask for another number of the
+        step that begins now.
+        """
+        if self.waiting:
+            due = [one for one in self.waiting if one.by_time and 0 < one.start_unix_ns <= time.time_ns()]
+            if due:
+                self.waiting = [one for one in self.waiting if one not in due]
+                return due
+        now = time.monotonic()
+        if now - self.looked_at < EVERY_S:
+            return []
+        self.looked_at = now
+        self._look()
+        for request in self.waiting:
+            if request.start is None:
+                self._agree(request, boundary, step_s)
+        ready = [request for request in self.waiting if not request.by_time]
+        self.waiting = [request for request in self.waiting if request.by_time]
+        return ready
+
+    def _look(self) -> None:
+        try:
+            names = os.listdir(self.folder)
+        except OSError:
+            return
+        for name in sorted(names):
+            if name.endswith(".json") and name not in self.known:
+                self.known.add(name)
+                with open(os.path.join(self.folder, name)) as text:
+                    fields = json.load(text)
+                self.waiting.append(Request(name[: -len(".json")], fields if isinstance(fields, dict) else {}))
+
+    def _agree(self, request: Request, boundary: int, step_s: float) -> None:
+        """Takes the start that the first rank chose; this rank's choice where it is the first."""
+        path = os.path.join(self.folder, request.name + ".start")
+        ahead = 2 + int(AHEAD_S / max(step_s, 1e-4))
+        middle = time.time_ns() + int((ahead - 0.5) * step_s * 1e9)
+        mine = f"{path}.{os.getpid()}.tmp"
+        try:
+            with open(mine, "w") as out:
+                json.dump({"start_step": boundary + ahead, "start_unix_ns": middle}, out)
+            try:
+                os.link(mine, path)  # fails where another was first; never shows half a file
+            finally:
+                os.unlink(mine)
+        except FileExistsError:
+            pass
+        with open(path) as text:
+            chosen = json.load(text)
+        request.start, request.start_unix_ns = int(chosen["start_step"]), int(chosen["start_unix_ns"])

@@ -1,0 +1,65 @@
+"""The model's outermost modules, found among the objects that Python's garbage collector tracks."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .phases import Phases
+
+MOST = 64  # outermost modules that get hooks
+
+
+class Root:
+    """Hooks on one outermost module."""
+
+    def __init__(self, module: Any, phases: Phases) -> None:
+        self.module = weakref.ref(module)
+        self.handles = [
+            module.register_forward_pre_hook(lambda _module, _args: phases.enter()),
+            module.register_forward_hook(lambda _module, _args, _output: phases.leave(), always_call=True),
+        ]
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+
+def outermost(optimizer: Any, level: int = 0) -> list[Any]:
+    """Modules that no other module holds; with an optimizer those that hold parameters of it.
+
+    `level` 1, 2 …: their children and grandchildren too, for containers whose own forward is never called.
+    """
+    import torch
+
+    is_module: dict[type, bool] = {}  # isinstance would run code of objects that pretend to be others
+    modules: list[Any] = []
+    for thing in gc.get_objects():
+        cls = type(thing)
+        known = is_module.get(cls)
+        if known is None:
+            known = is_module[cls] = issubclass(cls, torch.nn.Module)
+        if known and "_modules" in thing.__dict__:
+            modules.append(thing)
+    inner = {id(child) for module in modules for child in module.__dict__["_modules"].values() if child is not None}
+    found = [module for module in modules if id(module) not in inner]
+    if optimizer is not None:
+        trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        found = [module for module in found if any(id(p) in trained for p in module.parameters())]
+    else:
+        found = [module for module in found if next(module.parameters(), None) is not None]
+    for _ in range(level):
+        found += [c for m in found for c in m.__dict__["_modules"].values() if c is not None and _callable(c)]
+    unique = {id(module): module for module in found if _callable(module)}
+    return list(unique.values())[:MOST]
+
+
+def _callable(module: Any) -> bool:
+    """Hooks on a scripted module would become part of its code."""
+    import torch
+
+    return not isinstance(module, torch.jit.ScriptModule)

@@ -1,0 +1,109 @@
+"""From torch's export to the compressed trace file, without a raw file on the disk and without the job's time.
+
+torch writes its JSON to NAME.tmp and renames it: both names are links to a file in memory here. A process of its own,
+which a kill of the job does not reach, compresses that into NAME.gz (compress.py). Older torch writes to NAME itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Spool:
+    """One trace file on its way. `path` is where it will be, ending in .json.gz."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.plain = path[: -len(".gz")]
+        self.child = 0
+        self.text_bytes = 0
+
+    def export(self, profiler: Any) -> None:
+        """Writes the trace; raises OSError where torch wrote none."""
+        memory = _memory_file()
+        if memory is None:
+            profiler.export_chrome_trace(self.plain)
+            self.text_bytes = os.path.getsize(self.plain) if os.path.exists(self.plain) else 0
+        else:
+            try:
+                self._export_to(memory, profiler)
+                self.text_bytes = os.fstat(memory).st_size
+                if self.text_bytes > 0:
+                    self._compress(memory)
+            finally:
+                os.close(memory)
+        if self.text_bytes == 0:
+            raise OSError("torch wrote no trace (is the disk full?)")
+
+    def _export_to(self, memory: int, profiler: Any) -> None:
+        links = [self.plain, self.plain + ".tmp"]
+        try:
+            for link in links:
+                os.symlink(f"/proc/self/fd/{memory}", link)
+            profiler.export_chrome_trace(self.plain)
+        finally:
+            for link in links:
+                if os.path.islink(link):
+                    os.unlink(link)
+
+    def _compress(self, memory: int) -> None:
+        os.lseek(memory, 0, os.SEEK_SET)
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compress.py")
+        log = os.path.join(os.path.dirname(self.path), "..", "..", "hooks.log")
+        command = [sys.executable, "-I", "-S", script, self.path, os.path.abspath(log)]
+        actions = [
+            (os.POSIX_SPAWN_DUP2, memory, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ]
+        usual = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE]
+        try:
+            self.child = os.posix_spawn(
+                sys.executable, command, {}, file_actions=actions, setsid=True, setsigdef=usual, setsigmask=[]
+            )
+        except (OSError, NotImplementedError, TypeError):
+            self._write_plain(memory)
+
+    def _write_plain(self, memory: int) -> None:
+        """No process could be started: the text as it is, complete, is worth more than none."""
+        with open(memory, "rb", closefd=False) as source, open(self.plain, "wb") as target:
+            while block := source.read(1 << 20):
+                target.write(block)
+
+    def ended(self, wait: bool = False) -> bool:
+        """Takes the ended child from the system's list, so that the job never sees it there."""
+        if self.child > 0:
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(self.child, 0 if wait else os.WNOHANG) == (0, 0):
+                    return False
+            self.child = 0
+        return True
+
+    def remove(self) -> None:
+        self.ended(wait=True)
+        for path in (self.path, self.plain):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    @property
+    def written(self) -> str:
+        """The path of the file that is there, or will be."""
+        return self.plain if os.path.exists(self.plain) else self.path
+
+
+def _memory_file() -> int | None:
+    try:
+        memory = os.memfd_create("stepscope-trace")
+    except (AttributeError, OSError):
+        return None
+    if os.path.exists(f"/proc/self/fd/{memory}"):
+        return memory
+    os.close(memory)
+    return None
