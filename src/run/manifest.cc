@@ -1,13 +1,19 @@
 #include "run/manifest.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "run/json_text.h"
+
+extern char** environ;
 
 namespace stepscope::run {
 namespace {
@@ -117,6 +123,28 @@ Result<void> write_manifest(const std::string& run_folder, const Manifest& manif
   if (written) return {};
   return fail(
       {ErrorKind::unreadable, std::string("cannot write the run's manifest: ") + std::strerror(errno), path, {}, ""});
+}
+
+std::int64_t unix_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Manifest start_manifest(std::string_view stepscope_version, const std::string& job, const Arguments& command,
+                        const std::string& capture) {
+  Manifest manifest;
+  manifest.version = stepscope_version;
+  manifest.job = job;
+  manifest.command = command;
+  std::error_code code;
+  manifest.directory = std::filesystem::current_path(code).string();
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  manifest.host = host;
+  manifest.capture = capture;
+  manifest.environment = explaining_environment(environ);
+  manifest.started_unix_ns = unix_now_ns();
+  return manifest;
 }
 
 }  // namespace stepscope::run

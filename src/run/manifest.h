@@ -25,9 +25,9 @@ struct ProcessNote {
   std::int64_t whole_steps = 0;  // recorded ones
   std::optional<std::int64_t> first_step;
   std::optional<std::int64_t> last_step;
-  std::size_t windows = 0;
-  bool own_profiler = false;  // the job profiles itself
-  std::string device;         // cuda, cpu
+  std::vector<std::string> traces;  // files of its recordings, relative to the run folder; may still be on their way
+  bool own_profiler = false;        // the job profiles itself
+  std::string device;               // cuda, cpu
   std::string first_problem;
 };
 
@@ -46,6 +46,11 @@ struct Manifest {
   std::vector<std::string> problems;
   std::vector<ProcessNote> processes;
 };
+
+// A run that starts now, on this host and in this folder; the environment is this process's.
+Manifest start_manifest(std::string_view stepscope_version, const std::string& job, const Arguments& command,
+                        const std::string& capture);
+std::int64_t unix_now_ns();
 
 // Command with the values of options and NAME=value words that look like secrets replaced by ***.
 Arguments masked(const Arguments& command);

@@ -13,11 +13,17 @@ namespace {
 
 constexpr std::uintmax_t kLargestNote = 4 << 20;
 
+std::string text_of(simdjson::dom::element note, const char* key) {
+  std::string_view text;
+  return note[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
+}
+
 void take_windows(simdjson::dom::element note, ProcessNote& out) {
   simdjson::dom::array windows;
   if (note["windows"].get(windows) != simdjson::SUCCESS) return;
   for (const simdjson::dom::element window : windows) {
-    ++out.windows;
+    if (std::string trace = text_of(window, "trace"); !trace.empty()) out.traces.push_back(std::move(trace));
+    if (text_of(window, "kind") == "stacks") continue;
     simdjson::dom::array steps;
     if (window["steps"].get(steps) != simdjson::SUCCESS) continue;
     for (const simdjson::dom::element step : steps) {
@@ -28,11 +34,6 @@ void take_windows(simdjson::dom::element note, ProcessNote& out) {
       out.last_step = std::max(out.last_step.value_or(number), number);
     }
   }
-}
-
-std::string text_of(simdjson::dom::element note, const char* key) {
-  std::string_view text;
-  return note[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
 }
 
 ProcessNote to_note(simdjson::dom::element note) {

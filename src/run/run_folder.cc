@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 namespace stepscope::run {
 namespace fs = std::filesystem;
@@ -86,6 +88,29 @@ std::vector<std::string> trace_files(const std::string& run_folder) {
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+std::vector<std::string> wait_for_traces(const std::string& run_folder, const std::vector<std::string>& announced,
+                                         double patience_s) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::string> missing;
+  std::uintmax_t before = 0;
+  for (Clock::time_point grew = Clock::now();;) {
+    missing.clear();
+    std::uintmax_t bytes = 0;
+    for (const std::string& trace : announced) {
+      std::error_code code;
+      const fs::path path = fs::path(run_folder) / trace;
+      if (fs::exists(path, code)) continue;
+      missing.push_back(trace);
+      const std::uintmax_t size = fs::file_size(path.string() + ".part", code);
+      if (!code) bytes += size;
+    }
+    if (bytes != before) grew = Clock::now();
+    before = bytes;
+    if (missing.empty() || Clock::now() - grew > std::chrono::duration<double>(patience_s)) return missing;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 }  // namespace stepscope::run

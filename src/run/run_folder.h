@@ -26,4 +26,9 @@ Result<std::string> make_run_folder(std::string_view out, std::string_view job, 
 // Paths of the trace files below <run folder>/traces, relative to the run folder, sorted.
 std::vector<std::string> trace_files(const std::string& run_folder);
 
+// Waits until the files that the processes announced (relative paths) are there: they are compressed by processes that
+// outlive the job. Gives up when nothing grew for `patience_s`; the missing ones.
+std::vector<std::string> wait_for_traces(const std::string& run_folder, const std::vector<std::string>& announced,
+                                         double patience_s);
+
 }  // namespace stepscope::run

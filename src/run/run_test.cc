@@ -76,7 +76,7 @@ TEST_CASE("process notes are read, broken ones are named") {
   const Folder folder;
   fs::create_directories(folder.path + "/processes");
   std::ofstream(folder.path + "/processes/h_1.json")
-      << R"({"role": "rank", "device": "cpu", "steps_seen": 20, "problems": ["p"], "windows": [{"steps": [10, 11, 12]}]})";
+      << R"({"role": "rank", "device": "cpu", "steps_seen": 20, "problems": ["p"], "windows": [{"steps": [10, 11, 12], "trace": "traces/a.pt.trace.json.gz"}, {"kind": "stacks", "steps": [13]}]})";
   std::ofstream(folder.path + "/processes/h_2.json") << "{\"role\": ";
   std::ofstream(folder.path + "/processes/h_3.json") << R"({"windows": 7, "problems": {}, "steps_seen": "many"})";
   std::ofstream(folder.path + "/processes/h_4.json") << R"({"schema_version": 9, "role": "rank", "steps_seen": 4})";
@@ -93,7 +93,8 @@ TEST_CASE("process notes are read, broken ones are named") {
   CHECK(notes[0].first_step == 10);
   CHECK(notes[0].last_step == 12);
   CHECK(notes[0].first_problem == "p");
-  CHECK(notes[1].windows == 0);
+  CHECK(notes[1].traces.empty());
+  CHECK(notes[0].traces == std::vector<std::string>{"traces/a.pt.trace.json.gz"});
   Manifest manifest;
   manifest.command = {"python", "x.py"};
   manifest.processes = notes;

@@ -1,0 +1,156 @@
+// The lines before and after a job.
+#include "cli/run/sentences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "collect/requests.h"
+#include "run/run_folder.h"
+
+namespace stepscope::cli {
+namespace fs = std::filesystem;
+namespace {
+
+std::string window_text(const collect::Window& w) {
+  return w.first + 1 == w.end ? fmt::format("{}", w.first) : fmt::format("{}-{}", w.first, w.end - 1);
+}
+
+std::string steps_text(const std::vector<collect::Window>& windows) {
+  constexpr std::size_t kMost = 3;
+  if (windows.size() == 1) {
+    const bool one = windows.front().first + 1 == windows.front().end;
+    return (one ? "step " : "steps ") + window_text(windows.front());
+  }
+  std::string out;
+  for (std::size_t i = 0; i < std::min(windows.size(), kMost); ++i) {
+    out += (i == 0 ? "steps " : ", ") + window_text(windows[i]);
+  }
+  return windows.size() > kMost ? out + fmt::format(" and {} more windows", windows.size() - kMost) : out;
+}
+
+std::string cycle_text(const collect::Cycle& c) {
+  std::string first = steps_text({{c.first, c.first + c.active}});
+  if (c.repeat == 1) return first;
+  const std::string often = c.repeat == 0 ? "to the end" : fmt::format("{} times in all", c.repeat);
+  return fmt::format("{}, then again every {} steps, {}", first, c.period, often);
+}
+
+std::string when_text(const collect::Settings& settings, int pid) {
+  const collect::Capture& capture = settings.capture;
+  if (settings.trigger == collect::Trigger::signal) {
+    return fmt::format("nothing until asked (kill -USR2 {} records {} steps)", pid, collect::kRequestedSteps);
+  }
+  if (capture.on_request) return "nothing until asked (by a file in its requests folder)";
+  if (capture.cycle) return cycle_text(*capture.cycle);
+  if (const auto& s = capture.seconds) {
+    return fmt::format("seconds {:.6g}:{:.6g} after the import of torch", s->start, s->end);
+  }
+  return capture.steps.empty() ? "steps 10-14" : steps_text(capture.steps);
+}
+
+std::string size_text(std::uintmax_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} B", bytes);
+  return bytes < 1'000'000 ? fmt::format("{} kB", bytes / 1000)
+                           : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+// The job came to no recording; it could import torch, did not fail and had no profiler of its own.
+std::string too_early(const Outcome& out, const std::string& folder, const collect::Capture& capture,
+                      const std::string& how) {
+  if (capture.on_request) {
+    std::error_code code;
+    const bool asked = fs::exists(fs::path(folder) / "requests", code);
+    return asked ? "the job " + how + " before a request could be recorded"
+                 : "nothing was asked for until the job " + how;
+  }
+  if (capture.seconds) return "the job " + how + " before its window began; try an earlier one, such as --seconds 0:2";
+  if (out.steps_seen == 0) {
+    return "no optimizer step was seen before the job " + how +
+           "; a job without an optimizer is recorded with --seconds 0:2";
+  }
+  return fmt::format("the job {} after {} optimizer steps; try --steps {}:{}", how, out.steps_seen,
+                     out.steps_seen > 2 ? 1 : 0, std::max<std::int64_t>(out.steps_seen, 1));
+}
+
+std::string why_nothing(const Outcome& out, const std::string& folder, const collect::Capture& capture,
+                        const collect::Ending& ending) {
+  if (out.own_profiler)
+    return "the job uses torch.profiler itself, and torch has room for one: its own files can be reported on";
+  if (!out.problem.empty()) return out.problem;
+  if (!ending.signal && ending.code != 0) {
+    return fmt::format("the job ended with exit code {}{}", ending.code,
+                       out.torch_seen ? fmt::format(" after {} optimizer steps", out.steps_seen) : " before torch");
+  }
+  if (!out.torch_seen) {
+    return "no Python process of the job imported torch under the hooks (python -E, -I and -S switch them off)";
+  }
+  return too_early(out, folder, capture,
+                   ending.signal ? fmt::format("was ended by signal {}", *ending.signal) : "ended");
+}
+
+// "steps 10-14", and with gaps between several windows "10 steps between 10 and 44".
+std::string recorded_steps(const Outcome& out) {
+  if (!out.first_step) return "a stretch of time without whole steps";
+  const std::int64_t spanned = *out.last_step - *out.first_step + 1;
+  if (spanned == 1) return fmt::format("step {}", *out.first_step);
+  if (out.whole_steps > 0 && out.whole_steps < spanned)
+    return fmt::format("{} steps between {} and {}", out.whole_steps, *out.first_step, *out.last_step);
+  return fmt::format("steps {}-{}", *out.first_step, *out.last_step);
+}
+
+}  // namespace
+
+std::string shown_path(const std::string& path) {
+  std::error_code code;
+  const fs::path relative = fs::path(path).lexically_relative(fs::current_path(code));
+  return code || relative.empty() || *relative.begin() == ".." ? path : relative.string();
+}
+
+std::string plan_text(const collect::Settings& settings, int pid) {
+  const std::string& ranks = settings.capture.ranks;
+  std::string out = when_text(settings, pid);
+  if (ranks != "all")
+    out += (ranks.find(',') == std::string::npos ? " of rank " : " of ranks ") + collect::shown(ranks);
+  return out;
+}
+
+Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
+  Outcome out;
+  for (const std::string& trace : run::trace_files(folder)) {
+    std::error_code code;
+    const std::uintmax_t size = fs::file_size(fs::path(folder) / trace, code);
+    ++out.traces;
+    out.bytes += code ? 0 : size;
+  }
+  for (const run::ProcessNote& note : manifest.processes) {
+    out.torch_seen = true;
+    out.processes += note.traces.empty() ? 0 : 1;
+    out.on_gpu |= note.device != "cpu" && !note.device.empty();
+    out.own_profiler |= note.own_profiler;
+    out.steps_seen = std::max(out.steps_seen, note.steps_seen);
+    out.whole_steps = std::max(out.whole_steps, note.whole_steps);
+    if (note.first_step) out.first_step = std::min(out.first_step.value_or(*note.first_step), *note.first_step);
+    if (note.last_step) out.last_step = std::max(out.last_step.value_or(*note.last_step), *note.last_step);
+    if (out.problem.empty()) out.problem = note.first_problem;
+  }
+  if (out.problem.empty() && !manifest.problems.empty()) out.problem = manifest.problems.front();
+  return out;
+}
+
+std::string end_text(const Outcome& out, const std::string& folder, const collect::Capture& capture,
+                     const collect::Ending& ending) {
+  if (out.traces == 0) {
+    return "nothing was recorded: " + why_nothing(out, folder, capture, ending) + ". See " + shown_path(folder);
+  }
+  std::string text = "recorded " + recorded_steps(out);
+  // A killed process could not say how far it came.
+  if (out.first_step && out.steps_seen > 0 && !ending.signal) text += fmt::format(" of {}", out.steps_seen);
+  if (out.processes > 1) text += fmt::format(" in {} processes", out.processes);
+  text += fmt::format(", {}, {}", out.on_gpu ? "CPU and GPU" : "CPU only (torch used no GPU)", size_text(out.bytes));
+  if (!out.problem.empty()) text += fmt::format("; a problem: {}", out.problem);
+  return text + ". Next: stepscope report " + shown_path(folder);
+}
+
+}  // namespace stepscope::cli

@@ -1,0 +1,36 @@
+// What `stepscope run` says: one line when the job starts and one when it has ended.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "collect/collect.h"
+#include "collect/settings.h"
+#include "run/manifest.h"
+
+namespace stepscope::cli {
+
+// A path as it is shorter to read and to type, where it lies below the current folder.
+std::string shown_path(const std::string& path);
+
+// "steps 10-14 of ranks 0,last": what is going to be recorded. `pid`: whom the signal of --trigger USR2 is sent to.
+std::string plan_text(const collect::Settings& settings, int pid);
+
+// What became of the recording, over all processes of the job.
+struct Outcome {
+  std::size_t traces = 0, processes = 0;  // with a recording
+  std::uintmax_t bytes = 0;
+  std::int64_t steps_seen = 0;
+  std::int64_t whole_steps = 0;  // recorded, of the process with most
+  std::optional<std::int64_t> first_step, last_step;
+  bool on_gpu = false, own_profiler = false, torch_seen = false;
+  std::string problem;
+};
+
+Outcome outcome_of(const std::string& folder, const run::Manifest& manifest);
+
+std::string end_text(const Outcome& out, const std::string& folder, const collect::Capture& capture,
+                     const collect::Ending& ending);
+
+}  // namespace stepscope::cli

@@ -1,0 +1,35 @@
+// Brings the hooks into processes that were started with nothing special.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "collect/inject/ranks.h"
+
+namespace stepscope::collect {
+
+struct Attached {
+  RankProcess rank;
+  std::int64_t stopped_ns = 0;  // how long its main thread stood still
+};
+
+struct NotAttached {
+  RankProcess rank;
+  Error why;
+};
+
+struct Attachment {
+  std::vector<Attached> ranks;
+  std::vector<NotAttached> failed;
+};
+
+// The Python source that arms the hooks of folder `hooks` in the process that runs it; they write into `run_folder` and
+// wait for a request. What fails goes into hooks.log there.
+std::string attach_source(const std::string& hooks, const std::string& run_folder, const std::string& capture);
+
+// Runs that source in each of the processes, one after the other.
+Attachment attach(const std::vector<RankProcess>& ranks, const std::string& source);
+
+}  // namespace stepscope::collect

@@ -1,0 +1,134 @@
+#include "run/ring.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/temp_fixture.h"
+#include "run/progress.h"
+
+namespace stepscope::run {
+namespace {
+
+constexpr std::size_t kHeadBytes = 4096;
+
+// A ring as the hooks write it, with room for `records`.
+class RingText {
+ public:
+  explicit RingText(std::uint64_t records) : records_(records), bytes_(kHeadBytes + records * 32, '\0') {
+    const std::string about = R"({"host": "h", "pid": 7, "rank": 3, "world_size": 8, "started_unix_ns": 5})";
+    put(0, "STEPRING", 8);
+    word(8, 1);
+    word(12, kHeadBytes);
+    word(16, 32);
+    word(20, static_cast<std::uint32_t>(about.size()));
+    put(24, &records_, 8);
+    put(256, about.data(), about.size());
+  }
+  void add(std::int64_t start, std::int64_t dur, std::int64_t step, std::uint16_t kind, std::uint16_t phase = 0) {
+    const std::size_t at = kHeadBytes + written_ % records_ * 32;
+    put(at, &start, 8);
+    put(at + 8, &dur, 8);
+    put(at + 16, &step, 8);
+    put(at + 24, &kind, 2);
+    put(at + 26, &phase, 2);
+    written_++;
+    put(64, &written_, 8);
+  }
+  void word(std::size_t at, std::uint32_t value) { put(at, &value, 4); }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void put(std::size_t at, const void* data, std::size_t size) { std::memcpy(bytes_.data() + at, data, size); }
+
+  std::uint64_t records_, written_ = 0;
+  std::string bytes_;
+};
+
+constexpr std::uint16_t kClock = 1, kStep = 2, kPhase = 3;
+
+}  // namespace
+
+TEST_CASE("ring: marks are placed by the pair of clocks before them") {
+  RingText text(16);
+  text.add(1000, 0, 5'000'000, kClock);
+  text.add(1100, 50, 0, kPhase, 2);
+  text.add(1000, 300, 0, kStep, 4);
+  text.add(2000, 0, 5'001'500, kClock);  // the wall clock was set by 500 ns
+  text.add(2100, 10, 1, kStep, 4);
+  const TempFolder folder;
+  const auto ring = read_ring(folder.put("h_7.ring", text.bytes()));
+  REQUIRE(ring);
+  CHECK(ring->rank == 3);
+  CHECK(ring->world_size == 8);
+  CHECK(ring->dropped == 0);
+  REQUIRE(ring->marks.size() == 3);
+  CHECK(ring->marks[0].start_ns == 5'000'100);
+  CHECK(ring->marks[0].phase == 2);
+  CHECK(ring->marks[2].start_ns == 5'001'600);
+  CHECK(ring->marks[2].kind == MarkKind::step);
+}
+
+TEST_CASE("ring: the newest records stay when it is full") {
+  RingText text(4);
+  text.add(0, 0, 100, kClock);
+  for (std::int64_t step = 0; step < 9; step++) text.add(step * 10, 10, step, kStep, 4);
+  text.add(95, 0, 195, kClock);
+  const TempFolder folder;
+  const auto ring = read_ring(folder.put("h_7.ring", text.bytes()));
+  REQUIRE(ring);
+  CHECK(ring->dropped == 7);
+  REQUIRE(ring->marks.size() == 3);
+  CHECK(ring->marks.front().step == 6);
+  CHECK(ring->marks.front().start_ns == 160);
+}
+
+TEST_CASE("ring: damaged files are refused, whatever their head says") {
+  const TempFolder folder;
+  const auto refused = [&](const std::string& bytes) { return !read_ring(folder.put("x.ring", bytes)); };
+  const std::string good = RingText(4).bytes();
+  CHECK_FALSE(refused(good));
+  CHECK(refused(""));
+  CHECK(refused("STEPRING"));
+  CHECK(refused(good.substr(0, 300)));
+  for (const std::size_t at : {0, 8, 12, 16, 20, 24, 28}) {
+    std::string bad = good;
+    bad.replace(at, 4, "\xff\xff\xff\x7f", 4);
+    CAPTURE(at);
+    CHECK(refused(bad));
+  }
+  RingText negative(4);
+  negative.add(0, -5, 0, kStep);
+  const auto ring = read_ring(folder.put("y.ring", negative.bytes()));
+  REQUIRE(ring);
+  CHECK(ring->marks.empty());
+}
+
+TEST_CASE("progress: medians over the newest steps, and the rank whose own work takes longest") {
+  const auto rank = [](std::int64_t number, std::int64_t forward) {
+    Ring ring;
+    ring.rank = number;
+    ring.host = "elsewhere";
+    for (std::int64_t step = 0; step < 30; step++) {
+      const std::int64_t start = step * 1000;
+      ring.marks.push_back({start, forward, step, MarkKind::phase, 2});
+      ring.marks.push_back({start + forward, 900 - forward, step, MarkKind::phase, 3});
+      ring.marks.push_back({start, 1000, step, MarkKind::step, 4});
+    }
+    return progress_of(ring, 20);
+  };
+  const RankProgress fast = rank(0, 100);
+  CHECK(fast.steps == 30);
+  CHECK(fast.step_ns.size() == 20);
+  CHECK(fast.median_step_ns == 1000);
+  CHECK(fast.phase_ns[2] == 100);
+  CHECK(fast.phase_ns[3] == 800);
+  CHECK(fast.phase_ns[0] == 100);
+  CHECK(fast.running);
+  CHECK(slowest({rank(0, 100), rank(1, 400), rank(2, 110)}) == 1);
+  CHECK(slowest({rank(0, 100), rank(1, 120)}) == std::nullopt);
+  CHECK(slowest({rank(0, 100)}) == std::nullopt);
+}
+
+}  // namespace stepscope::run
