@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs import Place
 
 Event = dict[str, Any]
 WriteTrace = Callable[..., Path]
@@ -52,3 +53,9 @@ def write_trace(tmp_path: Path) -> WriteTrace:
         return path
 
     return write
+
+
+@pytest.fixture
+def place(stepscope: Path, tmp_path: Path) -> Place:
+    """A folder to run jobs in."""
+    return Place(stepscope, tmp_path)

@@ -2,111 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
-import importlib.util
-import json
-import os
 import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
+from jobs import TRAIN, Place, needs_torch, read
 
 ROOT = Path(__file__).resolve().parents[2]
 HOOKS = ROOT / "python" / "stepscope" / "hooks"
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
-
-TRAIN = """
-    import sys, torch
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step in range(int(sys.argv[1])):
-        loss = model(torch.ones(4, 8)).square().sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        print(step, loss.item())
-"""
-
-
-class Job:
-    """A command under `stepscope run`, and what came of it."""
-
-    def __init__(self, out: Path, done: subprocess.CompletedProcess[str]) -> None:
-        self.code, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
-        self.ours = [line for line in self.stderr.splitlines() if line.startswith("stepscope: ")]
-        self.others = [line for line in self.stderr.splitlines() if not line.startswith("stepscope: ")]
-        folders = sorted(out.glob("*/*/run.json"))
-        self.folder = folders[0].parent if folders else None
-
-    def manifest(self) -> dict[str, Any]:
-        assert self.folder is not None, self.stderr
-        found: dict[str, Any] = json.loads((self.folder / "run.json").read_text())
-        return found
-
-    def traces(self) -> list[Path]:
-        assert self.folder is not None, self.stderr
-        return sorted((self.folder / "traces").rglob("*.pt.trace.json.gz"))
-
-    def step_marks(self, trace: Path) -> list[int]:
-        events = read(trace)["traceEvents"]
-        return sorted(int(e["name"].split("#")[1]) for e in events if e.get("name", "").startswith("ProfilerStep#"))
-
-
-def read(trace: Path) -> dict[str, Any]:
-    with gzip.open(trace) as text:
-        found: dict[str, Any] = json.load(text)
-        return found
-
-
-class Place:
-    def __init__(self, stepscope: Path, folder: Path) -> None:
-        self.stepscope, self.folder, self.out = stepscope, folder, folder / "out"
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("STEPSCOPE_", "KINETO_"))}
-        self.environment.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
-        self.environment.pop("PYTHONPATH", None)
-
-    def script(self, text: str, name: str = "job.py") -> str:
-        path = self.folder / name
-        path.write_text(textwrap.dedent(text))
-        return str(path)
-
-    def execute(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command in a session of its own, and ends all of that session when it takes too long."""
-        with subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env={**self.environment, **more},
-            text=True,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process:
-            try:
-                stdout, stderr = process.communicate(timeout=240)
-            except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
-            return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
-
-    def plain(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return self.execute(list(command))
-
-    def command(self, *command: str, options: tuple[str, ...] = ()) -> list[str]:
-        return [str(self.stepscope), "run", "--out", str(self.out), *options, "--", *command]
-
-    def run(self, *command: str, options: tuple[str, ...] = (), **more: str) -> Job:
-        return Job(self.out, self.execute(self.command(*command, options=options), **more))
-
-
-@pytest.fixture
-def place(stepscope: Path, tmp_path: Path) -> Place:
-    return Place(stepscope, tmp_path)
-
 
 # The job does not notice ------------------------------------------------------------------------------------------
 
@@ -119,7 +24,7 @@ def test_same_output_and_result(place: Place) -> None:
     assert (job.code, job.stdout) == (0, plain.stdout)
     assert job.others == plain.stderr.splitlines()
     assert len(job.ours) == 2
-    assert [job.step_marks(t) for t in job.traces()] == [[10, 11, 12, 13, 14]]
+    assert job.recorded_steps() == [[10, 11, 12, 13, 14]]
     assert "steps 10-14 of 20" in job.ours[1]
     assert "CPU only" in job.ours[1] or "GPU" in job.ours[1]
 
@@ -283,7 +188,7 @@ def test_a_bug_in_the_hooks_stays_there(place: Place) -> None:
 def test_fewer_steps_than_the_window(place: Place) -> None:
     script = place.script(TRAIN)
     job = place.run(sys.executable, script, "4")
-    assert [job.step_marks(t)[:3] for t in job.traces()] == [[1, 2, 3]]
+    assert [steps[:3] for steps in job.recorded_steps()] == [[1, 2, 3]]
     assert "steps 1-3 of 4" in job.ours[1]
 
 
@@ -357,7 +262,7 @@ def test_a_job_that_profiles_itself_is_left_alone(place: Place) -> None:
     assert (job.code, job.others) == (0, [])
     assert "ProfilerStep" not in (place.folder / "own.json").read_text()
     assert job.manifest()["processes"][0]["own_profiler"] is True
-    assert [job.step_marks(t)[:2] for t in job.traces()] == [[1, 2]], "what was recorded before is kept"
+    assert [steps[:2] for steps in job.recorded_steps()] == [[1, 2]], "what was recorded before is kept"
 
 
 @needs_torch
@@ -385,7 +290,8 @@ def test_run_folder(place: Place) -> None:
     assert trace.parent.name == "rank1_dp1_tp0_pp0"
     assert read(trace)["distributedInfo"] == {"rank": 1, "world_size": 2}
     assert process["windows"][0]["trace"] == str(trace.relative_to(job.folder))
-    assert [p.name for p in trace.parent.iterdir()] == [trace.name], "nothing half-written is left"
+    stacks = process["windows"][1]["trace"].rpartition("/")[2]
+    assert {p.name for p in trace.parent.iterdir()} == {trace.name, stacks}, "nothing half-written is left"
 
 
 # Several processes --------------------------------------------------------------------------------------------------
@@ -419,10 +325,11 @@ def test_torchrun_two_ranks(place: Place) -> None:
         script,
     )
     assert job.code == 0, job.stderr
-    assert [t.parent.name for t in job.traces()] == ["rank0_dp0_tp0_pp0", "rank1_dp1_tp0_pp0"]
-    for rank, trace in enumerate(job.traces()):
-        assert job.step_marks(trace) == [10, 11, 12, 13, 14]
+    assert sorted({t.parent.name for t in job.traces()}) == ["rank0_dp0_tp0_pp0", "rank1_dp1_tp0_pp0"]
+    assert job.recorded_steps() == [[10, 11, 12, 13, 14]] * 2
+    for trace in job.traces():
         found = read(trace)
+        rank = int(trace.parent.name[len("rank")])
         assert (found["distributedInfo"]["rank"], found["distributedInfo"]["world_size"]) == (rank, 2)
         assert any("all_reduce" in e.get("name", "") for e in found["traceEvents"])
 
@@ -446,7 +353,7 @@ def test_data_workers_are_not_recorded(place: Place, method: str) -> None:
     """)
     job = place.run(sys.executable, script)
     assert (job.code, job.others) == (0, [])
-    assert [job.step_marks(t) for t in job.traces()] == [[10, 11, 12, 13, 14]]
+    assert job.recorded_steps() == [[10, 11, 12, 13, 14]]
     assert len(job.manifest()["processes"]) == 1
 
 
@@ -468,7 +375,7 @@ def test_ranks_made_by_fork(place: Place) -> None:
     """)
     job = place.run(sys.executable, script)
     assert job.stdout == "[0, 0]\n"
-    assert len(job.traces()) == 2
+    assert len(job.recorded_steps()) == 2
 
 
 @needs_torch
@@ -479,7 +386,7 @@ def test_shared_examples_run_unmodified(place: Place, corpus: Path, name: str) -
         pytest.skip(f"there is no {program}")
     job = place.run(sys.executable, str(program), options=("--seconds", "0:1") if name == "matmul_loop" else ())
     assert job.code == 0, job.stderr
-    ranks = [t.parent.name for t in job.traces()]
+    ranks = sorted({t.parent.name for t in job.traces()})
     if name == "nn_ddp_demo":
         assert ranks == [f"rank{r}_dp{r}_tp0_pp0" for r in range(4)]
         for trace in job.traces():
@@ -498,5 +405,5 @@ def test_killed_after_its_window_keeps_the_trace(place: Place) -> None:
     )
     job = place.run(sys.executable, script, "20")
     assert job.code == 137
-    assert [job.step_marks(t) for t in job.traces()] == [[10, 11, 12, 13, 14]]
+    assert job.recorded_steps() == [[10, 11, 12, 13, 14]]
     assert job.manifest()["signal"] == 9

@@ -16,6 +16,12 @@ def test_doctest_counts_cases_not_assertions() -> None:
     assert run_tests.count_doctest(DOCTEST) == Counts(10, 2, 1)
 
 
+def test_doctest_of_two_runs_that_share_the_cases() -> None:
+    one = "[doctest] test cases:   7 |   6 passed | 1 failed | 13 skipped\n"
+    other = "[doctest] test cases:  12 |  12 passed | 0 failed | 8 skipped\n"
+    assert run_tests.count_doctest(one + other) == Counts(18, 1, 1)
+
+
 def test_node_counts_both_reporters() -> None:
     assert run_tests.count_node(NODE) == Counts(3, 1, 1)
     assert run_tests.count_node(NODE.replace("ℹ", "#")) == Counts(3, 1, 1)

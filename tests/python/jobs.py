@@ -1,0 +1,108 @@
+"""Jobs for the tests of `stepscope run`: a command under it, and what came of it."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+
+TRAIN = """
+    import sys, torch
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(int(sys.argv[1])):
+        loss = model(torch.ones(4, 8)).square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(step, loss.item())
+"""
+
+
+class Job:
+    """A command under `stepscope run`, and what came of it."""
+
+    def __init__(self, out: Path, done: subprocess.CompletedProcess[str]) -> None:
+        self.code, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
+        self.ours = [line for line in self.stderr.splitlines() if line.startswith("stepscope: ")]
+        self.others = [line for line in self.stderr.splitlines() if not line.startswith("stepscope: ")]
+        folders = sorted(out.glob("*/*/run.json"))
+        self.folder = folders[0].parent if folders else None
+
+    def manifest(self) -> dict[str, Any]:
+        assert self.folder is not None, self.stderr
+        found: dict[str, Any] = json.loads((self.folder / "run.json").read_text())
+        return found
+
+    def traces(self) -> list[Path]:
+        assert self.folder is not None, self.stderr
+        found = sorted((self.folder / "traces").rglob("*.pt.trace.json.gz"))
+        return [path for path in found if ".stacks." not in path.name]
+
+    def recorded_steps(self) -> list[list[int]]:
+        """Per process; a slow machine makes several parts of a recording."""
+        marks: dict[str, list[int]] = {}
+        for trace in self.traces():
+            marks.setdefault(trace.name.partition(".")[0], []).extend(self.step_marks(trace))
+        return [sorted(found) for found in marks.values()]
+
+    def step_marks(self, trace: Path) -> list[int]:
+        events = read(trace)["traceEvents"]
+        return sorted(int(e["name"].split("#")[1]) for e in events if e.get("name", "").startswith("ProfilerStep#"))
+
+
+def read(trace: Path) -> dict[str, Any]:
+    with gzip.open(trace) as text:
+        found: dict[str, Any] = json.load(text)
+        return found
+
+
+class Place:
+    def __init__(self, stepscope: Path, folder: Path) -> None:
+        self.stepscope, self.folder, self.out = stepscope, folder, folder / "out"
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("STEPSCOPE_", "KINETO_"))}
+        self.environment.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        self.environment.pop("PYTHONPATH", None)
+
+    def script(self, text: str, name: str = "job.py") -> str:
+        path = self.folder / name
+        path.write_text(textwrap.dedent(text))
+        return str(path)
+
+    def execute(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command in a session of its own, and ends all of that session when it takes too long."""
+        with subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env={**self.environment, **more},
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=240)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+            return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+
+    def plain(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return self.execute(list(command))
+
+    def command(self, *command: str, options: tuple[str, ...] = ()) -> list[str]:
+        return [str(self.stepscope), "run", "--out", str(self.out), *options, "--", *command]
+
+    def run(self, *command: str, options: tuple[str, ...] = (), **more: str) -> Job:
+        return Job(self.out, self.execute(self.command(*command, options=options), **more))

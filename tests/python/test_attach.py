@@ -1,0 +1,151 @@
+"""`stepscope attach`: steps of a job that runs already."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import Place, needs_torch, read
+
+pytestmark = needs_torch
+
+LOOP = """
+    import sys, time, torch
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for number in range(int(sys.argv[1])):
+        loss = net(torch.ones(4, 8)).square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        time.sleep(0.02)
+        if number == 5:
+            print("running", flush=True)
+    print(loss.item())
+"""
+DDP = """
+    import torch, torch.distributed as dist, time, sys
+    dist.init_process_group("gloo")
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for number in range(int(sys.argv[1])):
+        net(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+        time.sleep(0.03)
+        if number == 5 and dist.get_rank() == 0:
+            print("running", flush=True)
+    dist.destroy_process_group()
+"""
+
+
+@contextlib.contextmanager
+def running(place: Place, command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """The job, once it has printed that it runs; ended with everything it started."""
+    with subprocess.Popen(
+        command,
+        cwd=place.folder,
+        env=place.environment,
+        text=True,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as job:
+        try:
+            assert job.stdout is not None and job.stderr is not None
+            if job.stdout.readline() != "running\n":
+                pytest.fail("the job did not start: " + job.stderr.read())
+            yield job
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
+
+
+def attach(place: Place, *arguments: str) -> tuple[Path, str]:
+    """The run folder that attach names, and what it said."""
+    done = place.plain(str(place.stepscope), "attach", "--out", str(place.out), "--timeout", "120", *arguments)
+    if "ptrace" in done.stderr and done.returncode == 1:
+        pytest.skip(f"this machine does not let us trace processes: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    named = re.search(r"Next: stepscope report (\S+)", done.stderr)
+    assert named, done.stderr
+    return place.folder / named.group(1), done.stderr
+
+
+def steps_of(folder: Path) -> list[list[int]]:
+    traces = [path for path in sorted((folder / "traces").rglob("*.gz")) if ".stacks." not in path.name]
+    marks = []
+    for trace in traces:
+        events: list[dict[str, Any]] = read(trace)["traceEvents"]
+        names = [event.get("name", "") for event in events]
+        marks.append(sorted(int(name.split("#")[1]) for name in names if name.startswith("ProfilerStep#")))
+    return marks
+
+
+def test_a_job_that_was_started_with_nothing_special(place: Place) -> None:
+    script = place.script(LOOP)
+    plain = place.plain(sys.executable, script, "250")
+    with running(place, [sys.executable, script, "250"]) as job:
+        folder, said = attach(place, str(job.pid), "--steps", "4")
+        out, err = job.communicate(timeout=120)
+    assert "attached to 1 process" in said
+    assert (job.returncode, "running\n" + out, err) == (0, plain.stdout, plain.stderr)
+    (steps,) = steps_of(folder)
+    assert len(steps) == 4
+    (note,) = [json.loads(path.read_text()) for path in (folder / "processes").glob("*.json")]
+    assert note["detached"] is True
+    assert note["problems"] == []
+    done = place.plain(str(place.stepscope), "report", str(folder), "--only", "steps", "--json")
+    assert json.loads(done.stdout)["answers"]["steps"]["scalars"]["step_count"]["value"] == 4
+
+
+def test_all_ranks_of_torchrun_record_the_same_steps(place: Place) -> None:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    where = ["--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1", place.script(DDP), "2000"]
+    with running(place, launcher + where) as job:
+        folder, said = attach(place, str(job.pid))
+        assert "attached to 2 process" in said
+    steps = steps_of(folder)
+    assert len(steps) == 2
+    assert len(steps[0]) == 3
+    assert steps[0] == steps[1]
+
+
+def test_a_job_under_run_is_asked_through_its_folder(place: Place) -> None:
+    with running(place, place.command(sys.executable, place.script(LOOP), "2000", options=("--steps", "9000"))) as job:
+        time.sleep(0.5)
+        folder, said = attach(place, "--job", str(place.out), "--steps", "2")
+        assert job.poll() is None
+    assert "asked 1 rank for 2 steps" in said
+    assert [len(steps) for steps in steps_of(folder)] == [2]
+
+
+def test_a_job_that_ends_meanwhile(place: Place) -> None:
+    with running(place, place.command(sys.executable, place.script(LOOP), "60", options=("--steps", "9000"))):
+        time.sleep(0.3)
+        done = place.plain(str(place.stepscope), "attach", "--job", str(place.out), "--steps", "5000")
+    assert done.returncode == 1
+    assert "the job ended before" in done.stderr or "no rank of this run" in done.stderr
+
+
+def test_what_cannot_be_attached_to(place: Place) -> None:
+    for arguments, sentence in (
+        (("999999999",), "no"),
+        (("no_such_script.py",), "no"),
+        (("--job", str(place.folder)), "no run was found here"),
+        ((), "a running job is to be named"),
+    ):
+        done = place.plain(str(place.stepscope), "attach", *arguments)
+        assert done.returncode in (1, 2), done.stderr
+        assert sentence in done.stderr
+        assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,399 @@
+"""What is recorded beside a job that runs under `stepscope run`: marks, phases, modules, parts, requests, stacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from jobs import Job, Place, needs_torch, read
+
+pytestmark = needs_torch
+
+NET = """
+    import sys, torch
+    from torch.utils.data import DataLoader, TensorDataset
+    torch.manual_seed(0)
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+        def forward(self, x):
+            return x + self.down(torch.relu(self.up(x)))
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([Block() for _ in range(2)])
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+    net = Net()
+"""
+LOOP = """
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    loader = DataLoader(TensorDataset(torch.ones(4 * int(sys.argv[1]), 8)), batch_size=4)
+    for number, (x,) in enumerate(loader):
+        loss = net(x).square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(loss.item())
+"""
+
+
+class Mark(NamedTuple):
+    start_ns: int
+    dur_ns: int
+    step: int
+    kind: int
+    phase: int
+
+
+def ring(path: Path) -> tuple[dict[str, Any], list[Mark]]:
+    """The file as docs/run-folder.md describes it."""
+    data = path.read_bytes()
+    magic, version, header, record, about, capacity = struct.unpack_from("<8sIIIIQ", data)
+    (written,) = struct.unpack_from("<Q", data, 64)
+    assert (magic, version, record) == (b"STEPRING", 1, 32)
+    first = max(0, written - capacity)
+    rows = [struct.unpack_from("<qqqHH", data, header + i % capacity * record) for i in range(first, written)]
+    return json.loads(data[256 : 256 + about]), [Mark(*row) for row in rows]
+
+
+def rings(job: Job) -> list[tuple[dict[str, Any], list[Mark]]]:
+    assert job.folder is not None
+    return [ring(path) for path in sorted((job.folder / "telemetry").glob("*.ring"))]
+
+
+def steps_of(marks: list[Mark]) -> list[int]:
+    return [mark.step for mark in marks if mark.kind == 2]
+
+
+def report(place: Place, *arguments: str) -> dict[str, Any]:
+    done = place.plain(str(place.stepscope), "report", *arguments, "--json", "--no-cache")
+    assert done.returncode in (0, 4), done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def rows(answer: dict[str, Any], table: str) -> list[dict[str, Any]]:
+    found = answer["tables"][table]
+    names = [column["name"] for column in found["columns"]]
+    return [dict(zip(names, row)) for row in found["rows"]]
+
+
+# Marks ------------------------------------------------------------------------------------------------------------
+
+
+def test_marks_hold_every_step_and_its_phases(place: Place) -> None:
+    job = place.run(sys.executable, place.script(NET + LOOP), "12", options=("--steps", "100:101"))
+    ((about, marks),) = rings(job)
+    assert (about["rank"], about["world_size"]) == (0, 1)
+    assert steps_of(marks) == list(range(12))
+    for step in (5, 11):
+        phases = [mark for mark in marks if mark.kind == 3 and mark.step == step]
+        assert [mark.phase for mark in phases] == [1, 2, 3, 4], "dataloader, forward, backward, optimizer"
+        (whole,) = [mark for mark in marks if mark.kind == 2 and mark.step == step]
+        assert sum(mark.dur_ns for mark in phases) <= whole.dur_ns
+        for before, after in zip(phases, phases[1:]):
+            assert before.start_ns + before.dur_ns <= after.start_ns
+
+
+def test_marks_of_gradient_accumulation(place: Place) -> None:
+    text = (
+        NET
+        + """
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for step in range(6):
+        for micro in range(3):
+            net(torch.ones(4, 8)).sum().backward()
+        optimizer.step()
+    """
+    )
+    ((_, marks),) = rings(place.run(sys.executable, place.script(text)))
+    assert steps_of(marks) == list(range(6))
+    assert [mark.phase for mark in marks if mark.kind == 3 and mark.step == 4] == [2, 3, 2, 3, 2, 3, 4]
+
+
+def test_marks_of_inference(place: Place) -> None:
+    text = (
+        NET
+        + """
+    import time
+    end = time.monotonic() + 6
+    count = 0
+    with torch.no_grad():
+        while time.monotonic() < end:
+            net(torch.ones(4, 8)); count += 1; time.sleep(0.02)
+    """
+    )
+    ((_, marks),) = rings(place.run(sys.executable, place.script(text)))
+    steps = [mark for mark in marks if mark.kind == 2]
+    assert len(steps) >= 10
+    assert {mark.phase for mark in steps} == {2}, "a step is a forward pass"
+
+
+def test_marks_after_a_kill(place: Place) -> None:
+    """SIGKILL in the middle of training: every step that ended is there."""
+    text = NET + LOOP.replace("optimizer.step()", "optimizer.step(); print(number, flush=True)")
+    command = place.command(sys.executable, place.script(text), "100000")
+    with subprocess.Popen(
+        command, cwd=place.folder, env=place.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        last = -1
+        for line in process.stdout:
+            last = int(line)
+            if last >= 30:
+                break
+        (note,) = list(place.out.glob("*/*/processes/*.json"))
+        pid = json.loads(note.read_text())["pid"]
+        os.kill(pid, signal.SIGKILL)
+        printed = [int(line) for line in process.stdout if line.strip().isdigit()]
+        last = max([last, *printed])
+        process.wait(timeout=60)
+    (folder,) = [path.parent for path in place.out.glob("*/*/run.json")]
+    ((_, marks),) = [ring(path) for path in folder.glob("telemetry/*.ring")]
+    done = steps_of(marks)
+    assert done == list(range(len(done)))
+    assert len(done) in (last + 1, last + 2), "a step may end before its line is printed"
+
+
+def test_live_shows_both_ranks(place: Place) -> None:
+    text = """
+        import os, torch, torch.distributed as dist
+        dist.init_process_group("gloo")
+        net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(20):
+            net(torch.ones(2, 8)).sum().backward()
+            optimizer.step()
+        dist.destroy_process_group()
+    """
+    job = torchrun(place, text)
+    done = place.plain(str(place.stepscope), "live", str(job.folder))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "2 ranks of 2 present, 0 running" in lines[0]
+    assert [line.split()[:2] for line in lines[2:4]] == [["0", "20"], ["1", "20"]]
+    assert "ended" in lines[2]
+
+
+# Traces -----------------------------------------------------------------------------------------------------------
+
+
+def torchrun(place: Place, text: str, *arguments: str, options: tuple[str, ...] = ()) -> Job:
+    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    where = ["--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1", place.script(text)]
+    return place.run(sys.executable, *launcher, *where, *arguments, options=options)
+
+
+def test_phases_modules_and_stacks(place: Place) -> None:
+    job = place.run(sys.executable, place.script(NET + LOOP), "20")
+    (trace,) = job.traces()
+    names = [event.get("name", "") for event in read(trace)["traceEvents"]]
+    assert names.count("forward") == names.count("backward") == 5
+    assert names.count("stepscope.module: layers.1.down (Linear)") == 5
+    (process,) = job.manifest()["processes"]
+    window, stacks = process["windows"]
+    assert (window["steps"], stacks["kind"], stacks["steps"]) == ([10, 11, 12, 13, 14], "stacks", [15])
+    place_of = {module["path"]: module for module in window["modules"]}
+    assert place_of["layers.0"]["file"].endswith("job.py")
+    assert "layers" not in place_of, "a list of modules is never called"
+    found = report(place, str(job.folder))["answers"]
+    assert found["steps"]["scalars"]["step_count"]["value"] == 5, "the step with stacks is left out"
+    functions = {row["function"] for row in rows(found["stacks"], "functions")}
+    assert "forward" in functions
+    operators = {row["name"] for row in rows(found["operators"], "by_name")}
+    assert "aten::linear" in operators
+    assert not [name for name in operators if name.startswith("stepscope.")], operators
+
+
+def test_settings_that_explain_speed(place: Place) -> None:
+    (process,) = place.run(sys.executable, place.script(NET + LOOP), "20").manifest()["processes"]
+    assert process["data_loading"]["batch_size"] == 4
+    assert process["data_loading"]["workers"] == 0
+    assert process["optimizer"]["class"] == "SGD"
+    assert process["models"] == [{"class": "Net", "parameters": 560, "training": True}]
+    assert process["settings"]["threads"] == 1
+    assert process["settings"]["anomaly_detection"] is False
+    assert process["machine"]["cores"]
+
+
+IN_PARTS = (
+    NET
+    + """
+    sys.modules["_stepscope_hooks.recorder"].PART_S = 0.0
+"""
+    + LOOP
+)
+
+
+def test_parts_are_joined(place: Place) -> None:
+    job = place.run(sys.executable, place.script(IN_PARTS), "20", options=("--steps", "4:10"))
+    (process,) = job.manifest()["processes"]
+    assert [w["steps"] for w in process["windows"] if w["kind"] == "steps"] == [[n] for n in range(4, 10)]
+    found = report(place, str(job.folder))
+    assert found["answers"]["steps"]["scalars"]["step_count"]["value"] == 6
+    calls = {row["name"]: row["calls"] for row in rows(found["answers"]["operators"], "by_name")}
+    assert calls["aten::linear"] == 6 * 4
+    assert len(found["input"]["files"]) == 1
+    done = place.plain(str(place.stepscope), "query", str(job.folder), "select count(*) from steps", "--csv")
+    assert done.stdout.split()[-1] == "6", done.stdout + done.stderr
+    (job.traces()[2]).unlink()
+    codes = [issue["code"] for issue in report(place, str(job.folder))["issues"]]
+    assert "parts_missing" in codes
+
+
+def test_several_windows(place: Place) -> None:
+    """One is opened, the others are told of."""
+    text = NET + LOOP
+    job = place.run(sys.executable, place.script(text), "20", options=("--steps", "3:5,8:11"))
+    assert [job.step_marks(trace) for trace in job.traces()] == [[3, 4], [8, 9, 10]]
+    found = report(place, str(job.folder))
+    assert found["answers"]["steps"]["scalars"]["step_count"]["value"] == 3
+    (issue,) = [issue for issue in found["issues"] if issue["code"] == "other_windows"]
+    assert job.traces()[0].name in issue["advice"]
+
+
+def test_same_steps_of_all_ranks_on_request(place: Place) -> None:
+    """A request that comes while the job runs: both ranks record the same steps."""
+    text = """
+        import json, os, time, torch, torch.distributed as dist
+        dist.init_process_group("gloo")
+        net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        begin = time.monotonic()
+        stop = torch.zeros(1)
+        while True:
+            net(torch.ones(2, 8)).sum().backward()
+            optimizer.step()
+            time.sleep(0.02)
+            stop[0] = time.monotonic() - begin > 9
+            dist.all_reduce(stop)
+            if stop.item():
+                break
+            folder = os.environ["STEPSCOPE_RUN"] + "/requests"
+            if dist.get_rank() == 0 and time.monotonic() - begin > 1 and not os.path.exists(folder):
+                os.makedirs(folder)
+                with open(folder + "/0001.tmp", "w") as out:
+                    json.dump({"schema_version": 1, "id": "0001", "steps": 4, "ranks": "all"}, out)
+                os.rename(folder + "/0001.tmp", folder + "/0001.json")
+        dist.destroy_process_group()
+    """
+    job = torchrun(place, text, options=("--steps", "1000000:1000001"))
+    assert job.code == 0, job.stderr
+    steps = job.recorded_steps()
+    assert len(steps) == 2, job.stderr
+    assert len(steps[0]) == 4
+    assert steps[0] == steps[1]
+
+
+LIMITED = "os.execv(sys.argv[1], sys.argv[1:])"
+
+
+# Faults -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_at_random_points_every_file_opens(place: Place, seed: int) -> None:
+    """A warm parent forks 20 ranks one after the other, each is killed while it records parts."""
+    text = (
+        IN_PARTS
+        + """
+    import os, random, signal, time
+    chance = random.Random(int(sys.argv[2]))
+    begun, tell = os.pipe()
+    def rank():
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        for number in range(100_000):
+            net(torch.ones(4, 8)).sum().backward()
+            optimizer.step()
+            if number == 4:
+                os.write(tell, b"x")
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            rank()
+        os.read(begun, 1)
+        time.sleep(chance.uniform(0.0, 0.4))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    """
+    )
+    job = place.run(sys.executable, place.script(text), "2", str(seed), options=("--steps", "4:100000"))
+    assert job.code == 0, job.stderr
+    assert job.folder is not None
+    opened = 0
+    for path in job.folder.glob("telemetry/*.ring"):
+        about, marks = ring(path)
+        steps = steps_of(marks)
+        assert steps == list(range(len(steps))), about
+    for trace in (job.folder / "traces").rglob("*"):
+        if trace.is_file() and trace.stat().st_size > 0:
+            done = place.plain(str(place.stepscope), "report", str(trace), "--only", "steps", "--no-cache")
+            assert done.returncode in (0, 4), f"{trace}: {done.stderr}"
+            opened += 1
+    assert opened >= 20
+
+
+def test_no_room_for_files(place: Place) -> None:
+    """A limit on the size of files stands for a full disk: the job runs on, what fits is kept, and it is said."""
+    limit = "    import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
+    plain = place.plain(sys.executable, place.script(NET + LOOP, "plain.py"), "30")
+    job = place.run(sys.executable, place.script(NET + limit + LOOP), "30")
+    assert (job.code, job.stdout, job.others) == (0, plain.stdout, [])
+    assert job.folder is not None
+    assert "the trace was cut" in (job.folder / "hooks.log").read_text()
+    (trace,) = job.traces()
+    found = report(place, str(trace))
+    assert "aten::linear" in {row["name"] for row in rows(found["answers"]["operators"], "by_name")}
+    assert [issue for issue in found["issues"] if issue["severity"] == "lost"]
+
+
+def test_a_disk_that_fills_up_while_a_trace_is_compressed(place: Place) -> None:
+    script = Path(__file__).parents[2] / "python/stepscope/hooks/_stepscope_hooks/compress.py"
+    noise = random.Random(1).randbytes(200_000).hex()
+    limited = f"import resource, os, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); {LIMITED}"
+    target = place.folder / "x.json.gz"
+    command = [sys.executable, "-c", limited, sys.executable, str(script), str(target), str(place.folder / "log")]
+    done = subprocess.run(command, input=json.dumps({"traceEvents": [noise]}), text=True)
+    assert done.returncode == 1
+    assert "x.json.gz: the trace was cut" in (place.folder / "log").read_text()
+    assert target.stat().st_size == 50_000
+
+
+def test_compiled_models_are_not_compiled_again(place: Place) -> None:
+    text = NET.replace(
+        "net = Net()", "net = Net(); eager = net.layers[0]; net = torch.compile(net, backend='eager')"
+    ) + (
+        LOOP
+        + """
+    import torch._dynamo.utils as utils
+    counters = utils.counters
+    print(dict(counters["frames"]), dict(counters["graph_break"]), counters["stats"]["unique_graphs"])
+    """
+    )
+    script = place.script(text)
+    plain = place.plain(sys.executable, script, "20")
+    job = place.run(sys.executable, script, "20")
+    assert (job.code, job.stdout) == (plain.returncode, plain.stdout)
+    assert job.others == plain.stderr.splitlines(), "no warning either"
+    ((_, marks),) = rings(job)
+    assert [mark.phase for mark in marks if mark.kind == 3 and mark.step == 18] == [1, 2, 3, 4]
+
+
+def test_same_bits_with_and_without(place: Place) -> None:
+    text = NET + LOOP + "    print([p.double().sum().item().hex() for p in net.parameters()])\n"
+    script = place.script(text)
+    plain = place.plain(sys.executable, script, "24")
+    job = place.run(sys.executable, script, "24", options=("--steps", "2:20"))
+    assert (job.code, job.stdout, job.others) == (0, plain.stdout, plain.stderr.splitlines())
