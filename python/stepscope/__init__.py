@@ -5,6 +5,8 @@
     run.answer("steps")                      # the CLI's JSON as a dict
     run.idle().tables["causes"].to_pandas()  # one method for each answer
     run.query("select name, sum(dur_ns) from kernels group by name").to_pandas()
+    with stepscope.profile() as recording:   # records this process; recording.step() marks steps
+        ...
     run.table("slices").to_pandas()          # or polars, pyarrow, duckdb: any taker of __arrow_c_stream__
 
 The package is thin: it loads libstepscope.so (one build for every CPython) and imports nothing outside the standard
@@ -15,10 +17,24 @@ from __future__ import annotations
 
 from stepscope._answer import Answer
 from stepscope._errors import StepscopeError
+from stepscope._recording import profile, step, trace_handler
 from stepscope._run import Run, answer_names, open
 from stepscope._table import Column, QueryResult, Table, TableInfo
 
-__all__ = ["Answer", "Column", "QueryResult", "Run", "StepscopeError", "Table", "TableInfo", "answer_names", "open"]
+__all__ = [
+    "Answer",
+    "Column",
+    "QueryResult",
+    "Run",
+    "StepscopeError",
+    "Table",
+    "TableInfo",
+    "answer_names",
+    "open",
+    "profile",
+    "step",
+    "trace_handler",
+]
 
 
 def __getattr__(name: str) -> str:
