@@ -17,9 +17,14 @@ from __future__ import annotations
 
 from stepscope._answer import Answer
 from stepscope._errors import StepscopeError
-from stepscope._recording import profile, step, trace_handler
 from stepscope._run import Run, answer_names, open
 from stepscope._table import Column, QueryResult, Table, TableInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stepscope._recording import profile, step, trace_handler
 
 __all__ = [
     "Answer",
@@ -37,9 +42,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> Any:
     if name == "__version__":  # one place says it: the library; asked only when wanted
         from stepscope._native import library
 
         return library().version()
+    if name in ("profile", "step", "trace_handler"):  # the import stays light for those who only read
+        from stepscope import _recording
+
+        return getattr(_recording, name)
     raise AttributeError(f"module 'stepscope' has no attribute {name!r}")

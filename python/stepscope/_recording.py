@@ -35,8 +35,9 @@ class profile:
     recording.run().report()
 
     As a decorator it records every call of the function. `out` is the folder of all runs (else STEPSCOPE_OUT, else
-    ./stepscope); `with_` is a list as in `stepscope run --with`; with `enabled=False` nothing happens. Under `stepscope
-    run` the recording goes into the folder of that run. Raises RuntimeError where another profiler records already.
+    ./stepscope), `folder` the run folder itself; `with_` is a list as in `stepscope run --with`; with `enabled=False`
+    nothing happens. Under `stepscope run` the recording goes into the folder of that run. Raises RuntimeError where
+    another profiler records already.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class profile:
         name: str | None = None,
         with_: str = "shapes,memory,modules",
         enabled: bool = True,
+        folder: str | os.PathLike[str] | None = None,
     ) -> None:
         self.out, self.name, self.with_, self.enabled = out, name, with_, enabled
+        self.into = folder
         self.folder: str | None = None  # the run folder, once recording began
         self._recorder: Any = None
         self._steps = 0
@@ -62,7 +65,7 @@ class profile:
         running = hooks._capture
         if running is not None:
             running.job_profiles_itself()
-        self.folder = os.environ.get("STEPSCOPE_RUN") or _run_folder(self.out, self.name)
+        self.folder = self._choose_folder()
         settings = hooks.settings.Settings(self.folder, f"steps=none with={self.with_}")
         notes = running.notes if running is not None else hooks.notes.Notes(self.folder)
         recorder = hooks.recorder.Recorder(settings, notes, "steps", len(notes.fields["windows"]))
@@ -71,6 +74,12 @@ class profile:
         self._recorder, self._steps = recorder, 0
         _active = self
         return self
+
+    def _choose_folder(self) -> str:
+        if self.into is None:
+            return os.environ.get("STEPSCOPE_RUN") or _run_folder(self.out, self.name)
+        os.makedirs(self.into, exist_ok=True)
+        return os.path.abspath(self.into)
 
     def step(self) -> None:
         """The end of one step and the begin of the next."""
@@ -101,7 +110,7 @@ class profile:
     def __call__(self, function: Function) -> Function:
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            with profile(self.out, name=self.name, with_=self.with_, enabled=self.enabled):
+            with profile(self.out, name=self.name, with_=self.with_, enabled=self.enabled, folder=self.into):
                 return function(*args, **kwargs)
 
         return recorded  # type: ignore[return-value]

@@ -148,3 +148,26 @@ def test_handler_for_torch_profiler(place: Place) -> None:
     folder = Path(out.splitlines()[-1])
     assert marks(place) == [["ProfilerStep#2", "ProfilerStep#3"]]
     assert place.plain(str(place.stepscope), "report", str(folder)).returncode == 0
+
+
+def test_internevo(place: Place) -> None:
+    text = (
+        MODEL
+        + """
+    from stepscope.internevo import initialize_llm_profile
+    for profiling in (False, True):
+        with initialize_llm_profile(profiling, start_time="Sep08_11-00-51") as prof:
+            for _ in range(10):
+                train()
+                prof.step()
+    """
+    )
+    place.environment["JOB_NAME"] = "7b_train"
+    run(place, text)
+    (trace,) = (place.folder / "7b_train" / "Sep08_11-00-51").rglob("*.pt.trace.json.gz")
+    assert trace.parent.name == "rank0_dp0_tp0_pp0"
+    events = read(trace)["traceEvents"]
+    names = [event.get("name", "") for event in events]
+    assert names.count("Optimizer.step#SGD.step") == 1
+    assert any(event.get("cat") == "python_function" for event in events)
+    assert "[memory]" in names
