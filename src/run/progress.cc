@@ -38,7 +38,7 @@ RankProgress progress_of(const Ring& ring, std::size_t window) {
     out.last_end_ns = std::max(out.last_end_ns, mark.start_ns + mark.dur_ns);
     if (mark.kind == MarkKind::step) {
       steps.push_back(&mark);
-    } else if (mark.phase < kMarkPhases) {
+    } else if (mark.kind == MarkKind::phase && mark.phase < kMarkPhases) {
       phases[mark.step][mark.phase] += mark.dur_ns;
     }
   }

@@ -118,7 +118,7 @@ Result<Ring> read_ring(const std::string& path) {
     const auto kind = static_cast<MarkKind>(one.kind);
     if (kind == MarkKind::clock) {
       to_unix_ns = one.step - one.start_ns;
-    } else if (one.dur_ns >= 0 && (kind == MarkKind::step || kind == MarkKind::phase)) {
+    } else if (one.dur_ns >= 0 && kind >= MarkKind::step && kind <= MarkKind::part) {
       ring.marks.push_back({one.start_ns + to_unix_ns, one.dur_ns, one.step, kind, one.phase});
     }
   }

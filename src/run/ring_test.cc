@@ -1,57 +1,21 @@
 #include "run/ring.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
-
-#include <cstring>
 
 #include "base/temp_fixture.h"
 #include "run/progress.h"
+#include "run/ring_fixture.h"
 
 namespace stepscope::run {
 namespace {
 
-constexpr std::size_t kHeadBytes = 4096;
-
-// A ring as the hooks write it, with room for `records`.
-class RingText {
- public:
-  explicit RingText(std::uint64_t records) : records_(records), bytes_(kHeadBytes + records * 32, '\0') {
-    const std::string about = R"({"host": "h", "pid": 7, "rank": 3, "world_size": 8, "started_unix_ns": 5})";
-    put(0, "STEPRING", 8);
-    word(8, 1);
-    word(12, kHeadBytes);
-    word(16, 32);
-    word(20, static_cast<std::uint32_t>(about.size()));
-    put(24, &records_, 8);
-    put(256, about.data(), about.size());
-  }
-  void add(std::int64_t start, std::int64_t dur, std::int64_t step, std::uint16_t kind, std::uint16_t phase = 0) {
-    const std::size_t at = kHeadBytes + written_ % records_ * 32;
-    put(at, &start, 8);
-    put(at + 8, &dur, 8);
-    put(at + 16, &step, 8);
-    put(at + 24, &kind, 2);
-    put(at + 26, &phase, 2);
-    written_++;
-    put(64, &written_, 8);
-  }
-  void word(std::size_t at, std::uint32_t value) { put(at, &value, 4); }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  void put(std::size_t at, const void* data, std::size_t size) { std::memcpy(bytes_.data() + at, data, size); }
-
-  std::uint64_t records_, written_ = 0;
-  std::string bytes_;
-};
-
-constexpr std::uint16_t kClock = 1, kStep = 2, kPhase = 3;
+constexpr const char* kAbout = R"({"host": "h", "pid": 7, "rank": 3, "world_size": 8, "started_unix_ns": 5})";
+constexpr std::uint16_t kClock = RingText::kClock, kStep = RingText::kStep, kPhase = RingText::kPhase;
 
 }  // namespace
 
 TEST_CASE("ring: marks are placed by the pair of clocks before them") {
-  RingText text(16);
+  RingText text(16, kAbout);
   text.add(1000, 0, 5'000'000, kClock);
   text.add(1100, 50, 0, kPhase, 2);
   text.add(1000, 300, 0, kStep, 4);
@@ -71,7 +35,7 @@ TEST_CASE("ring: marks are placed by the pair of clocks before them") {
 }
 
 TEST_CASE("ring: the newest records stay when it is full") {
-  RingText text(4);
+  RingText text(4, kAbout);
   text.add(0, 0, 100, kClock);
   for (std::int64_t step = 0; step < 9; step++) text.add(step * 10, 10, step, kStep, 4);
   text.add(95, 0, 195, kClock);
@@ -87,7 +51,7 @@ TEST_CASE("ring: the newest records stay when it is full") {
 TEST_CASE("ring: damaged files are refused, whatever their head says") {
   const TempFolder folder;
   const auto refused = [&](const std::string& bytes) { return !read_ring(folder.put("x.ring", bytes)); };
-  const std::string good = RingText(4).bytes();
+  const std::string good = RingText(4, kAbout).bytes();
   CHECK_FALSE(refused(good));
   CHECK(refused(""));
   CHECK(refused("STEPRING"));
@@ -98,7 +62,7 @@ TEST_CASE("ring: damaged files are refused, whatever their head says") {
     CAPTURE(at);
     CHECK(refused(bad));
   }
-  RingText negative(4);
+  RingText negative(4, kAbout);
   negative.add(0, -5, 0, kStep);
   const auto ring = read_ring(folder.put("y.ring", negative.bytes()));
   REQUIRE(ring);

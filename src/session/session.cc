@@ -20,6 +20,7 @@
 #include "session/inputs.h"
 #include "session/parts.h"
 #include "session/ranks.h"
+#include "session/run_marks.h"
 
 namespace stepscope::session {
 namespace {
@@ -146,6 +147,8 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   if (run.traces.empty()) return fail(*first_error);
   if (const auto settled = settle_recordings(run, options); !settled) return fail(settled.error());
   settle_ranks(run);
+  const std::string folder = files->front().found ? run_folder_of(files->front().path) : "";
+  if (!folder.empty()) add_mark_issues(folder, run);
   derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
   return run;
 }

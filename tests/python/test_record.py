@@ -345,6 +345,22 @@ def test_killed_at_random_points_every_file_opens(place: Place, seed: int) -> No
     assert opened >= 20
 
 
+def test_the_lost_part_is_named_by_its_steps(place: Place) -> None:
+    text = IN_PARTS.replace("loss.backward()", "number == 8 and os.kill(os.getpid(), 9); loss.backward()")
+    job = place.run(sys.executable, place.script("    import os\n" + text), "20", options=("--steps", "2:100"))
+    assert job.code == 137
+    found = report(place, str(job.folder))
+    assert found["answers"]["steps"]["scalars"]["step_count"]["value"] == 6
+    (issue,) = [issue for issue in found["issues"] if issue["code"] == "part_lost"]
+    assert "its steps from 8 to 8 are lost" in issue["sentence"]
+
+
+def test_a_rank_that_never_starts(place: Place) -> None:
+    job = place.run(sys.executable, place.script(NET + LOOP), "20", RANK="1", WORLD_SIZE="3")
+    issues = {issue["code"]: issue["sentence"] for issue in report(place, str(job.folder))["issues"]}
+    assert "2 of 3 ranks never ended a step: ranks 0, 2" in issues["ranks_never_started"]
+
+
 def test_no_room_for_files(place: Place) -> None:
     """A limit on the size of files stands for a full disk: the job runs on, what fits is kept, and it is said."""
     limit = "    import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"

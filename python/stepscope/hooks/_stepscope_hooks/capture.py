@@ -317,6 +317,7 @@ class Capture:
         recorder.start(self.models())
         self.identity = recorder.identity
         self.active = (recorder, window)
+        self.marks.part(self.boundary, marks.PART_BEGINS)
         if number is not None:
             recorder.begin_step(number)
 
@@ -328,6 +329,7 @@ class Capture:
         if current == SECONDS and self.settings.automatic and not self.without_optimizer:
             self.active = None  # before the first step of an optimizer: its steps are the better answer
             recorder.stop()
+            self.marks.part(self.boundary, marks.PART_WRITTEN)
         elif current == SECONDS or window == current:
             self.record_on(recorder)
         else:
@@ -339,7 +341,7 @@ class Capture:
         again = may_record_again()
         reason = self.budget.exceeded(recorder, time.monotonic() - self.armed_at) if again else None
         if self.budget.asked and again and recorder.part == 0 and reason is None and not recorder.text_bytes:
-            recorder.next_part()  # what one step costs is not known before
+            self.next_part(recorder)  # what one step costs is not known before
             reason = self.budget.exceeded(recorder, time.monotonic() - self.armed_at)
             if reason is not None:
                 self.notes.problem(reason)
@@ -351,12 +353,18 @@ class Capture:
             self.close(complete=True)
             return
         elif recorder.part_is_due() and again and self.active is not None and self.active[1] != plan.EARLY:
-            recorder.next_part()
+            self.next_part(recorder)
         recorder.begin_step(self.boundary)
+
+    def next_part(self, recorder: Recorder) -> None:
+        recorder.next_part()
+        self.marks.part(self.boundary, marks.PART_WRITTEN)
+        self.marks.part(self.boundary, marks.PART_BEGINS)
 
     def drop(self, recorder: Recorder) -> None:
         """Ends a window whose running part holds nothing."""
         self.active = None
+        self.marks.part(self.boundary, marks.PART_WRITTEN)
         self.done = [recorder]
         self.tell_context()
 
@@ -390,6 +398,7 @@ class Capture:
         if self.settings.automatic and self.windows > 1 and recorder.kind == "steps":
             superseded = [other for other in self.done if other.kind == SECONDS]
         recorder.export(complete)
+        self.marks.part(self.boundary, marks.PART_WRITTEN)
         self.done.append(recorder)
         for other in superseded:
             other.take_back()

@@ -30,7 +30,8 @@ _NOW_AT = 72  # i64 start (monotonic ns), i64 step, u32 phase: what runs now; ph
 _NOW = struct.Struct("<qqI")
 _RECORD = struct.Struct("<qqqHHI")  # start (monotonic ns), duration ns, step, kind, phase, 0
 
-CLOCK, STEP, PHASE, WINDOW, GC = 1, 2, 3, 4, 5
+CLOCK, STEP, PHASE, PART = 1, 2, 3, 4
+PART_BEGINS, PART_WRITTEN = 1, 2  # the phase field of a part's marks
 DATALOADER, FORWARD, BACKWARD, OPTIMIZER = 1, 2, 3, 4  # as the phases of the model
 
 now_ns = time.monotonic_ns
@@ -117,6 +118,10 @@ class Marks:
         self.add(start_ns, end_ns - start_ns, number, STEP, ended_by)
         if end_ns - self.clock_at > 1_000_000_000:
             self.clock()
+
+    def part(self, step: int, what: int) -> None:
+        """A part of a recording begins before this step, or was handed to its file."""
+        self.add(now_ns(), 0, step, PART, what)
 
     def begin(self, phase: int, step: int, start_ns: int) -> None:
         if self.map is not None:

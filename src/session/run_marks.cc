@@ -1,0 +1,132 @@
+#include "session/run_marks.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "run/progress.h"
+
+namespace stepscope::session {
+namespace fs = std::filesystem;
+namespace {
+
+// How a rank stands at its end.
+struct Member {
+  run::RankProgress progress;
+  std::int64_t recording_since = -1;  // the first step of a part that was never written; -1: none
+};
+
+constexpr std::int64_t kLateNs = 10'000'000'000;  // between the last marks of ranks that end together
+
+std::int64_t open_part(const run::Ring& ring) {
+  std::int64_t since = -1;
+  for (const run::Mark& mark : ring.marks) {
+    if (mark.kind == run::MarkKind::part) since = mark.phase == run::kPartBegins ? mark.step : -1;
+  }
+  return since;
+}
+
+std::string numbers(const std::set<std::int64_t>& values) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (const std::int64_t value : values) {
+    if (text.size() > kMost * 8) return text + ", …";
+    text += (text.empty() ? "" : ", ") + std::to_string(value);
+  }
+  return text;
+}
+
+std::string ranks_text(const std::set<std::int64_t>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + numbers(ranks);
+}
+
+void add(Run& run, const std::string& folder, const char* code, Severity severity, std::string sentence,
+         std::string advice, std::size_t count) {
+  run.issues.push_back(
+      {code, severity, std::move(sentence), std::move(advice), count, folder, std::nullopt, std::nullopt});
+}
+
+// Of ranks that were started anew, the process that lived last counts.
+std::map<std::int64_t, Member> read_members(const std::string& folder, Run& run) {
+  std::map<std::int64_t, Member> members;
+  for (const std::string& path : run::ring_files(folder)) {
+    const auto ring = run::read_ring(path);
+    if (!ring) {
+      add(run, path, "marks_damaged", Severity::lost, to_text(ring.error()), "", 1);
+      continue;
+    }
+    Member member{run::progress_of(*ring, 1), open_part(*ring)};
+    const auto known = members.find(ring->rank);
+    if (known != members.end() && known->second.progress.last_end_ns >= member.progress.last_end_ns) continue;
+    members.insert_or_assign(ring->rank, std::move(member));
+  }
+  return members;
+}
+
+void tell_absent(const std::map<std::int64_t, Member>& members, const std::string& folder, Run& run) {
+  std::int64_t world_size = 0;
+  for (const auto& [rank, member] : members) world_size = std::max(world_size, member.progress.world_size);
+  std::set<std::int64_t> absent, untraced;
+  for (std::int64_t rank = 0; rank < std::min<std::int64_t>(world_size, 1'000'000); rank++) {
+    const bool traced =
+        std::any_of(run.traces.begin(), run.traces.end(), [&](const Trace& trace) { return trace.rank.rank == rank; });
+    if (!members.contains(rank) && !traced) absent.insert(rank);
+    if (members.contains(rank) && !traced) untraced.insert(rank);
+  }
+  if (!absent.empty()) {
+    add(run, folder, "ranks_never_started", Severity::lost,
+        std::to_string(absent.size()) + " of " + std::to_string(world_size) +
+            " ranks never ended a step: " + ranks_text(absent),
+        "Look at their output, and whether their nodes see this folder", absent.size());
+  }
+  if (!untraced.empty()) {
+    add(run, folder, "ranks_not_recorded", Severity::info,
+        "of " + ranks_text(untraced) + " the steps are known, but no trace was recorded",
+        "Record all with --ranks all; stepscope live shows their steps", untraced.size());
+  }
+}
+
+void tell_ends(const std::map<std::int64_t, Member>& members, const std::string& folder, Run& run) {
+  std::int64_t newest = 0, most = 0;
+  for (const auto& [rank, member] : members) {
+    newest = std::max(newest, member.progress.last_end_ns);
+    most = std::max(most, member.progress.steps);
+  }
+  for (const auto& [rank, member] : members) {
+    const run::RankProgress& at = member.progress;
+    if (at.steps + 1 < most && newest - at.last_end_ns > kLateNs) {
+      add(run, folder, "rank_ended_early", Severity::lost,
+          "rank " + std::to_string(rank) + " ended after " + std::to_string(at.steps) + " steps, " +
+              std::to_string((newest - at.last_end_ns) / 1'000'000'000) + " s before the others, which came to " +
+              std::to_string(most),
+          "Look at its output", 1);
+    }
+    if (member.recording_since >= 0 && !at.running) {
+      const std::int64_t last = std::max(at.steps - 1, member.recording_since);
+      add(run, folder, "part_lost", Severity::lost,
+          "rank " + std::to_string(rank) + " ended while it recorded: its steps from " +
+              std::to_string(member.recording_since) + " to " + std::to_string(last) + " are lost",
+          "The marks of these steps are kept: stepscope live " + folder, 1);
+    }
+  }
+}
+
+}  // namespace
+
+std::string run_folder_of(const std::string& trace_path) {
+  const fs::path traces = fs::path(trace_path).parent_path().parent_path();
+  std::error_code code;
+  const fs::path folder = traces.parent_path();
+  return traces.filename() == "traces" && fs::is_directory(folder / "telemetry", code) ? folder.string() : "";
+}
+
+void add_mark_issues(const std::string& run_folder, Run& run) {
+  const std::map<std::int64_t, Member> members = read_members(run_folder, run);
+  if (members.empty()) return;
+  tell_absent(members, run_folder, run);
+  tell_ends(members, run_folder, run);
+}
+
+}  // namespace stepscope::session
