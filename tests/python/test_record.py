@@ -253,6 +253,17 @@ def test_parts_are_joined(place: Place) -> None:
     assert "parts_missing" in codes
 
 
+def test_a_budget_shortens_the_window(place: Place) -> None:
+    script = place.script(NET + LOOP)
+    job = place.run(sys.executable, script, "30", options=("--steps", "4:20", "--budget", "0.0001%"))
+    assert job.recorded_steps() == [[4]]
+    assert "the window ended after 1 step: the next would cost more than 0.0001 % of the job's time" in job.ours[-1]
+    other = Place(place.stepscope, place.folder / "other")
+    other.folder.mkdir()
+    job = other.run(sys.executable, script, "30", options=("--steps", "4:20", "--budget", "99%,900MB"))
+    assert job.recorded_steps() == [list(range(4, 20))]
+
+
 def test_several_windows(place: Place) -> None:
     """One is opened, the others are told of."""
     text = NET + LOOP

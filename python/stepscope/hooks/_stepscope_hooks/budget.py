@@ -28,9 +28,9 @@ class Budget:
         steps = len(recorder.steps)
         if not self.asked or steps == 0 or recorder.spent_s == 0.0:
             return None
+        ended = f"the window ended after {steps} step{'s' if steps > 1 else ''}: the next would"
         if self.share is not None and recorder.spent_s / steps * (steps + 1) > self.share * job_s:
-            limit = f"{self.share:.2%} of the job's time"
-            return f"the window ended after {steps} steps: the next would cost more than {limit}"
+            return f"{ended} cost more than {100 * self.share:.3g} % of the job's time"
         if self.bytes is not None and recorder.text_bytes / steps * (steps + 1) / _PACKED > self.bytes:
-            return f"the window ended after {steps} steps: the next would need more than {self.bytes} bytes"
+            return f"{ended} need more than {self.bytes} bytes"
         return None

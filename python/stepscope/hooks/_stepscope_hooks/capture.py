@@ -289,8 +289,8 @@ class Capture:
             self.step_began = marks.now_ns()  # what recording took is no time of the next step
 
     def record_here(self) -> None:
-        window = self.wanted(self.boundary)
-        self.continue_window(window)
+        self.continue_window(self.wanted(self.boundary))
+        window = self.wanted(self.boundary)  # which a budget may just have ended
         if self.active is None and window is not None:
             self.start_window(window, self.boundary)
         elif self.active is None and self.ready is None and self.wanted(self.boundary + 1):
@@ -338,23 +338,28 @@ class Capture:
                 self.start_window(STACKS, self.boundary)
 
     def record_on(self, recorder: Recorder) -> None:
-        again = may_record_again()
-        reason = self.budget.exceeded(recorder, time.monotonic() - self.armed_at) if again else None
-        if self.budget.asked and again and recorder.part == 0 and reason is None and not recorder.text_bytes:
-            self.next_part(recorder)  # what one step costs is not known before
-            reason = self.budget.exceeded(recorder, time.monotonic() - self.armed_at)
-            if reason is not None:
-                self.notes.problem(reason)
-                recorder.stop()
-                self.drop(recorder)
-                return
-        elif reason is not None:
-            self.notes.problem(reason)
-            self.close(complete=True)
+        """One more step, unless that would cost more than it may."""
+        if not may_record_again():
+            recorder.begin_step(self.boundary)
             return
-        elif recorder.part_is_due() and again and self.active is not None and self.active[1] != plan.EARLY:
+        assert self.active is not None
+        window = self.active[1]
+        if self.budget.asked and recorder.part == 0:
+            self.next_part(recorder)  # what a step costs is not known before
+        elif recorder.part_is_due() and window != plan.EARLY:
             self.next_part(recorder)
-        recorder.begin_step(self.boundary)
+        reason = self.budget.exceeded(recorder, time.monotonic() - self.armed_at)
+        if reason is None:
+            recorder.begin_step(self.boundary)
+            return
+        self.notes.problem(reason)
+        if not isinstance(window, str):
+            self.plan.ended = window
+        if recorder.part_steps:
+            self.close(complete=True)
+        else:
+            recorder.stop()
+            self.drop(recorder)
 
     def next_part(self, recorder: Recorder) -> None:
         recorder.next_part()

@@ -21,6 +21,7 @@ class Plan:
         self.automatic = settings.automatic
         self.windows: list[Window] = [MAIN, EARLY] if self.automatic else list(settings.steps)
         self.cycle = settings.cycle
+        self.ended: Window | None = None  # before its time: nothing of it is recorded any more
 
     def drop_early(self) -> None:
         self.windows = [window for window in self.windows if window != EARLY or not self.automatic]
@@ -31,6 +32,10 @@ class Plan:
 
     def at(self, boundary: int) -> Window | None:
         """The window that a recording which runs right after this boundary belongs to, or None."""
+        found = self._at(boundary)
+        return None if found == self.ended else found
+
+    def _at(self, boundary: int) -> Window | None:
         for window in self.windows:
             if window[0] <= boundary < window[1]:
                 return window
