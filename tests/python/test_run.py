@@ -243,6 +243,15 @@ def test_inference_by_time(place: Place) -> None:
 
 
 @needs_torch
+def test_a_process_that_only_waits_is_not_recorded(place: Place) -> None:
+    script = place.script("import time, torch; time.sleep(2)")
+    job = place.run(sys.executable, script, options=("--seconds", "0.1:1"))
+    assert job.traces() == []
+    assert job.manifest()["processes"][0]["problems"] == []
+    assert "nothing was recorded" in job.ours[-1]
+
+
+@needs_torch
 def test_a_job_that_profiles_itself_is_left_alone(place: Place) -> None:
     script = place.script("""
         import torch

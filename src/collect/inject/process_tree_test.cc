@@ -123,7 +123,7 @@ TEST_CASE("ranks: mp.spawn children, and a single process with its workers") {
   proc.add({101, 100, {"python3", "-c", "from multiprocessing.resource_tracker import main;main(4)"}, {}, false});
   proc.add({102, 100, spawned});
   proc.add({103, 100, spawned});
-  proc.add({104, 102, {"python3", "spawn.py"}});
+  proc.add({104, 102, spawned});
   for (const pid_t named : {100, 102, 103, 104}) {
     CHECK(pids(find_ranks(proc.table(), named)) == std::vector<pid_t>{102, 103});
   }
@@ -132,6 +132,15 @@ TEST_CASE("ranks: mp.spawn children, and a single process with its workers") {
   proc.add({202, 200, spawned, {"A=b"}, true, "pt_data_worker"});
   CHECK(pids(find_ranks(proc.table(), 201)) == std::vector<pid_t>{200});
   CHECK(pids(find_ranks(proc.table(), 200)) == std::vector<pid_t>{200});
+}
+
+TEST_CASE("ranks: a job that another torch process started is a job of its own") {
+  PlayedProc proc;
+  proc.add({100, 1, {"python3", "-m", "ipykernel_launcher"}});
+  proc.add({101, 100, {"python3", "train.py"}});
+  proc.add({102, 101, {"python3", "train.py"}});  // a forked worker
+  CHECK(pids(find_ranks(proc.table(), 101)) == std::vector<pid_t>{101});
+  CHECK(pids(find_ranks(proc.table(), 102)) == std::vector<pid_t>{101});
 }
 
 TEST_CASE("ranks: without torch there are none, and the error says so") {

@@ -51,6 +51,12 @@ bool is_helper(const Process& process) {
 
 bool is_spawned(const Process& process) { return has_word(process, "multiprocessing.spawn"); }
 
+// Made by the parent out of itself. A program that it merely started (a notebook, a test runner, a sweep) is a job of
+// its own, even where the parent has torch loaded too.
+bool is_part_of(const Process& process, const Process& parent) {
+  return process.command == parent.command || is_spawned(process) || is_helper(process);
+}
+
 // Looks at the processes of one job; what it reads of a process is kept.
 class Job {
  public:
@@ -113,8 +119,9 @@ class Job {
     const Process* best = &process;
     const Process* at = &process;
     for (int depth = 0; depth < 64; ++depth) {
+      const Process* const child = at;
       at = table_.find(at->parent);
-      if (at == nullptr || !has_torch(*at) || is_launcher(*at)) break;
+      if (at == nullptr || !has_torch(*at) || is_launcher(*at) || !is_part_of(*child, *at)) break;
       best = at;
     }
     return best;

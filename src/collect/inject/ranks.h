@@ -11,6 +11,7 @@
 //   torch process are the ranks, unless their main thread is named as torch names its DataLoader workers (torch 2.6 and
 //   newer; older spawned DataLoader workers cannot be told apart). Forked children without variables are workers. A
 //   torch process without such children is a job of one rank.
+// - A program with a command line of its own that a torch process started is a job of its own.
 // Ranks that belong together: below the same launcher; or elsewhere on the host with the same user,
 // TORCHELASTIC_RUN_ID, MASTER_ADDR and MASTER_PORT (two agents, or one srun task per rank).
 #pragma once

@@ -155,7 +155,9 @@ class Recorder:
         spool = Spool(os.path.join(folder, name))
         profiler, self.profiler = self.profiler, None
         with torch_profiler.quiet_kineto():
-            spool.export(profiler)
+            written = spool.export(profiler, needs_work=self.kind == "seconds")
+        if not written:
+            return
         self.spools.append(spool)
         self.cost_s["export"] += time.perf_counter() - start
         self.text_bytes += spool.text_bytes

@@ -7,6 +7,7 @@ which a kill of the job does not reach, compresses that into NAME.gz (compress.p
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import signal
 import sys
@@ -25,8 +26,9 @@ class Spool:
         self.child = 0
         self.text_bytes = 0
 
-    def export(self, profiler: Any) -> None:
-        """Writes the trace; raises OSError where torch wrote none."""
+    def export(self, profiler: Any, needs_work: bool = False) -> bool:
+        """Writes the trace; raises OSError where torch wrote none. With `needs_work` one without an op or kernel is
+        dropped, and the answer is False: a process that only waits for others has nothing to show."""
         memory = _memory_file()
         if memory is None:
             profiler.export_chrome_trace(self.plain)
@@ -35,12 +37,15 @@ class Spool:
             try:
                 self._export_to(memory, profiler)
                 self.text_bytes = os.fstat(memory).st_size
+                if needs_work and self.text_bytes > 0 and not _has_work(memory):
+                    return False
                 if self.text_bytes > 0:
                     self._compress(memory)
             finally:
                 os.close(memory)
         if self.text_bytes == 0:
             raise OSError("torch wrote no trace (is the disk full?)")
+        return True
 
     def _export_to(self, memory: int, profiler: Any) -> None:
         links = [self.plain, self.plain + ".tmp"]
@@ -96,6 +101,11 @@ class Spool:
     def written(self) -> str:
         """The path of the file that is there, or will be."""
         return self.plain if os.path.exists(self.plain) else self.path
+
+
+def _has_work(memory: int) -> bool:
+    with mmap.mmap(memory, 0, prot=mmap.PROT_READ) as text:
+        return any(text.find(mark) >= 0 for mark in (b'"cpu_op"', b'"kernel"'))
 
 
 def _memory_file() -> int | None:
