@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -13,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+from jobs import needs_torch
 
 SHOW = ["sh", "-c", 'echo "$STEPSCOPE_CAPTURE"']
 

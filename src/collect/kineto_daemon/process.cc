@@ -4,17 +4,13 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+
+#include "collect/inject/obstacles.h"
+#include "collect/inject/process_tree.h"
 
 namespace stepscope::collect::kineto {
 namespace fs = std::filesystem;
 namespace {
-
-std::string read(int pid, const char* what) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/" + what, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 // Empty when it cannot be read.
 fs::path space_of(const std::string& process, const char* kind) {
@@ -25,24 +21,13 @@ fs::path space_of(const std::string& process, const char* kind) {
 }  // namespace
 
 std::optional<std::string> process_variable(int pid, const std::string& name) {
-  const std::string all = read(pid, "environ");
-  for (std::size_t at = 0; at < all.size();) {
-    const std::size_t end = std::min(all.find('\0', at), all.size());
-    const std::string_view entry = std::string_view(all).substr(at, end - at);
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') {
-      return std::string(entry.substr(name.size() + 1));
-    }
-    at = end + 1;
-  }
-  return std::nullopt;
+  const auto all = environment_of("/proc", pid);
+  if (!all) return std::nullopt;
+  const auto found = all->find(name);
+  return found == all->end() ? std::nullopt : std::optional(found->second);
 }
 
-bool process_lives(int pid) {
-  const std::string stat = read(pid, "stat");
-  const std::size_t name_end = stat.rfind(')');  // the name may hold spaces and brackets
-  return name_end != std::string::npos && name_end + 2 < stat.size() && stat[name_end + 2] != 'Z' &&
-         stat[name_end + 2] != 'X';
-}
+bool process_lives(int pid) { return start_of("/proc", pid).has_value(); }
 
 std::optional<unsigned> process_user(int pid) {
   struct stat found {};

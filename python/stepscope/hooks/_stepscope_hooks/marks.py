@@ -1,7 +1,8 @@
 """The record of steps and phases that each rank keeps all the time: telemetry/HOST_PID.ring (docs/run-folder.md).
 
 A ring of 32-byte records in a file that is mapped and shared: what was written is there after a SIGKILL. The file is
-filled before it is mapped, since writing into a hole of a full disk would kill the job with SIGBUS. About 1 µs a mark.
+filled before it is mapped, since writing into a hole of a full disk would kill the job with SIGBUS. A phase costs
+half a microsecond.
 """
 
 from __future__ import annotations
