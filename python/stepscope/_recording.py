@@ -137,8 +137,7 @@ def trace_handler(out: str | os.PathLike[str] | None = None, *, name: str | None
     def handler(profiler: Any) -> None:
         hooks = _hooks()
         rank = hooks.process.rank()[0]
-        place = "rank{}_dp{}_tp{}_pp{}".format(rank, *hooks.process.coordinates(rank))
-        target = Path(folder, "traces", place)
+        target = Path(folder, "traces", hooks.parallel.folder_name(rank))
         target.mkdir(parents=True, exist_ok=True)
         host = hooks.notes.Notes(folder).host
         spool = hooks.spool.Spool(str(target / f"{host}_{os.getpid()}.{time.time_ns()}.pt.trace.json.gz"))
@@ -162,7 +161,7 @@ def _hooks() -> ModuleType:
         known = importlib.util.module_from_spec(spec)
         sys.modules["_stepscope_hooks"] = known
         spec.loader.exec_module(known)
-    for part in ("notes", "process", "recorder", "roots", "settings", "spool"):
+    for part in ("notes", "parallel", "process", "recorder", "roots", "settings", "spool"):
         importlib.import_module(f"_stepscope_hooks.{part}")
     return known
 

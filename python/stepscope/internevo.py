@@ -54,10 +54,11 @@ def initialize_llm_profile(profiling: bool = False, start_time: str | None = Non
     """The profiler of this rank. `start_time`: the name of the folder; the ranks of a job are to give the same."""
     if not profiling:
         return LLMProfile(None)
-    process = _hooks().process
-    rank = process.rank()[0]
-    data, tensor, _ = process.coordinates(rank)
-    if data != 0 or tensor != 0:
+    hooks = _hooks()
+    rank, world, _ = hooks.process.rank()
+    hooks.parallel.assume({"dp": (rank, world), "tp": (0, 1), "pp": (0, 1)})  # its names hold all of them
+    places = hooks.parallel.places()
+    if places["dp"][0] != 0 or places["tp"][0] != 0:
         return LLMProfile(None)
     return LLMProfile(os.path.join(_name_of_job(), start_time or time.strftime("%b%d_%H-%M-%S")))
 

@@ -20,6 +20,7 @@
 #include "collect/collect.h"
 #include "collect/requests.h"
 #include "report/format.h"
+#include "run/living.h"
 #include "run/manifest.h"
 #include "run/progress.h"
 #include "run/run_folder.h"
@@ -29,7 +30,8 @@ namespace {
 
 struct AttachOptions {
   std::string target, job, out = "stepscope", ranks = "all", with = "shapes,memory,modules";
-  std::int64_t steps = 3;
+  std::int64_t steps = collect::kRequestedSteps;
+  double time_s = 0, warmup_s = 0;  // time_s > 0: so long instead of steps
   double timeout_s = 300;
 };
 
@@ -38,33 +40,54 @@ struct Wanted {
   std::string folder, request;
   std::size_t ranks = 0;  // that are to record
   std::int64_t steps = 0;
+  double time_s = 0;
 };
 
 struct Recorded {
-  std::optional<std::int64_t> first;
-  std::size_t ranks = 0;
+  std::size_t ranks = 0, refused = 0;
   std::vector<std::string> traces, problems;
 };
 
 Recorded recorded_so_far(const Wanted& wanted) {
   Recorded out;
-  out.first = collect::chosen_start(wanted.folder, wanted.request);
   for (const run::ProcessNote& note : run::read_process_notes(wanted.folder, out.problems)) {
     if (!note.first_problem.empty()) out.problems.push_back(note.first_problem);
-    if (!out.first || !note.last_step || *note.last_step < *out.first + wanted.steps - 1) continue;
+    const auto answer = note.requests.find(wanted.request);
+    if (answer == note.requests.end()) continue;
+    if (answer->second.starts_with("not recorded")) {
+      out.refused++;
+      out.problems.push_back(answer->second);
+      continue;
+    }
     out.ranks++;
     out.traces.insert(out.traces.end(), note.traces.begin(), note.traces.end());
   }
   return out;
 }
 
+// By their marks; a job without steps has none, and its processes are known by their notes.
 std::size_t running_ranks(const std::string& folder) {
-  std::size_t count = 0;
+  std::size_t by_marks = 0, by_notes = 0;
   for (const std::string& path : run::ring_files(folder)) {
     const auto ring = run::read_ring(path);
-    if (ring && run::progress_of(*ring, 1).running) count++;
+    if (ring && run::progress_of(*ring, 1).running) by_marks++;
   }
-  return count;
+  if (by_marks > 0) return by_marks;
+  std::vector<std::string> problems;
+  for (const run::ProcessNote& note : run::read_process_notes(folder, problems)) {
+    if (note.is_rank && run::is_running(note.host, note.pid)) by_notes++;
+  }
+  return by_notes;
+}
+
+std::string amount(std::int64_t steps, double time_s) {
+  return time_s > 0 ? fmt::format("{:.6g} s", time_s) : report::format_plural(static_cast<std::size_t>(steps), "step");
+}
+
+std::string recorded_text(const Wanted& wanted) {
+  const auto first = collect::chosen_start(wanted.folder, wanted.request);
+  if (wanted.time_s > 0 || !first) return amount(wanted.steps, wanted.time_s);
+  return fmt::format("steps {}-{}", *first, *first + wanted.steps - 1);
 }
 
 int wait_for(const Wanted& wanted, double timeout_s) {
@@ -72,7 +95,7 @@ int wait_for(const Wanted& wanted, double timeout_s) {
   const auto end = Clock::now() + std::chrono::duration<double>(timeout_s);
   Recorded now = recorded_so_far(wanted);
   bool seen = false, ended = false;  // ranks that run
-  while (now.ranks < wanted.ranks && Clock::now() < end && !ended) {
+  while (now.ranks + now.refused < wanted.ranks && Clock::now() < end && !ended) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     const bool running = running_ranks(wanted.folder) > 0;
     ended = seen && !running;
@@ -80,22 +103,44 @@ int wait_for(const Wanted& wanted, double timeout_s) {
     now = recorded_so_far(wanted);
   }
   if (now.ranks == 0) {
-    std::string why = ended  ? "the job ended before"
-                      : seen ? fmt::format("the steps did not come in {:.0f} s", timeout_s)
-                             : fmt::format("no step ended in {:.0f} s", timeout_s);
+    std::string why = now.refused > 0 ? "the job could not"
+                      : ended         ? "the job ended before"
+                      : seen          ? fmt::format("it did not come in {:.0f} s", timeout_s)
+                                      : fmt::format("no step ended in {:.0f} s", timeout_s);
     if (!now.problems.empty()) why += "; a problem: " + now.problems.front();
+    const bool stepless = !ended && now.refused == 0 && wanted.time_s == 0;
     return refused({ErrorKind::not_found, "nothing was recorded: " + why, wanted.folder, std::nullopt,
-                    ended ? "Ask while it runs" : "Look how the job stands: stepscope live " + wanted.folder});
+                    ended      ? "Ask while it runs"
+                    : stepless ? "Look how the job stands: stepscope live " + wanted.folder +
+                                     "; a job without steps is recorded with --time 5"
+                               : "Look how the job stands: stepscope live " + wanted.folder});
   }
   for (const std::string& missing : run::wait_for_traces(wanted.folder, now.traces, 20)) {
     now.problems.push_back(missing + " was not written to its end");
   }
-  std::string text = fmt::format("recorded steps {}-{} of {}", *now.first, *now.first + wanted.steps - 1,
-                                 report::format_plural(now.ranks, "rank"));
-  if (now.ranks < wanted.ranks) text += fmt::format("; {} did not come that far", wanted.ranks - now.ranks);
+  std::string text = fmt::format("recorded {} of {}", recorded_text(wanted), report::format_plural(now.ranks, "rank"));
+  if (now.ranks < wanted.ranks) text += fmt::format("; {} did not", wanted.ranks - now.ranks);
   if (!now.problems.empty()) text += "; a problem: " + now.problems.front();
   print_notice(text + ". Next: stepscope report " + wanted.folder);
   return now.ranks < wanted.ranks ? kPartial : kOk;
+}
+
+collect::Request request_of(const AttachOptions& options) {
+  collect::Request request;
+  request.steps = options.steps;
+  request.ranks = options.ranks;
+  request.seconds = options.time_s;
+  request.start_unix_ns = collect::start_after(options.warmup_s);
+  return request;
+}
+
+int write_and_wait(const std::string& folder, const collect::Request& request, std::size_t ranks,
+                   const AttachOptions& options) {
+  const auto id = collect::write_request(folder, request);
+  if (!id) return refused(id.error());
+  // With a choice of ranks nobody but the hooks knows how many of them that is.
+  return wait_for({folder, *id, options.ranks == "all" ? ranks : 1, options.steps, options.time_s},
+                  options.timeout_s + options.time_s + options.warmup_s);
 }
 
 int ask_job(const std::string& folder, const AttachOptions& options) {
@@ -104,11 +149,9 @@ int ask_job(const std::string& folder, const AttachOptions& options) {
     return refused({ErrorKind::not_found, "no rank of this run is known to be running", folder, std::nullopt,
                     "Give the folder of a job that runs, or the PID of one"});
   }
-  const auto request = collect::write_request(folder, {options.steps, options.ranks});
-  if (!request) return refused(request.error());
-  print_notice(fmt::format("asked {} for {} steps", report::format_plural(running, "rank"), options.steps));
-  // With a choice of ranks nobody but the hooks knows how many of them that is.
-  return wait_for({folder, *request, options.ranks == "all" ? running : 1, options.steps}, options.timeout_s);
+  print_notice(
+      fmt::format("asked {} for {}", report::format_plural(running, "rank"), amount(options.steps, options.time_s)));
+  return write_and_wait(folder, request_of(options), running, options);
 }
 
 // The hooks come into the processes; the folder of the recording, or why there is none.
@@ -130,9 +173,9 @@ Result<std::string> enter(const collect::Process& process, const std::vector<col
   entered = done.ranks.size();
   std::int64_t longest = 0;
   for (const collect::Attached& one : done.ranks) longest = std::max(longest, one.stopped_ns);
-  print_notice(fmt::format("attached to {}, stopped for {} at most; recording {} steps into {}",
+  print_notice(fmt::format("attached to {}, stopped for {} at most; recording {} into {}",
                            report::format_plural(entered, "process"), report::format_time(static_cast<double>(longest)),
-                           options.steps, *folder));
+                           amount(options.steps, options.time_s), *folder));
   return *folder;
 }
 
@@ -147,9 +190,9 @@ int attach_to(const AttachOptions& options) {
   std::size_t entered = 0;
   const auto folder = enter(*process, *ranks, options, entered);
   if (!folder) return refused(folder.error());
-  const auto request = collect::write_request(*folder, {options.steps, options.ranks, true, true});
-  if (!request) return refused(request.error());
-  return wait_for({*folder, *request, options.ranks == "all" ? entered : 1, options.steps}, options.timeout_s);
+  collect::Request request = request_of(options);
+  request.by_time = request.detach = true;
+  return write_and_wait(*folder, request, entered, options);
 }
 
 int attach(const AttachOptions& options) {
@@ -170,6 +213,7 @@ int attach(const AttachOptions& options) {
 constexpr const char* kExamples = R"(Examples:
   stepscope attach 4711                the job that process 4711 belongs to
   stepscope attach train.py --steps 5  by the name of its script
+  stepscope attach serve.py --time 5   a job without steps, such as a server
   stepscope attach --job stepscope     the newest run that was started with
                                        stepscope run; needs no rights
 
@@ -184,6 +228,11 @@ void set_up(CLI::App& app, int& code) {
   app.add_option("target", options->target, "PID or name of a process of the job");
   app.add_option("--job", options->job, "Run folder of a job that runs under stepscope run");
   app.add_option("--steps", options->steps, "How many steps to record (default 3)")->check(CLI::Range(1, 10'000));
+  auto* const time = app.add_option("--time", options->time_s, "Seconds to record, instead of steps");
+  time->check(CLI::Range(0.1, 3600.0))->excludes("--steps");
+  app.add_option("--warmup", options->warmup_s, "Seconds to wait before these (default 0)")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->needs(time);
   app.add_option("--ranks", options->ranks, "Ranks to record (default all)");
   app.add_option("--with", options->with, "What to record (default shapes,memory,modules)");
   app.add_option("--out", options->out, "Folder of all runs (default ./stepscope)");

@@ -152,12 +152,27 @@ class Keys {
   struct termios before_ {};
 };
 
+// ": asked for", or what the ranks made of it.
+std::string outcome_of_request(const std::string& folder, const std::string& request) {
+  std::vector<std::string> problems;
+  std::size_t done = 0;
+  std::string how;
+  for (const run::ProcessNote& note : run::read_process_notes(folder, problems)) {
+    const auto found = note.requests.find(request);
+    if (found == note.requests.end()) continue;
+    done++;
+    how = found->second;
+  }
+  return done == 0 ? ": asked for" : fmt::format(": {} by {}", how, report::format_plural(done, "rank"));
+}
+
 void watch(const std::string& folder, const Terminal& terminal) {
   const Keys keys;
   std::signal(SIGINT, [](int) { stopped = 1; });
   std::signal(SIGTERM, [](int) { stopped = 1; });
-  std::string said = keys.usable() ? "t: record 3 steps now   q: quit" : "Ctrl-C: quit";
+  std::string said = keys.usable() ? "t: record 3 steps now   m: snapshot of GPU memory   q: quit" : "Ctrl-C: quit";
   const std::string help = said;
+  std::string asked;  // the last request
   std::size_t lines = 0;
   for (;;) {
     std::size_t running = 0;
@@ -167,9 +182,13 @@ void watch(const std::string& folder, const Terminal& terminal) {
     lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
     const char key = keys.wait(1000);
     if (key == 'q' || stopped != 0) return;
-    if (key != 't') continue;
-    const auto request = collect::write_request(folder, {});
-    said = request ? help + "   asked for (" + *request + ")" : to_text(request.error());
+    if (!asked.empty()) said = help + "   " + asked + outcome_of_request(folder, asked);
+    if (key != 't' && key != 'm') continue;
+    collect::Request wanted;
+    if (key == 'm') wanted.wanted = collect::Wanted::memory;
+    const auto request = collect::write_request(folder, wanted);
+    asked = request ? *request : "";
+    said = request ? help + "   " + asked + ": asked for" : to_text(request.error());
   }
 }
 

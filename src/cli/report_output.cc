@@ -4,6 +4,7 @@
 
 #include "cli/help.h"
 #include "cli/terminal.h"
+#include "report/anonymous.h"
 #include "report/report.h"
 
 namespace stepscope::cli {
@@ -15,12 +16,14 @@ void ReportOutput::add_options(CLI::App& app, const std::string& longest) {
   as_json->excludes(as_csv, as_page);
   as_csv->excludes(as_page);
   app.add_option("-o,--output", path, "Write to FILE; - is standard output")->type_name("FILE")->excludes(as_page);
+  app.add_flag("--anonymous", anonymous, "Leave out hosts, users and the folders of absolute paths");
   app.add_option("--rows", rows, "Longest table in the text; 0 shows all rows (default: " + longest + ")")
       ->type_name("N")
       ->check(whole_number(0, 1'000'000'000));
 }
 
-Result<void> ReportOutput::write(const Report& report, bool details, std::size_t longest) const {
+Result<void> ReportOutput::write(Report report, bool details, std::size_t longest) const {
+  if (anonymous) report::anonymize(report);
   if (!html.empty()) {
     const auto page = report::to_html(report);
     if (!page) return fail(page.error());

@@ -12,7 +12,7 @@
 namespace stepscope::cli {
 
 struct ReportOutput {
-  bool json = false, csv = false;
+  bool json = false, csv = false, anonymous = false;
   std::string html, path = "-";
   long rows = -1;  // not given
 
@@ -21,7 +21,7 @@ struct ReportOutput {
   // Where the report goes, of path and html.
   const std::string& target() const { return html.empty() ? path : html; }
   // `details` and `rows` are of the text: whole answers, and the longest table where --rows is not given.
-  Result<void> write(const Report& report, bool details, std::size_t longest) const;
+  Result<void> write(Report report, bool details, std::size_t longest) const;
 };
 
 }  // namespace stepscope::cli

@@ -18,6 +18,7 @@
 #include "cli/setting_options.h"
 #include "cli/terminal.h"
 #include "collect/collect.h"
+#include "collect/late_attach.h"
 #include "collect/requests.h"
 #include "collect/settings.h"
 #include "run/manifest.h"
@@ -48,22 +49,23 @@ bool has_gpu() {
 // The job without us, and the reason in the place of the first line. A signal that was to ask for a recording is still
 // not the job's: it would end it.
 int run_plain(const collect::Arguments& command, const collect::Settings& settings, const Error& reason) {
-  collect::SignalAction on_signal;
-  if (settings.trigger == collect::Trigger::signal) on_signal = {SIGUSR2, [] {}, {}};
+  collect::Beside beside;
+  if (settings.trigger == collect::Trigger::signal) beside = {SIGUSR2, [] {}, {}, {}};
   print_notice("the job runs without a recording: " + to_text(reason));
-  const collect::Ending ending = collect::run_job(command, {}, on_signal);
+  const collect::Ending ending = collect::run_job(command, {}, beside);
   if (!ending.failure.empty()) print_notice(command.front() + " could not be started: " + ending.failure);
   return ending.code;
 }
 
 // Writes a request each time the signal comes; what fails is told at the end.
-collect::SignalAction requester(const std::string& folder, const collect::Capture& capture,
+collect::Beside requester(const std::string& folder, const collect::Capture& capture,
                                 std::vector<std::string>& problems) {
   return {SIGUSR2,
           [folder, ranks = capture.ranks, &problems] {
             const auto written = collect::write_request(folder, {collect::kRequestedSteps, ranks});
             if (!written) problems.push_back(to_text(written.error()));
           },
+          {},
           {}};
 }
 
@@ -95,15 +97,19 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   run::Manifest manifest = run::start_manifest(version(), job, command, collect::to_text(settings.capture));
   if (const auto written = run::write_manifest(*folder, manifest); !written)
     return run_plain(command, settings, written.error());
-  collect::SignalAction on_signal;
-  if (settings.trigger == collect::Trigger::signal) on_signal = requester(*folder, settings.capture, manifest.problems);
-  on_signal.ready = [&] {
+  collect::Beside beside;
+  if (settings.trigger == collect::Trigger::signal) beside = requester(*folder, settings.capture, manifest.problems);
+  beside.ready = [&] {
     print_notice(fmt::format("{} · recording {}{} into {}{}", version(), plan_text(settings, ::getpid()),
                              has_gpu() ? "" : " on the CPU (no GPU here)", shown_path(*folder),
                              settings.file.empty() ? "" : " (settings: " + settings.file + ")"));
   };
+  collect::LateAttach late(hooks, *folder, collect::to_text(settings.capture));
+  beside.look = [&](pid_t job) {
+    for (const std::string& sentence : late.look(job)) print_notice(sentence);
+  };
   const collect::Ending ending =
-      collect::run_job(command, collect::job_environment(hooks, *folder, settings.capture), on_signal);
+      collect::run_job(command, collect::job_environment(hooks, *folder, settings.capture), beside);
   if (!ending.failure.empty()) {
     forget_run(*folder, had_out ? "" : settings.out);
     print_notice(fmt::format("'{}' could not be started: {}", command.front(), ending.failure));
@@ -112,7 +118,8 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   manifest.ended_unix_ns = run::unix_now_ns();
   manifest.exit_code = ending.code;
   manifest.signal = ending.signal;
-  manifest.processes = run::read_process_notes(*folder, manifest.problems);
+  constexpr double kFinishingS = 2;  // twice of what a child has that writes for an ended process
+  manifest.processes = run::settled_process_notes(*folder, kFinishingS, manifest.problems);
   wait_for_recordings(*folder, manifest);
   const auto written = run::write_manifest(*folder, manifest);
   Outcome outcome = outcome_of(*folder, manifest);

@@ -19,14 +19,17 @@ std::string attach_source(const std::string& hooks, const std::string& run_folde
          "\nrun = " + run::json_string(run_folder) + "\ncapture = " + run::json_string(capture) + R"(
 try:
     hooks = sys.modules.get("_stepscope_hooks")
-    if hooks is None:
+    torch = sys.modules.get("torch")
+    importing = torch is None or getattr(torch.__spec__, "_initializing", False)
+    if hooks is None and not importing:
         from importlib import util
         spec = util.spec_from_file_location("_stepscope_hooks", folder + "/__init__.py",
                                             submodule_search_locations=[folder])
         hooks = util.module_from_spec(spec)
         sys.modules["_stepscope_hooks"] = hooks
         spec.loader.exec_module(hooks)
-    hooks.attach(run, capture)
+    if hooks is not None:
+        hooks.attach(run, capture)
 except Exception as error:
     sys.modules.pop("_stepscope_hooks", None)
     with open(run + "/hooks.log", "a") as log:

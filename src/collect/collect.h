@@ -3,6 +3,8 @@
 // Nothing in here may change a job's results, output or exit code: when a part fails, the job runs without it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -32,16 +34,17 @@ struct Ending {
   std::string failure;  // not empty: the job could not start, and why
 };
 
-// A signal that means something to us: `act` is called (outside of signal context) instead of passing it on.
-struct SignalAction {
-  int number = 0;  // 0: none
-  std::function<void()> act;
-  std::function<void()> ready;  // may be empty; called once the signal is safe to send, before the job starts
+// What happens beside the job; every function may be empty.
+struct Beside {
+  int number = 0;                       // a signal that means something to us; 0: none
+  std::function<void()> act;            // called (outside of signal context) instead of passing that signal on
+  std::function<void()> ready;          // called once the signal is safe to send, before the job starts
+  std::function<void(pid_t job)> look;  // called about once a second while the job runs
 };
 
 // Runs `command` (first word searched in PATH) with this process's stdin, stdout and stderr and `extra` in its
-// environment, forwards signals sent to this process but `own`, and waits for its end.
-Ending run_job(const Arguments& command, const std::map<std::string, std::string>& extra, const SignalAction& own = {});
+// environment, forwards signals sent to this process but the one of `beside`, and waits for its end.
+Ending run_job(const Arguments& command, const std::map<std::string, std::string>& extra, const Beside& beside = {});
 
 enum class Status { ok, warning, failure };
 

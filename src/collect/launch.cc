@@ -2,7 +2,7 @@
 //
 // The job stays in this process's group and terminal, so that Ctrl-C and Ctrl-Z reach it as without us. A signal that
 // the terminal sent has therefore arrived there already; one that was sent to this process alone is passed on, unless
-// the caller keeps it for itself (SignalAction).
+// the caller keeps it for itself (Beside).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -89,16 +89,20 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 // True when the terminal or the kernel sent it to the whole group, the job included.
 bool reached_the_job(const siginfo_t& info) { return info.si_code == SI_KERNEL; }
 
-int wait_and_forward(pid_t job, const Signals& signals, const SignalAction& own) {
+int wait_and_forward(pid_t job, const Signals& signals, const Beside& beside) {
+  constexpr timespec kBetweenLooks{1, 0};
   for (;;) {
     int status = 0;
     const pid_t ended = waitpid(job, &status, WNOHANG);
     if (ended == job && (WIFEXITED(status) || WIFSIGNALED(status))) return status;
     if (ended < 0 && errno != EINTR) return W_EXITCODE(1, 0);
     siginfo_t info{};
-    const int number = sigwaitinfo(&signals.waited, &info);
-    if (number == own.number && own.act) {
-      own.act();
+    const int number = beside.look ? sigtimedwait(&signals.waited, &info, &kBetweenLooks)
+                                   : sigwaitinfo(&signals.waited, &info);
+    if (number < 0 && errno == EAGAIN) {
+      beside.look(job);
+    } else if (number == beside.number && beside.act) {
+      beside.act();
     } else if (number > 0 && number != SIGCHLD && !reached_the_job(info)) {
       kill(job, number);
     }
@@ -114,15 +118,15 @@ Ending not_started(int reason) {
 
 }  // namespace
 
-Ending run_job(const Arguments& command, const std::map<std::string, std::string>& extra, const SignalAction& own) {
+Ending run_job(const Arguments& command, const std::map<std::string, std::string>& extra, const Beside& beside) {
   Arguments words = command;
   std::vector<std::string> variables = environment_with(extra);
   const std::vector<char*> arguments = pointers(words);
   const std::vector<char*> environment = pointers(variables);
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return not_started(errno);
-  const Signals signals = take_signals(own.number);
-  if (own.ready) own.ready();
+  const Signals signals = take_signals(beside.number);
+  if (beside.ready) beside.ready();
   const pid_t job = fork();
   if (job == 0) become(signals, arguments.data(), environment.data(), report[1]);
   const int fork_error = errno;
@@ -133,7 +137,7 @@ Ending run_job(const Arguments& command, const std::map<std::string, std::string
   } else {
     int reason = 0;
     const bool failed = read(report[0], &reason, sizeof reason) == static_cast<ssize_t>(sizeof reason);
-    const int status = wait_and_forward(job, signals, own);
+    const int status = wait_and_forward(job, signals, beside);
     if (failed) {
       ending = not_started(reason);
     } else if (WIFSIGNALED(status)) {

@@ -8,13 +8,13 @@
 
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 
 #include "run/json_text.h"
+#include "run/manifest.h"
 
 namespace stepscope::collect {
 namespace {
@@ -26,12 +26,17 @@ Error system_error(const std::string& path, int reason) {
 }
 
 std::string to_json(const Request& request, const std::string& id) {
-  const auto now =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch());
-  return "{\"schema_version\": " + std::to_string(kRequestVersion) + ", \"id\": " + run::json_string(id) +
-         ", \"unix_ns\": " + std::to_string(now.count()) + ", \"steps\": " + std::to_string(request.steps) +
-         ", \"ranks\": " + run::json_string(request.ranks) + (request.by_time ? ", \"align\": \"time\"" : "") +
-         (request.detach ? ", \"detach\": true" : "") + "}\n";
+  std::string text = "{\"schema_version\": " + std::to_string(kRequestVersion) + ", \"id\": " + run::json_string(id) +
+                     ", \"unix_ns\": " + std::to_string(run::unix_now_ns());
+  if (request.wanted == Wanted::memory) {
+    text += ", \"what\": \"memory\"";
+  } else if (request.seconds > 0) {
+    text += ", \"seconds\": " + std::to_string(request.seconds) +
+            ", \"start_unix_ns\": " + std::to_string(request.start_unix_ns);
+  } else {
+    text += ", \"steps\": " + std::to_string(request.steps) + (request.by_time ? ", \"align\": \"time\"" : "");
+  }
+  return text + ", \"ranks\": " + run::json_string(request.ranks) + (request.detach ? ", \"detach\": true" : "") + "}\n";
 }
 
 // Closes `file` in any case. 0, or the reason.
@@ -50,6 +55,11 @@ int write_whole(int file, const std::string& text) {
 }
 
 }  // namespace
+
+std::int64_t start_after(double warmup_s) {
+  constexpr double kAllHaveLookedS = 1.5;  // they look once a second
+  return run::unix_now_ns() + static_cast<std::int64_t>((kAllHaveLookedS + warmup_s) * 1e9);
+}
 
 Result<std::string> write_request(const std::string& run_folder, const Request& request) {
   const std::string folder = run_folder + "/requests";

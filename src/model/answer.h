@@ -106,6 +106,7 @@ struct Input {
 struct Report {
   std::string path;
   std::vector<Input> inputs;
+  std::vector<std::string> hosts;  // that the traces name; an anonymous report leaves them out
   std::vector<Issue> issues;
   std::vector<Answer> answers;
   // Answers that could not be made, with the reason: (name, sentence).

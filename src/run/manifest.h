@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ inline constexpr int kNoteVersion = 1;  // of processes/HOST_PID.json, which the
 struct ProcessNote {
   std::string file;      // relative to the run folder
   std::string json;      // the whole note, valid JSON on one line
+  std::string host;
+  std::int64_t pid = 0;
   bool is_rank = false;  // false: a launcher
   std::int64_t steps_seen = 0;
   std::int64_t whole_steps = 0;  // recorded ones
@@ -29,6 +32,8 @@ struct ProcessNote {
   bool own_profiler = false;        // the job profiles itself
   std::string device;               // cuda, cpu
   std::string first_problem;
+  std::map<std::string, std::string> requests;  // their numbers, and what became of them in this process
+  std::int64_t finishing_pid = 0;               // of a child that still writes what ran when the process was ended
 };
 
 struct Manifest {
@@ -65,5 +70,9 @@ Result<void> write_manifest(const std::string& run_folder, const Manifest& manif
 
 // All notes in processes/. A note that is no JSON becomes a problem and is left out.
 std::vector<ProcessNote> read_process_notes(const std::string& run_folder, std::vector<std::string>& problems);
+
+// The same, once no child of an ended process writes any more; waits for `patience_s` at most.
+std::vector<ProcessNote> settled_process_notes(const std::string& run_folder, double patience_s,
+                                               std::vector<std::string>& problems);
 
 }  // namespace stepscope::run

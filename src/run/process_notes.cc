@@ -2,8 +2,11 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
+#include "run/living.h"
 #include "run/manifest.h"
 #include "run/schema_version.h"
 
@@ -48,11 +51,38 @@ ProcessNote to_note(simdjson::dom::element note) {
     std::string_view first;
     if (problems.size() > 0 && problems.at(0).get(first) == simdjson::SUCCESS) out.first_problem = std::string(first);
   }
+  out.host = text_of(note, "host");
+  if (note["pid"].get(out.pid) != simdjson::SUCCESS) out.pid = 0;
+  if (note["finishing_pid"].get(out.finishing_pid) != simdjson::SUCCESS) out.finishing_pid = 0;
+  if (out.finishing_pid != 0 && out.first_problem.empty()) out.first_problem = text_of(note, "finishing_problem");
+  simdjson::dom::object requests;
+  if (note["requests"].get(requests) == simdjson::SUCCESS) {
+    for (const auto& [name, how] : requests) {
+      std::string_view text;
+      if (how.get(text) == simdjson::SUCCESS) out.requests.emplace(name, text);
+    }
+  }
   take_windows(note, out);
   return out;
 }
 
 }  // namespace
+
+std::vector<ProcessNote> settled_process_notes(const std::string& run_folder, double patience_s,
+                                               std::vector<std::string>& problems) {
+  constexpr double kPauseS = 0.02;
+  for (;; patience_s -= kPauseS) {
+    std::vector<std::string> new_problems;
+    std::vector<ProcessNote> notes = read_process_notes(run_folder, new_problems);
+    const bool finishing = std::any_of(notes.begin(), notes.end(),
+                                       [](const ProcessNote& note) { return process_exists(note.finishing_pid); });
+    if (!finishing || patience_s <= 0) {
+      problems.insert(problems.end(), new_problems.begin(), new_problems.end());
+      return notes;
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(kPauseS));
+  }
+}
 
 std::vector<ProcessNote> read_process_notes(const std::string& run_folder, std::vector<std::string>& problems) {
   std::vector<std::string> paths;

@@ -1,11 +1,9 @@
 #include "run/progress.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <map>
+
+#include "run/living.h"
 
 namespace stepscope::run {
 namespace {
@@ -16,11 +14,6 @@ std::int64_t median(std::vector<std::int64_t> values) {
   return *middle;
 }
 
-bool on_this_host(const std::string& host) {
-  char name[256] = "";
-  return ::gethostname(name, sizeof name - 1) == 0 && host == name;
-}
-
 }  // namespace
 
 RankProgress progress_of(const Ring& ring, std::size_t window) {
@@ -29,7 +22,7 @@ RankProgress progress_of(const Ring& ring, std::size_t window) {
   out.pid = ring.pid;
   out.rank = ring.rank;
   out.world_size = ring.world_size;
-  out.running = !on_this_host(ring.host) || ::kill(static_cast<pid_t>(ring.pid), 0) == 0 || errno == EPERM;
+  out.running = is_running(ring.host, ring.pid);
   out.phase_now = ring.phase_now;
   out.phase_since_ns = ring.phase_since_ns;
   std::map<std::int64_t, std::array<std::int64_t, kMarkPhases>> phases;  // by step

@@ -15,7 +15,6 @@ namespace stepscope::run {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kMagic = "STEPRING";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::uintmax_t kLargest = 256 << 20;
 constexpr std::size_t kWrittenAt = 64, kNowAt = 72, kAboutAt = 256;
@@ -44,6 +43,14 @@ T value_at(const std::string& bytes, std::size_t at) {
   T value{};
   if (at + sizeof value <= bytes.size()) std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
+}
+
+// Damaged times may be any number.
+std::int64_t wrapped_sum(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t wrapped_difference(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
 std::string content(const std::string& path) {
@@ -90,7 +97,7 @@ Result<Ring> read_ring(const std::string& path) {
   if (size > kLargest) return fail(no_ring(path, "it is larger than a ring gets"));
   const std::string bytes = content(path);
   const Head head = value_at<Head>(bytes, 0);
-  if (bytes.size() < kAboutAt || std::string_view(head.magic, sizeof head.magic) != kMagic) {
+  if (bytes.size() < kAboutAt || std::string_view(head.magic, sizeof head.magic) != kRingMagic) {
     return fail(no_ring(path, "it does not start as one"));
   }
   if (head.version != kVersion || head.record_bytes != kRecordBytes || head.records == 0 ||
@@ -104,25 +111,30 @@ Result<Ring> read_ring(const std::string& path) {
   const std::uint64_t overwritten = std::max(written_now(path), written);
   const std::uint64_t first = overwritten > head.records ? overwritten - head.records : 0;
   ring.dropped = std::min(first, written);
+  ring.file_bytes = bytes.size();
   std::int64_t to_unix_ns = 0;  // of the last pair of clocks; the first record is one
-  const auto record = [&](std::uint64_t index) {
-    return value_at<Record>(bytes, head.header_bytes + index % head.records * kRecordBytes);
-  };
+  const auto place = [&](std::uint64_t index) { return head.header_bytes + index % head.records * kRecordBytes; };
+  const auto record = [&](std::uint64_t index) { return value_at<Record>(bytes, place(index)); };
   // Marks before the first pair that is left are placed by it, too.
   for (std::uint64_t i = first; i < written && to_unix_ns == 0; i++) {
     const Record one = record(i);
-    if (static_cast<MarkKind>(one.kind) == MarkKind::clock) to_unix_ns = one.step - one.start_ns;
+    if (static_cast<MarkKind>(one.kind) == MarkKind::clock) to_unix_ns = wrapped_difference(one.step, one.start_ns);
   }
   for (std::uint64_t i = first; i < written; i++) {
     const Record one = record(i);
     const auto kind = static_cast<MarkKind>(one.kind);
     if (kind == MarkKind::clock) {
-      to_unix_ns = one.step - one.start_ns;
-    } else if (one.dur_ns >= 0 && kind >= MarkKind::step && kind <= MarkKind::part) {
-      ring.marks.push_back({one.start_ns + to_unix_ns, one.dur_ns, one.step, kind, one.phase});
+      to_unix_ns = wrapped_difference(one.step, one.start_ns);
+      continue;
+    }
+    std::int64_t start_ns = 0, end_ns = 0;
+    const bool usable = one.dur_ns >= 0 && !__builtin_add_overflow(one.start_ns, to_unix_ns, &start_ns) &&
+                        !__builtin_add_overflow(start_ns, one.dur_ns, &end_ns);
+    if (usable && kind >= MarkKind::step && kind <= MarkKind::part) {
+      ring.marks.push_back({start_ns, one.dur_ns, one.step, kind, one.phase, place(i)});
     }
   }
-  ring.phase_since_ns = value_at<std::int64_t>(bytes, kNowAt) + to_unix_ns;
+  ring.phase_since_ns = wrapped_sum(value_at<std::int64_t>(bytes, kNowAt), to_unix_ns);
   ring.step_now = value_at<std::int64_t>(bytes, kNowAt + 8);
   ring.phase_now = value_at<std::uint32_t>(bytes, kNowAt + 16);
   return ring;

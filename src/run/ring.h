@@ -14,6 +14,7 @@ namespace stepscope::run {
 
 // part: a part of a recording began (phase kPartBegins) or was handed to its file (kPartWritten) before this step.
 enum class MarkKind : std::uint16_t { clock = 1, step = 2, phase = 3, part = 4 };
+inline constexpr std::string_view kRingMagic = "STEPRING";  // the first bytes of the file
 inline constexpr std::uint16_t kPartBegins = 1, kPartWritten = 2;
 
 // The phases of the model, by their numbers: 0 none, 1 dataloader, 2 forward, 3 backward, 4 optimizer.
@@ -25,6 +26,7 @@ struct Mark {
   std::int64_t step = 0;
   MarkKind kind = MarkKind::step;
   std::uint16_t phase = 0;  // of a step: what ended it, optimizer or forward
+  std::uint64_t place = 0;  // of the record, from the file's start
 };
 
 struct Ring {
@@ -32,6 +34,7 @@ struct Ring {
   std::int64_t pid = 0, rank = 0, world_size = 1;
   std::string rank_source;
   std::int64_t started_unix_ns = 0;
+  std::uint64_t file_bytes = 0;
   std::vector<Mark> marks;    // oldest first; clock records are used up
   std::uint64_t dropped = 0;  // older marks that the ring no longer holds
   // What the rank did when the file was read: the phase and since when; phase 0: between phases.

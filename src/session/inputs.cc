@@ -154,6 +154,21 @@ void drop_exported_reports(std::vector<InputFile>& files) {
   });
 }
 
+// The marks of a run's ranks are opened where nothing better is: beside traces they are looked at by run_marks.
+void prefer_traces_to_marks(std::vector<InputFile>& files, std::vector<Issue>& issues) {
+  const auto is_marks = [](const InputFile& file) { return file.found && file.reader->name == "marks"; };
+  const auto marks = std::count_if(files.begin(), files.end(), is_marks);
+  if (marks == 0) return;
+  if (static_cast<std::size_t>(marks) < files.size()) {
+    std::erase_if(files, is_marks);
+    return;
+  }
+  issues.push_back({"only_marks", Severity::info,
+                    "no trace was recorded in this run; its steps and phases are from the marks that each rank keeps",
+                    "Record a trace of some steps: stepscope run --steps 1:3 -- …, or stepscope attach --job", 1,
+                    files.front().path, std::nullopt, std::nullopt});
+}
+
 std::vector<std::string> expand_glob(const std::string& pattern) {
   std::vector<std::string> found;
   glob_t result{};
@@ -202,6 +217,7 @@ Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, s
     }
   }
   drop_exported_reports(files);
+  prefer_traces_to_marks(files, issues);
   std::set<std::string> seen;  // the same file given twice is read once
   std::erase_if(files, [&](const InputFile& file) {
     std::error_code error;

@@ -116,7 +116,9 @@ void tell_ends(const std::map<std::int64_t, Member>& members, const std::string&
 }  // namespace
 
 std::string run_folder_of(const std::string& trace_path) {
-  const fs::path traces = fs::path(trace_path).parent_path().parent_path();
+  const fs::path own = fs::path(trace_path).parent_path();
+  if (own.filename() == "telemetry") return own.parent_path().string();
+  const fs::path traces = own.parent_path();
   std::error_code code;
   const fs::path folder = traces.parent_path();
   return traces.filename() == "traces" && fs::is_directory(folder / "telemetry", code) ? folder.string() : "";

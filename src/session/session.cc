@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
@@ -182,10 +183,18 @@ Input describe(const Trace& trace) {
           .slices = trace.slices.size()};
 }
 
+// "hostname", "hostName", "Hostname": as each profiler spells it.
+void add_host(Report& report, const Metadata& said) {
+  std::string key = said.key;
+  std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (key == "hostname" || key == "host_name") report.hosts.push_back(formats::value_text(said.json));
+}
+
 void add_inputs(Report& report, const Run& run) {
   report.issues.insert(report.issues.end(), run.issues.begin(), run.issues.end());
   for (const Trace& trace : run.traces) {
     report.inputs.push_back(describe(trace));
+    for (const Metadata& said : trace.metadata) add_host(report, said);
     report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
   }
 }

@@ -1,4 +1,4 @@
-"""The state of one process: counts steps, keeps the marks, and records the asked-for windows at step boundaries.
+"""The state of one process: counts steps, keeps the marks, and tells the recordings of each step boundary.
 
 A boundary is not taken inside the optimizer's post hook: there the range `Optimizer.step#…` is still open, and step
 marks would overlap it. The hook leaves an object in the call's own kwargs instead; it is released when the optimizer's
@@ -15,10 +15,9 @@ import threading
 import time
 import weakref
 
-from . import context, marks, phases, plan, process
-from .budget import Budget
+from . import context, marks, memory_snapshot, parallel, phases, plan, process
 from .marks import Marks
-from .recorder import Recorder, device_settles
+from .recordings import Recordings, may_record_again
 from .requests import Requests
 from .settings import wants_rank
 
@@ -30,11 +29,10 @@ if TYPE_CHECKING:
     from .notes import Notes
     from .other_profiler import Watch
     from .process import Identity
+    from .requests import Request
     from .settings import Settings, Window
     from .timer import Timer
 
-SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of steps
-STACKS = "stacks"  # one step after a window, with Python stacks: the code behind the times
 _PHASE_RANGES = {marks.FORWARD: "forward", marks.BACKWARD: "backward"}  # torch marks the other phases itself
 
 
@@ -57,7 +55,7 @@ class Capture:
         self.marks = Marks(notes)
         self.phases = phases.Phases(self)
         self.requests = Requests(settings.run_folder)
-        self.budget = Budget(settings)
+        self.recordings = Recordings(self)
         self.detached = False  # everything was taken out of the process again
         self.leave_at: int | None = None  # the step at which that happens
         self.off = False  # records nothing more: another profiler, or a failure; steps are still counted
@@ -75,11 +73,7 @@ class Capture:
         self.open: list[tuple[int, int, Any]] = []  # phases that run: number, start, range in the recording
         self.loader: dict[str, Any] | None = None
         self.plan = plan.Plan(self.settings)
-        self.windows = 0  # recorded so far
-        self.active: tuple[Recorder, Window | str] | None = None  # what records now
-        self.ready: Recorder | None = None  # prepared for the next boundary
-        self.early: Recorder | None = None  # of the early window, stopped, not written
-        self.done: list[Recorder] = []  # written
+        self.recordings.reset()
 
     # Setting up -------------------------------------------------------------------------------------------------
     def arm(self) -> None:
@@ -92,8 +86,9 @@ class Capture:
             self.tell()
             return
         self.phases.install()
-        if not process.is_spawned() and self.plan.at(0) is not None:
-            self.start_window(self.plan.at(0), 0)
+        first = None if process.is_spawned() else self.wanted(0)
+        if first is not None:
+            self.recordings.start(first, 0)
         self.by_time = timer.Timer(self)
         self.by_time.start()
         if not process.is_spawned():
@@ -134,11 +129,16 @@ class Capture:
 
     def in_forked_child(self) -> None:
         """A child that steps an optimizer is a rank of its own; one forked while recording must leave that alone."""
+        if self.recordings.termination.forking:
+            return
         with self.notes.guard("following a fork"):
-            self.off = self.off or self.active is not None or self.ready is not None
+            self.off = self.off or self.recordings.busy
+            self.recordings.termination.forget()
             self.by_time = None
+            self.requests = Requests(self.settings.run_folder)  # a lock may have been held
             self.notes.forget_process()
             self.marks.forget()
+            parallel.forget()
             self.reset()
 
     # Phases, from the hooks: these run in every step of the job ---------------------------------------------------
@@ -147,7 +147,7 @@ class Capture:
             return
         try:
             shown = None
-            if self.active is not None and phase in _PHASE_RANGES:
+            if self.recordings.active is not None and phase in _PHASE_RANGES:
                 shown = self.range(_PHASE_RANGES[phase])
             start = marks.now_ns()
             self.open.append((phase, start, shown))
@@ -230,18 +230,26 @@ class Capture:
         for request in self.requests.poll(self.boundary, self.step_s):
             self.take(request)
 
-    def take(self, request: Any) -> None:
-        number, world, _ = self.identity = process.rank(self.identity)
+    def take(self, request: Request) -> None:
+        assert request.start is not None
         if request.by_time:
             self.boundary = request.start  # ranks that were attached to count from different moments
         if request.detach:
             self.leave_at = request.start + request.steps + 1
-        if not wants_rank(request.ranks, number, world):
+        if not self.wants(request):
             return
         if request.start < self.boundary:
             self.notes.problem(f"request {request.name} was for step {request.start}, {self.boundary} were done")
+            self.notes.answer_request(request.name, "not recorded: its first step was over")
         else:
-            self.plan.add((request.start, request.start + request.steps))
+            window = (request.start, request.start + request.steps)
+            self.plan.add(window)
+            self.recordings.asked[window] = request
+
+    def wants(self, request: Request | None) -> bool:
+        """Whether this rank is among those that are to record."""
+        number, world, _ = self.identity = process.rank(self.identity)
+        return wants_rank(self.settings.ranks if request is None else request.ranks, number, world)
 
     def leads(self, optimizer: Any) -> bool:
         leader = self.leader() if self.leader is not None else None
@@ -259,9 +267,15 @@ class Capture:
         self.marks.describe(self.identity)
         if time.monotonic() - self.armed_at > plan.EARLY_WITHIN_S or not may_record_again():
             self.plan.drop_early()
-        if self.by_time is not None and self.settings.automatic:
-            self.by_time.cancel()
-            self.off = self.off or (not may_record_again() and bool(self.done))
+        if self.settings.automatic:
+            self.off = self.off or (not may_record_again() and bool(self.recordings.done))
+        if self.by_time is None:  # a forked child that turns out to be a rank
+            from . import timer
+
+            self.by_time = timer.Timer(self, window=False)
+            self.by_time.start()
+        elif self.settings.automatic:
+            self.by_time.drop_window()
 
     def finish_in_child(self) -> None:
         """Children made by multiprocessing's fork end without atexit; this list is run for them too."""
@@ -274,7 +288,7 @@ class Capture:
             return True
         if self.boundary <= 3:  # the outermost modules are looked for
             return True
-        return self.active is not None or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
+        return self.recordings.active is not None or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
 
     def at_boundary(self) -> None:
         with self.notes.guard("recording at a step boundary"):
@@ -283,148 +297,20 @@ class Capture:
                 self.phases.find_roots(leader)
             self.forward_seen = False
             if not self.off:
-                self.record_here()
-            if self.leave_at is not None and self.boundary >= self.leave_at and self.active is None:
+                self.recordings.at_boundary()
+            leaving = self.leave_at is not None and self.boundary >= self.leave_at
+            if leaving and self.recordings.active is None:
                 self.detach()
             self.step_began = marks.now_ns()  # what recording took is no time of the next step
 
-    def record_here(self) -> None:
-        self.continue_window(self.wanted(self.boundary))
-        window = self.wanted(self.boundary)  # which a budget may just have ended
-        if self.active is None and window is not None:
-            self.start_window(window, self.boundary)
-        elif self.active is None and self.ready is None and self.wanted(self.boundary + 1):
-            self.ready = self.recorder("steps")
-            self.ready.prepare()
-
     def wanted(self, boundary: int) -> Window | None:
+        """The window that a recording of this rank which runs right after this boundary belongs to."""
         window = self.plan.at(boundary)
-        if window is None:
-            return None
-        number, world, _ = self.identity = process.rank(self.identity)
-        return window if self.settings.wants_rank(number, world) else None
+        if window is None or window in self.recordings.asked:  # a request has its own ranks
+            return window
+        return window if self.wants(None) else None
 
-    # Windows ----------------------------------------------------------------------------------------------------
-    def recorder(self, kind: str) -> Recorder:
-        self.windows += 1
-        return Recorder(self.settings, self.notes, kind, self.windows - 1, stacks=kind == STACKS)
-
-    def start_window(self, window: Window | str | None, number: int | None) -> None:
-        assert window is not None
-        kind = window if isinstance(window, str) else "steps"
-        recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
-        self.ready = None
-        recorder.start(self.models())
-        self.identity = recorder.identity
-        self.active = (recorder, window)
-        self.marks.part(self.boundary, marks.PART_BEGINS)
-        if number is not None:
-            recorder.begin_step(number)
-
-    def continue_window(self, window: Window | None) -> None:
-        if self.active is None or self.active[0].thread != threading.get_ident():
-            return
-        recorder, current = self.active
-        recorder.end_step()
-        if current == SECONDS and self.settings.automatic and not self.without_optimizer:
-            self.active = None  # before the first step of an optimizer: its steps are the better answer
-            recorder.stop()
-            self.marks.part(self.boundary, marks.PART_WRITTEN)
-        elif current == SECONDS or window == current:
-            self.record_on(recorder)
-        else:
-            self.close(complete=True)
-            if current != STACKS and window is None and self.stacks_follow(recorder):
-                self.start_window(STACKS, self.boundary)
-
-    def record_on(self, recorder: Recorder) -> None:
-        """One more step, unless that would cost more than it may."""
-        if not may_record_again():
-            recorder.begin_step(self.boundary)
-            return
-        assert self.active is not None
-        window = self.active[1]
-        if self.budget.asked and recorder.part == 0:
-            self.next_part(recorder)  # what a step costs is not known before
-        elif recorder.part_is_due() and window != plan.EARLY:
-            self.next_part(recorder)
-        reason = self.budget.exceeded(recorder, time.monotonic() - self.armed_at)
-        if reason is None:
-            recorder.begin_step(self.boundary)
-            return
-        self.notes.problem(reason)
-        if not isinstance(window, str):
-            self.plan.ended = window
-        if recorder.part_steps:
-            self.close(complete=True)
-        else:
-            recorder.stop()
-            self.drop(recorder)
-
-    def next_part(self, recorder: Recorder) -> None:
-        recorder.next_part()
-        self.marks.part(self.boundary, marks.PART_WRITTEN)
-        self.marks.part(self.boundary, marks.PART_BEGINS)
-
-    def drop(self, recorder: Recorder) -> None:
-        """Ends a window whose running part holds nothing."""
-        self.active = None
-        self.marks.part(self.boundary, marks.PART_WRITTEN)
-        self.done = [recorder]
-        self.tell_context()
-
-    def stacks_follow(self, recorder: Recorder) -> bool:
-        """The code behind the times costs a step of its own; not of an early or a shortened window."""
-        return (
-            recorder.kind == "steps"
-            and "stack" not in self.settings.features
-            and may_record_again()
-            and self.early is not recorder
-            and not self.budget.asked
-            and self.plan.at(self.boundary + 1) is None
-        )
-
-    def close(self, complete: bool) -> None:
-        """Ends the running recording. The early window waits in memory for the main one to make it superfluous."""
-        if self.active is None:
-            return
-        recorder, window = self.active
-        self.active = None
-        recorder.stop()
-        if self.plan.automatic and window == plan.EARLY and complete:
-            self.early = recorder
-            return
-        if self.early is None or len(recorder.steps) >= len(self.early.steps):
-            self.early = None
-            self.write(recorder, complete)
-
-    def write(self, recorder: Recorder, complete: bool) -> None:
-        superseded: list[Recorder] = []
-        if self.settings.automatic and self.windows > 1 and recorder.kind == "steps":
-            superseded = [other for other in self.done if other.kind == SECONDS]
-        recorder.export(complete)
-        self.marks.part(self.boundary, marks.PART_WRITTEN)
-        self.done.append(recorder)
-        for other in superseded:
-            other.take_back()
-            self.done.remove(other)
-        self.tell_context()
-
-    # Seconds: called by the timer, on the main thread -------------------------------------------------------------
-    def start_seconds(self) -> None:
-        if self.active is not None or self.off:
-            return
-        number, world, _ = self.identity = process.rank(self.identity)
-        if not self.settings.wants_rank(number, world):
-            return
-        if not self.phases.roots:
-            self.phases.find_roots()
-        self.start_window(SECONDS, None)
-
-    def end_seconds(self) -> None:
-        if self.active is not None and self.active[1] == SECONDS:
-            self.close(complete=True)
-
+    # By the clock, on the main thread -----------------------------------------------------------------------------
     def find_models(self) -> None:
         """For jobs that never step an optimizer."""
         if self.boundary == 0 and not self.phases.roots and not self.open:
@@ -442,49 +328,30 @@ class Capture:
         self.marks.forget()
         self.tell(detached=True)
 
+    def snapshot(self, request: Request) -> None:
+        """Of the device's memory: what torch's allocator holds, as memory_viz and `stepscope report` read it."""
+        if self.wants(request):
+            self.notes.answer_request(request.name, memory_snapshot.write(self.notes))
+
     # The end ----------------------------------------------------------------------------------------------------
     def job_profiles_itself(self) -> None:
         """The job constructs a profiler: torch has room for one, so ours ends and does not come back."""
         if self.off:
             return
         with self.notes.guard("giving way to the job's own profiler"):
-            self.close(complete=False)
-            self.finish_early()
+            self.recordings.close(complete=False)
+            self.recordings.finish_early()
             self.tell(own_profiler=True)
         self.off = True
         if self.guard is not None:
             self.guard.remove()
-
-    def finish_early(self) -> None:
-        if self.early is not None and not any(recorder.kind == "steps" for recorder in self.done):
-            self.write(self.early, True)
-        self.early = None
 
     def finish(self) -> None:
         """At the end of the process: what there is gets written, whole or not."""
         with self.notes.guard("writing at the end of the process"):
             if self.notes.pid != os.getpid():
                 return
-            if self.active is not None and self.settled():
-                self.close(complete=False)
-            self.finish_early()
-            for recorder in self.done:
-                for spool in recorder.spools:
-                    spool.ended()
+            self.recordings.finish()
             if self.notes.shown:
                 self.tell()
         self.off = True
-
-    def settled(self) -> bool:
-        if device_settles():
-            return True
-        self.notes.problem("the GPU was still busy when the process ended: the running recording was given up")
-        return False
-
-
-def may_record_again() -> bool:
-    """CUPTI before CUDA 12.6 may crash a job with CUDA graphs when it attaches a second time."""
-    import torch
-
-    version = getattr(torch.version, "cuda", None)
-    return not version or tuple(int(part) for part in version.split(".")[:2]) >= (12, 6)

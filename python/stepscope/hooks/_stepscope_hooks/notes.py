@@ -53,6 +53,11 @@ class Notes:
             pass  # nowhere left to say it
         self.write()
 
+    def answer_request(self, name: str, how: str) -> None:
+        """What became of requests/NAME.json in this process."""
+        self.fields.setdefault("requests", {})[name] = how
+        self.write()
+
     def write(self, **fields: Any) -> None:
         self.fields.update(fields)
         self.shown = True

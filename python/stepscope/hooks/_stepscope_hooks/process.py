@@ -79,18 +79,3 @@ def rank(before: Identity | None = None) -> Identity:
         except (KeyError, ValueError):
             continue
     return 0, 1, "single process"
-
-
-def coordinates(rank_number: int) -> tuple[int, int, int]:
-    """(data, tensor, pipeline) parallel place of this rank, where Megatron says so; plain data parallel else."""
-    state = sys.modules.get("megatron.core.parallel_state")
-    try:
-        if state is not None and state.model_parallel_is_initialized():
-            return (
-                state.get_data_parallel_rank(),
-                state.get_tensor_model_parallel_rank(),
-                state.get_pipeline_model_parallel_rank(),
-            )
-    except Exception:
-        pass  # another version of Megatron: the plain answer is still true for the folder's name
-    return rank_number, 0, 0

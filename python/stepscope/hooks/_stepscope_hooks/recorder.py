@@ -1,4 +1,4 @@
-"""One window recorded with torch.profiler: start, step marks, parts, stop, export to <run>/traces/rankR_dpD_tpT_ppP/.
+"""One window recorded with torch.profiler: start, step marks, parts, stop, export to <run>/traces/rankR…/ (parallel.py).
 
 Marks are ranges named ProfilerStep#N with the job's own step numbers. A long window is written in parts, each a file
 of its own, so that a kill loses the last one at most; parts are cut at step boundaries, where nothing else is open.
@@ -12,7 +12,7 @@ import os
 import threading
 import time
 
-from . import modules, other_profiler, process, torch_profiler
+from . import modules, other_profiler, parallel, process, torch_profiler
 from .spool import Spool
 
 TYPE_CHECKING = False
@@ -34,6 +34,7 @@ class Recorder:
         self.settings = settings
         self.notes = notes
         self.kind = kind  # steps, seconds, stacks
+        self.asked = False  # by a request, while the job ran
         self.number = number  # of the window in this process
         self.features = settings.features | {"stack"} if stacks else settings.features
         self.identity: Identity = process.rank()  # as at the start: a group may be gone at the end
@@ -147,7 +148,7 @@ class Recorder:
         """Hands the stopped part to its file; the path and what else is known go into the notes."""
         start = time.perf_counter()
         number = self.identity[0]
-        place = os.path.join("traces", "rank{}_dp{}_tp{}_pp{}".format(number, *process.coordinates(number)))
+        place = os.path.join("traces", parallel.folder_name(number))
         folder = os.path.join(self.notes.run_folder, place)
         os.makedirs(folder, exist_ok=True)
         tail = "stacks.pt.trace.json.gz" if self.kind == "stacks" else "pt.trace.json.gz"

@@ -1,15 +1,17 @@
 """Recordings that are asked for while the job runs: files RUN/requests/NAME.json (docs/run-folder.md).
 
-Looked for at step boundaries, at most once a second. All ranks are to record the same steps: the first that sees a
-request writes NAME.start with a step far enough ahead for the others to read it, and everybody keeps to that. Processes
-that were attached to count their steps from different moments: for these NAME.start holds a time, in the middle of a
-step, and the number that the step after it gets.
+Looked for at step boundaries, and by the timer's thread in jobs without steps, at most once a second. All ranks are to
+record the same steps: the first that sees a request writes NAME.start with a step far enough ahead for the others to
+read it, and everybody keeps to that. Processes that were attached to count their steps from different moments: for these
+NAME.start holds a time, in the middle of a step, and the number that the step after it gets. A request in seconds says
+itself when it begins.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 
 TYPE_CHECKING = False
@@ -23,20 +25,25 @@ AHEAD_S = 3.0  # between the choice of the first step and that step: the others 
 class Request:
     def __init__(self, name: str, fields: dict[str, Any]) -> None:
         self.name = name
+        self.what = str(fields.get("what", "trace"))  # or "memory": a snapshot of the device's allocator
         self.steps = max(1, min(int(fields.get("steps", 3)), 10_000))
+        self.seconds = float(fields.get("seconds", 0.0))  # > 0: that long, instead of steps
         self.ranks = str(fields.get("ranks", "all"))
         self.by_time = fields.get("align") == "time"
         self.detach = bool(fields.get("detach"))  # afterwards the hooks leave the process
         self.start: int | None = None  # the first step
-        self.start_unix_ns = 0  # by_time: the first step is the first to begin after this
+        # by_time: the first step is the first to begin after this; with seconds: the moment itself
+        self.start_unix_ns = int(fields.get("start_unix_ns", 0))
 
 
 class Requests:
     def __init__(self, run_folder: str) -> None:
         self.folder = os.path.join(run_folder, "requests")
+        self.looking = threading.Lock()
         self.looked_at = 0.0
         self.known: set[str] = set()
-        self.waiting: list[Request] = []  # seen, their first step not yet here
+        self.waiting: list[Request] = []  # in steps: seen, their first step not yet here
+        self.timed: list[Request] = []  # in seconds, or at once: for the timer
 
     def poll(self, boundary: int, step_s: float) -> list[Request]:
         """Requests whose first step is known and at hand. Raises OSError or ValueError for one that cannot be read.
@@ -49,17 +56,29 @@ class Requests:
             if due:
                 self.waiting = [one for one in self.waiting if one not in due]
                 return due
-        now = time.monotonic()
-        if now - self.looked_at < EVERY_S:
-            return []
-        self.looked_at = now
-        self._look()
+        self.look()
         for request in self.waiting:
             if request.start is None:
                 self._agree(request, boundary, step_s)
         ready = [request for request in self.waiting if not request.by_time]
         self.waiting = [request for request in self.waiting if request.by_time]
         return ready
+
+    def poll_timed(self) -> Request | None:
+        """The next request that the clock starts, or none."""
+        self.look()
+        return self.timed.pop(0) if self.timed else None
+
+    def look(self) -> None:
+        """Reads what came, unless somebody looked within the last second."""
+        now = time.monotonic()
+        if now - self.looked_at < EVERY_S or not self.looking.acquire(blocking=False):
+            return
+        try:
+            self.looked_at = now
+            self._look()
+        finally:
+            self.looking.release()
 
     def _look(self) -> None:
         try:
@@ -71,7 +90,9 @@ class Requests:
                 self.known.add(name)
                 with open(os.path.join(self.folder, name)) as text:
                     fields = json.load(text)
-                self.waiting.append(Request(name[: -len(".json")], fields if isinstance(fields, dict) else {}))
+                request = Request(name[: -len(".json")], fields if isinstance(fields, dict) else {})
+                by_clock = request.seconds > 0 or request.what != "trace"
+                (self.timed if by_clock else self.waiting).append(request)
 
     def _agree(self, request: Request, boundary: int, step_s: float) -> None:
         """Takes the start that the first rank chose; this rank's choice where it is the first."""

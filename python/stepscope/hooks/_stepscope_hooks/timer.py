@@ -1,4 +1,4 @@
-"""What happens by the clock: windows in seconds, and the search for the model in jobs without an optimizer.
+"""What happens by the clock: windows in seconds, requests in jobs without steps, the search for the model there.
 
 A thread waits, and asks the main thread to act between two bytecodes: torch.profiler sees the thread that starts it
 (and autograd's). Py_AddPendingCall is how Python itself delivers such requests; a main thread in C code runs it when it
@@ -8,6 +8,7 @@ returns.
 from __future__ import annotations
 
 import ctypes
+import heapq
 import sys
 import threading
 import time
@@ -21,53 +22,63 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .capture import Capture
+    from .requests import Request
 
 RETRY_S = 0.05
+LOOK_S = 1.0  # for requests
 SEARCHES_S = (3.0, 10.0, 30.0, 100.0)  # after the import of torch: big models take their time to load
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 class Timer:
-    def __init__(self, capture: Capture) -> None:
+    """`window`: False where the asked-for window is not this process's, as in a forked child."""
+
+    def __init__(self, capture: Capture, window: bool = True) -> None:
         self.capture = capture
         settings = capture.settings
         self.span = settings.seconds or (plan.FALLBACK_SECONDS if settings.automatic else None)
+        if not window:
+            self.span = None
         self.cancelled = threading.Event()
-        self.begun = False
+        self.planned: list[tuple[float, int, Callable[[], None]]] = []  # a heap: moment, order, what
+        self.order = 0
         self.calls: list[Any] = []  # kept: C holds pointers into them
 
     def start(self) -> None:
-        if self.span is not None and self.span[0] <= 0 and _on_main_thread():
-            self.begin()
+        began = self.capture.armed_at
+        if self.span is not None:
+            if self.span[0] <= 0 and _on_main_thread():
+                self.begin()
+            else:
+                self.at(began + self.span[0], self.begin_between)
+        for seconds in SEARCHES_S:
+            self.at(began + seconds, self.search)
         threading.Thread(target=self.run, name="stepscope-timer", daemon=True).start()
 
     def cancel(self) -> None:
         self.cancelled.set()
 
-    def run(self) -> None:
-        with self.capture.notes.guard("timing a window"):
-            if self.span is not None:
-                self.record()
-            for seconds in SEARCHES_S:
-                if self.cancelled.wait(max(0.0, self.capture.armed_at + seconds - time.monotonic())):
-                    return
-                if not _optimizer_exists():
-                    self.on_main_thread(self.capture.find_models)
-                if self.capture.phases.roots or self.capture.boundary > 0:
-                    return
+    def drop_window(self) -> None:
+        """The window in seconds that nobody asked for is not needed: the job has steps."""
+        self.span = None
 
-    def record(self) -> None:
-        assert self.span is not None
-        wait = self.capture.armed_at + self.span[0] - time.monotonic()
-        while not self.begun:
-            if self.cancelled.wait(max(0.0, wait)):
-                return
-            if self.capture.settings.automatic and _optimizer_exists():
-                return
-            self.on_main_thread(self.begin_between)
-            wait = RETRY_S
-        if not self.cancelled.wait(self.span[1] - self.span[0]):
-            self.on_main_thread(self.end)
+    def at(self, moment: float, what: Callable[[], None]) -> None:
+        self.order += 1
+        heapq.heappush(self.planned, (moment, self.order, what))
+
+    def run(self) -> None:
+        with self.capture.notes.guard("acting by the clock"):
+            while not self.cancelled.wait(self.pause()):
+                now = time.monotonic()
+                while self.planned and self.planned[0][0] <= now:
+                    heapq.heappop(self.planned)[2]()
+                with self.capture.notes.guard("reading a request"):
+                    self.take_requests()
+
+    def pause(self) -> float:
+        if not self.planned:
+            return LOOK_S
+        return min(LOOK_S, max(0.0, self.planned[0][0] - time.monotonic()))
 
     def on_main_thread(self, function: Callable[[], None]) -> None:
         """Returns once the function has run there."""
@@ -86,21 +97,72 @@ class Timer:
             if self.cancelled.is_set():
                 return
 
+    def search(self) -> None:
+        """For the model of a job that never steps an optimizer."""
+        if self.capture.phases.roots or self.capture.boundary > 0 or _optimizer_exists():
+            return
+        self.on_main_thread(self.capture.find_models)
+
+    # The window that was asked for before the job started ---------------------------------------------------------
     def begin_between(self) -> None:
         """Not inside an import: torch imports parts of itself late, and half of a module may be there."""
-        if not _inside_import():
-            self.begin()
+        if self.span is None or (self.capture.settings.automatic and _optimizer_exists()):
+            return
+        begun: list[bool] = []
+
+        def act() -> None:
+            if not _inside_import():
+                begun.append(True)
+                self.begin()
+
+        self.on_main_thread(act)
+        if not begun:
+            self.at(time.monotonic() + RETRY_S, self.begin_between)
 
     def begin(self) -> None:
-        self.begun = True
-        capture = self.capture
-        if capture.off or self.cancelled.is_set() or capture.active is not None or process.is_data_worker():
+        capture, span = self.capture, self.span
+        if span is None or capture.off or self.cancelled.is_set() or process.is_data_worker() or process.is_helper():
             return
-        if not process.is_helper():
-            capture.start_seconds()
+        if capture.recordings.start_seconds():
+            self.at(time.monotonic() + span[1] - span[0], self.end)
 
     def end(self) -> None:
-        self.capture.end_seconds()
+        self.on_main_thread(self.capture.recordings.end_seconds)
+
+    # Requests in seconds -------------------------------------------------------------------------------------------
+    def take_requests(self) -> None:
+        capture = self.capture
+        if capture.off:
+            return
+        request = capture.requests.poll_timed()
+        while request is not None:
+            if not process.is_data_worker() and not process.is_helper():
+                self.plan_request(request)
+            request = capture.requests.poll_timed()
+
+    def plan_request(self, request: Request) -> None:
+        if request.what == "memory":
+            self.on_main_thread(lambda: self.capture.snapshot(request))
+            return
+        wait_s = request.start_unix_ns / 1e9 - time.time()
+
+        def begin() -> None:
+            started: list[bool] = []
+            self.on_main_thread(lambda: started.append(self.capture.recordings.start_seconds(request)))
+            if started == [True]:
+                self.at(time.monotonic() + request.seconds, end)
+            else:
+                leave()
+
+        def end() -> None:
+            self.end()
+            leave()
+
+        def leave() -> None:
+            if request.detach:
+                self.on_main_thread(self.capture.detach)
+
+        self.at(time.monotonic() + max(0.0, wait_s), begin)
 
 
 def _on_main_thread() -> bool:

@@ -1,0 +1,238 @@
+"""The recorded windows of one process: what runs, what is prepared, what waits in memory, what was written."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from . import marks, plan, process
+from .budget import Budget
+from .recorder import Recorder, device_settles
+from .termination import Termination
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .capture import Capture
+    from .requests import Request
+    from .settings import Window
+
+SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of steps
+STACKS = "stacks"  # one step after a window, with Python stacks: the code behind the times
+
+
+class Recordings:
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.settings, self.notes, self.marks = capture.settings, capture.notes, capture.marks
+        self.budget = Budget(capture.settings)
+        self.termination = Termination(capture.notes, self.save_in_child)
+        self.reset()
+
+    def reset(self) -> None:
+        self.windows = 0  # recorded so far
+        self.active: tuple[Recorder, Window | str] | None = None  # what records now
+        self.asked: dict[Window | str, Request] = {}  # windows that a request asked for
+        self.ready: Recorder | None = None  # prepared for the next boundary
+        self.early: Recorder | None = None  # of the early window, stopped, not written
+        self.done: list[Recorder] = []  # written
+
+    @property
+    def busy(self) -> bool:
+        """Something of torch's profiler runs or is prepared."""
+        return self.active is not None or self.ready is not None
+
+    def at_boundary(self) -> None:
+        """Between two steps: ends, goes on with, begins or prepares what the plan has for this place."""
+        capture = self.capture
+        self.go_on(capture.wanted(capture.boundary))
+        window = capture.wanted(capture.boundary)  # which a budget may just have ended
+        if self.active is None and window is not None:
+            self.start(window, capture.boundary)
+        elif self.active is None and self.ready is None and capture.wanted(capture.boundary + 1):
+            self.ready = self.recorder("steps")
+            self.ready.prepare()
+
+    def recorder(self, kind: str) -> Recorder:
+        self.windows += 1
+        return Recorder(self.settings, self.notes, kind, self.windows - 1, stacks=kind == STACKS)
+
+    def start(self, window: Window | str, number: int | None) -> None:
+        kind = window if isinstance(window, str) else "steps"
+        recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
+        self.ready = None
+        recorder.start(self.capture.models())
+        self.capture.identity = recorder.identity
+        self.active = (recorder, window)
+        self.marks.part(self.capture.boundary, marks.PART_BEGINS)
+        if number is not None:
+            recorder.begin_step(number)
+        self.termination.arm()
+
+    def go_on(self, window: Window | None) -> None:
+        """The running recording at the end of a step; `window`: what the plan has for the next."""
+        if self.active is None or self.active[0].thread != threading.get_ident():
+            return
+        recorder, current = self.active
+        recorder.end_step()
+        capture = self.capture
+        unasked = current == SECONDS and self.settings.automatic and SECONDS not in self.asked
+        if unasked and not capture.without_optimizer:
+            self.release()  # before the first step of an optimizer: its steps are the better answer
+            recorder.stop()
+            self.marks.part(capture.boundary, marks.PART_WRITTEN)
+        elif current == SECONDS or window == current:
+            self.record_on(recorder)
+        else:
+            self.close(complete=True)
+            if current != STACKS and window is None and self.stacks_follow(recorder):
+                self.start(STACKS, capture.boundary)
+
+    def record_on(self, recorder: Recorder) -> None:
+        """One more step, unless that would cost more than it may."""
+        capture = self.capture
+        if not may_record_again():
+            recorder.begin_step(capture.boundary)
+            return
+        assert self.active is not None
+        window = self.active[1]
+        if self.budget.asked and recorder.part == 0:
+            self.next_part(recorder)  # what a step costs is not known before
+        elif recorder.part_is_due() and window != plan.EARLY:
+            self.next_part(recorder)
+        reason = self.budget.exceeded(recorder, time.monotonic() - capture.armed_at)
+        if reason is None:
+            recorder.begin_step(capture.boundary)
+            return
+        self.notes.problem(reason)
+        if not isinstance(window, str):
+            capture.plan.ended = window
+        if recorder.part_steps:
+            self.close(complete=True)
+        else:
+            recorder.stop()
+            self.drop(recorder)
+
+    def next_part(self, recorder: Recorder) -> None:
+        recorder.next_part()
+        self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
+        self.marks.part(self.capture.boundary, marks.PART_BEGINS)
+
+    def release(self) -> None:
+        """Nothing records any more."""
+        self.active = None
+        self.termination.disarm()
+
+    def drop(self, recorder: Recorder) -> None:
+        """Ends a window whose running part holds nothing."""
+        assert self.active is not None
+        self.answer(self.active[1], "cut short by the budget")
+        self.release()
+        self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
+        self.done = [recorder]
+        self.capture.tell_context()
+
+    def stacks_follow(self, recorder: Recorder) -> bool:
+        """The code behind the times costs a step of its own; not of an early or a shortened window."""
+        return (
+            recorder.kind == "steps"
+            and "stack" not in self.settings.features
+            and may_record_again()
+            and self.early is not recorder
+            and not self.budget.asked
+            and self.capture.plan.at(self.capture.boundary + 1) is None
+        )
+
+    def close(self, complete: bool) -> None:
+        """Ends the running recording. The early window waits in memory for the main one to make it superfluous."""
+        if self.active is None:
+            return
+        recorder, window = self.active
+        recorder.stop()
+        self.release()
+        if self.capture.plan.automatic and window == plan.EARLY and complete:
+            self.early = recorder
+            return
+        if self.early is None or len(recorder.steps) >= len(self.early.steps):
+            self.early = None
+            self.write(recorder, complete)
+        self.answer(window, "recorded" if complete else "cut short")
+
+    def answer(self, window: Window | str, how: str) -> None:
+        """To the request that asked for this window, if one did."""
+        request = self.asked.pop(window, None)
+        if request is not None:
+            self.notes.answer_request(request.name, how)
+
+    def write(self, recorder: Recorder, complete: bool) -> None:
+        superseded: list[Recorder] = []
+        if self.settings.automatic and self.windows > 1 and recorder.kind == "steps":
+            superseded = [other for other in self.done if other.kind == SECONDS and not other.asked]
+        recorder.export(complete)
+        self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
+        self.done.append(recorder)
+        for other in superseded:
+            other.take_back()
+            self.done.remove(other)
+        self.capture.tell_context()
+
+    # Seconds: called on the main thread ----------------------------------------------------------------------------
+    def start_seconds(self, request: Request | None = None) -> bool:
+        """Whether it began. `request`: who asked, where that was not before the job started."""
+        capture = self.capture
+        if not capture.wants(request):
+            return False
+        if self.active is not None or capture.off or not may_start(self):
+            if request is not None:
+                self.notes.answer_request(request.name, "not recorded: another recording ran")
+            return False
+        if not capture.phases.roots:
+            capture.phases.find_roots()
+        if request is not None:
+            self.asked[SECONDS] = request
+        self.start(SECONDS, None)
+        if self.active is not None:
+            self.active[0].asked = request is not None
+        return True
+
+    def end_seconds(self) -> None:
+        if self.active is not None and self.active[1] == SECONDS:
+            self.close(complete=True)
+
+    # The end --------------------------------------------------------------------------------------------------------
+    def finish_early(self) -> None:
+        if self.early is not None and not any(recorder.kind == "steps" for recorder in self.done):
+            self.write(self.early, True)
+        self.early = None
+
+    def finish(self) -> None:
+        if self.active is not None and self.settled():
+            self.close(complete=False)
+        self.finish_early()
+        for recorder in self.done:
+            for spool in recorder.spools:
+                spool.ended()
+
+    def settled(self) -> bool:
+        if device_settles():
+            return True
+        self.notes.problem("the GPU was still busy when the process ended: the running recording was given up")
+        return False
+
+    def save_in_child(self) -> None:
+        """In a child that was forked off when SIGTERM ended this process."""
+        if self.active is not None:
+            recorder, _ = self.active
+            recorder.stop()
+            recorder.export(complete=False)
+
+
+def may_start(recordings: Recordings) -> bool:
+    return may_record_again() or not recordings.done
+
+
+def may_record_again() -> bool:
+    """CUPTI before CUDA 12.6 may crash a job with CUDA graphs when it attaches a second time."""
+    import torch
+
+    version = getattr(torch.version, "cuda", None)
+    return not version or tuple(int(part) for part in version.split(".")[:2]) >= (12, 6)

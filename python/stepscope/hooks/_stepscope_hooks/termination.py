@@ -1,0 +1,131 @@
+"""SIGTERM while something is recorded: a forked child writes the running part, the job ends as it would have.
+
+Only where the job leaves SIGTERM to the system, which then ends it at once. Ours is in place while a window runs: it
+forks, restores the default and sends the signal again, so that the job dies of it as before. Python runs it between two
+bytecodes; a main thread that does not come back to Python is ended by a thread that reads the signals' wakeup pipe. A
+handler of the job's own is never touched: after it the recording is written as at every other end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import threading
+import warnings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from .notes import Notes
+
+MOST_S = 1.0  # that the child may take
+PATIENCE_S = 0.3  # for the main thread to come back to Python
+_DROPPED = "the job was ended by SIGTERM while it recorded: the running part was dropped, "
+
+
+class Termination:
+    def __init__(self, notes: Notes, save: Callable[[], None]) -> None:
+        self.notes = notes
+        self.save = save  # what the child does
+        self.wake: tuple[int, int] | None = None  # the pipe: to read, to write
+        self.seen = threading.Event()
+        self.forking = False  # hooks on fork are to leave this child alone
+
+    def arm(self) -> None:
+        """On the main thread, where nobody else handles the signal or reads a wakeup pipe."""
+        if self.wake is not None or threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            return
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        if before != -1:  # somebody's event loop
+            signal.set_wakeup_fd(before)
+            os.close(reading)
+            os.close(writing)
+            return
+        self.wake = reading, writing
+        self.seen.clear()
+        signal.signal(signal.SIGTERM, self.handle)
+        threading.Thread(target=self.watch, args=(reading,), name="stepscope-sigterm", daemon=True).start()
+
+    def disarm(self) -> None:
+        if self.wake is None or threading.current_thread() is not threading.main_thread():
+            return
+        (_, writing), self.wake = self.wake, None
+        if signal.getsignal(signal.SIGTERM) == self.handle:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        present = signal.set_wakeup_fd(-1)
+        if present != writing:  # the job's own by now
+            signal.set_wakeup_fd(present)
+        os.close(writing)  # which ends the thread
+
+    def forget(self) -> None:
+        """In a forked child: the pipe is the parent's, which must not take the child's signals for its own."""
+        if self.wake is None:
+            return
+        pipe, self.wake = self.wake, None
+        if signal.getsignal(signal.SIGTERM) == self.handle:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if signal.set_wakeup_fd(-1) == pipe[1]:
+            for end in pipe:
+                os.close(end)
+
+    def watch(self, reading: int) -> None:
+        try:
+            while signals := os.read(reading, 64):
+                if signal.SIGTERM not in signals or self.seen.wait(PATIENCE_S):
+                    continue
+                if self.wake is not None and signal.getsignal(signal.SIGTERM) == self.handle:
+                    _end_now()
+        finally:
+            os.close(reading)
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        if signal.getsignal(signal.SIGTERM) != self.handle:
+            return  # the job has a handler by now that calls the one it found
+        self.seen.set()
+        try:
+            self.save_in_child()
+        except Exception as error:
+            self.notes.problem(f"{_DROPPED}{error!r}")
+        finally:
+            _end_now()
+
+    def save_in_child(self) -> None:
+        import torch
+
+        if torch.cuda.is_initialized():
+            self.notes.problem(_DROPPED + "since a forked child cannot read it from the GPU")
+            return
+        late = f"{_DROPPED}since writing it took more than {MOST_S:.0f} s"
+        self.forking = True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of forking with threads
+            child = os.fork()
+        if child != 0:
+            self.notes.write(finishing_pid=child, finishing_problem=late)
+            return
+        code = 1
+        try:
+            with contextlib.suppress(OSError):
+                os.setsid()  # what ends the job's group does not end this
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.setitimer(signal.ITIMER_REAL, MOST_S)
+            self.save()
+            self.notes.write(finishing_pid=0, finishing_problem="")
+            code = 0
+        finally:
+            os._exit(code)
+
+
+def _end_now() -> None:
+    """Dies of SIGTERM from any thread; signal.signal would want the main one."""
+    ctypes.CDLL(None).signal(int(signal.SIGTERM), None)  # SIG_DFL
+    os.kill(os.getpid(), signal.SIGTERM)
