@@ -13,7 +13,7 @@ export PYTHON
 JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ {m = int($$2 / 1.5e6); print (m < 1) ? 1 : (m < cores) ? m : cores}' /proc/meminfo)
 
 .NOTPARALLEL:
-.PHONY: help build demo check test bench fuzz soak fmt dist docs notices clean distclean setup-build venv venv-torch web
+.PHONY: help build demo check test bench fuzz soak fmt dist wheel docs notices clean distclean setup-build venv venv-torch web
 help: ## print the targets
 	@echo "make TARGET [PYTHON=/path/to/python3]"
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -82,6 +82,11 @@ fmt: venv ## lay out C++ and Python
 dist: build ## dist/stepscope-VERSION-linux-ARCH and its .tar.gz: runs without these packages and without a network
 	@tools/make_dist.sh build
 	@$(PY) -m pytest -q tests/python/test_dist.py
+
+wheel: build ## dist/stepscope-VERSION-py3-none-manylinux….whl: the same as a wheel for pip, without dependencies
+	@tools/make_dist.sh build
+	@tools/make_wheel.sh dist
+	@$(PY) -m pytest -q tests/python/test_wheel.py
 
 docs: build ## write docs/tables.md, check the documents: links, targets, commands and options
 	@$(PY) tools/check_docs.py --write

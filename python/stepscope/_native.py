@@ -251,11 +251,17 @@ def _list(texts: list[bytes]) -> ctypes.Array[ctypes.c_char_p]:
 
 
 def candidates() -> list[Path]:
-    """Where the library may lie, best first: beside the package, in a dist folder's lib, in the build tree."""
+    """Where the library may lie, best first: in a wheel's lib, in a dist folder's, in the build tree."""
     from pathlib import Path
 
     package = Path(__file__).resolve().parent
-    folders = [package, package.parent / "lib", package.parent.parent / "lib", package.parent.parent / "build"]
+    folders = [
+        package / "lib",
+        package,
+        package.parent / "lib",
+        package.parent.parent / "lib",
+        package.parent.parent / "build",
+    ]
     return [folder / FILE_NAME for folder in folders]
 
 

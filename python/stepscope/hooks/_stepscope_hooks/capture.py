@@ -288,7 +288,9 @@ class Capture:
             return True
         if self.boundary <= 3:  # the outermost modules are looked for
             return True
-        return self.recordings.active is not None or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
+        return self.recordings.active is not None or bool(
+            self.plan.at(self.boundary) or self.plan.at(self.boundary + 1)
+        )
 
     def at_boundary(self) -> None:
         with self.notes.guard("recording at a step boundary"):
