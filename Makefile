@@ -44,11 +44,11 @@ build: setup-build venv web ## the command line at build/stepscope, and a .venv 
 demo: build venv-torch ## train a small GPT under stepscope run, print the report, name the page
 	@tools/demo.sh
 
-check: build ## layers, layout, clang-tidy, ruff, mypy, tsc, notices
-	@tools/setup.sh build test check
+check: build ## layers, layout, clang-tidy, ruff, mypy, tsc, notices, 30 s of each fuzz target
+	@tools/setup.sh build test check fuzz
 	@tools/check.sh $(JOBS)
 
-test: build venv-torch ## C++ tests under ASan and UBSan, 30 s per fuzz target, web and Python tests
+test: build venv-torch ## C++ tests under ASan and UBSan, web and Python tests
 	@tools/setup.sh build test fuzz browser
 	@tools/venv.sh tests
 	@$(PY) tools/run_tests.py --jobs $(JOBS)

@@ -40,6 +40,10 @@ types() {
   "$bin/mypy" --no-error-summary --cache-dir build/mypy "${package[@]}" tools tests
 }
 
+fuzz() {
+  tools/cmake_build.sh dev build-dev "$jobs" fuzz_targets && tools/fuzz.sh build-dev 30 "$jobs"
+}
+
 part layers "$bin/python" tools/check_layers.py
 part layout layout
 part ruff "$bin/ruff" check --quiet .
@@ -49,4 +53,5 @@ part tsc tools/web.sh types
 part notices "$bin/python" tools/notices.py --check build
 part documents "$bin/python" tools/check_docs.py
 [ "${SKIP_TIDY:-}" ] || part clang-tidy tidy
+[ "${SKIP_FUZZ:-}" ] || part "fuzzing, 30 s per target" fuzz
 [ $failed -eq 0 ]

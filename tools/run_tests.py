@@ -49,11 +49,6 @@ def count_doctest(text: str) -> Counts:
     return Counts(passed, failed, known - passed - failed)
 
 
-def count_fuzz(text: str) -> Counts:
-    said = re.findall(r"(?m)^fuzz[ \w]*: (passed|FAILED)", text)
-    return Counts(said.count("passed"), said.count("FAILED"))
-
-
 def count_node(text: str) -> Counts:
     """The summary of node's own test runner, whichever reporter wrote it ("# pass 3" or "ℹ pass 3").
 
@@ -75,7 +70,6 @@ def suites(jobs: str) -> list[Suite]:
     pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-n", jobs, "-m", "not soak"]
     return [
         Suite("C++ (ASan, UBSan)", [[*build, "stepscope_tests"], ["tools/doctest.sh", "build-dev"]], count_doctest),
-        Suite("fuzz", [[*build, "fuzz_targets"], ["tools/fuzz.sh", "build-dev", "30", jobs]], count_fuzz),
         Suite("web", [["tools/web.sh", "test"]], count_node, may_be_empty=True),
         Suite("Python", [[*pytest, "tests"]], count_pytest),
     ]

@@ -1,8 +1,8 @@
 """hatchling's part of a wheel: puts the built command line, library and page into it.
 
 `pip install .` takes what `make build` made, which needs libraries of this machine: that wheel is for this machine.
-`make wheel` takes the dist folder (STEPSCOPE_DIST), which carries its libraries: that wheel is for every Linux with this
-processor and a C library as new as the one that the programs need, and its tag says so (manylinux, PEP 600).
+`make wheel` takes the dist folder (STEPSCOPE_DIST), which carries its libraries: that wheel is for every Linux with
+this processor and a C library as new as the one that the programs need, and its tag says so (manylinux, PEP 600).
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@
 #include "cli/terminal.h"
 #include "collect/attach.h"
 #include "collect/collect.h"
+#include "collect/kineto_daemon/record.h"
 #include "collect/requests.h"
 #include "report/format.h"
 #include "run/living.h"
@@ -29,7 +30,7 @@ namespace stepscope::cli {
 namespace {
 
 struct AttachOptions {
-  std::string target, job, out = "stepscope", ranks = "all", with = "shapes,memory,modules";
+  std::string target, job, out = "stepscope", ranks = "all", with = "shapes,memory,modules", method = "auto";
   std::int64_t steps = collect::kRequestedSteps;
   double time_s = 0, warmup_s = 0;  // time_s > 0: so long instead of steps
   double timeout_s = 300;
@@ -154,17 +155,26 @@ int ask_job(const std::string& folder, const AttachOptions& options) {
   return write_and_wait(folder, request_of(options), running, options);
 }
 
+std::string capture_of(const AttachOptions& options) { return "steps=none ranks=all with=" + options.with; }
+
+// Of a job that was started without us.
+Result<std::string> new_run_folder(const collect::Process& process, const AttachOptions& options) {
+  const std::string job = run::job_name(process.command);
+  auto folder = run::make_run_folder(options.out, job, run::start_stamp(std::time(nullptr)));
+  if (!folder) return folder;
+  const run::Manifest manifest = run::start_manifest(version(), job, process.command, capture_of(options));
+  if (const auto written = run::write_manifest(*folder, manifest); !written) return fail(written.error());
+  return folder;
+}
+
 // The hooks come into the processes; the folder of the recording, or why there is none.
 Result<std::string> enter(const collect::Process& process, const std::vector<collect::RankProcess>& ranks,
                           const AttachOptions& options, std::size_t& entered) {
   const auto hooks = collect::find_hooks();
   if (!hooks) return fail(hooks.error());
-  const std::string job = run::job_name(process.command);
-  const auto folder = run::make_run_folder(options.out, job, run::start_stamp(std::time(nullptr)));
-  if (!folder) return fail(folder.error());
-  const std::string capture = "steps=none ranks=all with=" + options.with;
-  run::Manifest manifest = run::start_manifest(version(), job, process.command, capture);
-  if (const auto written = run::write_manifest(*folder, manifest); !written) return fail(written.error());
+  auto folder = new_run_folder(process, options);
+  if (!folder) return folder;
+  const std::string capture = capture_of(options);
   const collect::Attachment done = collect::attach(ranks, collect::attach_source(*hooks, *folder, capture));
   for (const collect::NotAttached& one : done.failed) {
     print_notice(fmt::format("process {}: {}", one.rank.process.pid, to_text(one.why)));
@@ -179,6 +189,31 @@ Result<std::string> enter(const collect::Process& process, const std::vector<col
   return *folder;
 }
 
+// Torch's own way, for jobs that were started with KINETO_USE_DAEMON.
+int record_by_daemon(const collect::Process& process, const std::vector<collect::RankProcess>& ranks,
+                     const AttachOptions& options) {
+  if (!collect::kineto::asks_daemon(ranks.front().process)) {
+    return refused({ErrorKind::unsupported,
+                    "the job does not ask a Kineto daemon",
+                    {},
+                    {},
+                    "Start it with KINETO_USE_DAEMON=1, or attach with --method inject"});
+  }
+  const auto folder = new_run_folder(process, options);
+  if (!folder) return refused(folder.error());
+  const collect::kineto::Recording recording{*folder, options.time_s, options.warmup_s, options.steps,
+                                             collect::parse_with(options.with).value_or(collect::Parts{})};
+  print_notice(fmt::format("asking {} through Kineto's daemon for {}; it looks every 5 s",
+                           report::format_plural(ranks.size(), "process"), amount(options.steps, options.time_s)));
+  const auto done = collect::kineto::record(ranks, recording);
+  if (!done) return refused(done.error());
+  for (const std::string& problem : done->problems) print_notice(problem);
+  if (done->traces.empty()) return refused({ErrorKind::not_found, "nothing was recorded", *folder, {}, ""});
+  print_notice(fmt::format("recorded {} of {}. Next: stepscope report {}", amount(options.steps, options.time_s),
+                           report::format_plural(done->traces.size(), "rank"), *folder));
+  return done->traces.size() < ranks.size() ? kPartial : kOk;
+}
+
 int attach_to(const AttachOptions& options) {
   const collect::ProcessTable table = collect::ProcessTable::read();
   const auto process = collect::find_process(table, options.target);
@@ -187,8 +222,13 @@ int attach_to(const AttachOptions& options) {
   if (!ranks) return refused(ranks.error());
   const auto environment = collect::environment_of("/proc", ranks->front().process.pid);
   if (environment && environment->contains("STEPSCOPE_RUN")) return ask_job(environment->at("STEPSCOPE_RUN"), options);
+  if (options.method == "daemon") return record_by_daemon(*process, *ranks, options);
   std::size_t entered = 0;
   const auto folder = enter(*process, *ranks, options, entered);
+  if (!folder && options.method == "auto" && collect::kineto::asks_daemon(ranks->front().process)) {
+    print_notice(to_text(folder.error()));
+    return record_by_daemon(*process, *ranks, options);
+  }
   if (!folder) return refused(folder.error());
   collect::Request request = request_of(options);
   request.by_time = request.detach = true;
@@ -219,7 +259,8 @@ constexpr const char* kExamples = R"(Examples:
 
 All ranks of the job on this host record the same steps. Afterwards the job is
 as it was before. Attaching to a PID needs the right to trace the process:
-stepscope doctor says whether this machine grants it.
+stepscope doctor says whether this machine grants it. A job that was started
+with KINETO_USE_DAEMON=1 is recorded without it (--method daemon).
 Exit codes: 0 recorded, 1 not, 4 not by all ranks.)";
 
 void set_up(CLI::App& app, int& code) {
@@ -235,6 +276,9 @@ void set_up(CLI::App& app, int& code) {
       ->needs(time);
   app.add_option("--ranks", options->ranks, "Ranks to record (default all)");
   app.add_option("--with", options->with, "What to record (default shapes,memory,modules)");
+  app.add_option("--method", options->method,
+                 "inject: enter the processes; daemon: answer as Kineto's daemon; auto (default): the first that works")
+      ->check(CLI::IsMember({"auto", "inject", "daemon"}));
   app.add_option("--out", options->out, "Folder of all runs (default ./stepscope)");
   app.add_option("--timeout", options->timeout_s, "Seconds to wait for the steps (default 300)")
       ->check(CLI::Range(1.0, 1e6));

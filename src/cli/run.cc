@@ -59,7 +59,7 @@ int run_plain(const collect::Arguments& command, const collect::Settings& settin
 
 // Writes a request each time the signal comes; what fails is told at the end.
 collect::Beside requester(const std::string& folder, const collect::Capture& capture,
-                                std::vector<std::string>& problems) {
+                          std::vector<std::string>& problems) {
   return {SIGUSR2,
           [folder, ranks = capture.ranks, &problems] {
             const auto written = collect::write_request(folder, {collect::kRequestedSteps, ranks});
@@ -105,8 +105,8 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
                              settings.file.empty() ? "" : " (settings: " + settings.file + ")"));
   };
   collect::LateAttach late(hooks, *folder, collect::to_text(settings.capture));
-  beside.look = [&](pid_t job) {
-    for (const std::string& sentence : late.look(job)) print_notice(sentence);
+  beside.look = [&](pid_t process) {
+    for (const std::string& sentence : late.look(process)) print_notice(sentence);
   };
   const collect::Ending ending =
       collect::run_job(command, collect::job_environment(hooks, *folder, settings.capture), beside);

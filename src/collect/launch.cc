@@ -97,8 +97,8 @@ int wait_and_forward(pid_t job, const Signals& signals, const Beside& beside) {
     if (ended == job && (WIFEXITED(status) || WIFSIGNALED(status))) return status;
     if (ended < 0 && errno != EINTR) return W_EXITCODE(1, 0);
     siginfo_t info{};
-    const int number = beside.look ? sigtimedwait(&signals.waited, &info, &kBetweenLooks)
-                                   : sigwaitinfo(&signals.waited, &info);
+    const int number =
+        beside.look ? sigtimedwait(&signals.waited, &info, &kBetweenLooks) : sigwaitinfo(&signals.waited, &info);
     if (number < 0 && errno == EAGAIN) {
       beside.look(job);
     } else if (number == beside.number && beside.act) {

@@ -36,7 +36,8 @@ std::string to_json(const Request& request, const std::string& id) {
   } else {
     text += ", \"steps\": " + std::to_string(request.steps) + (request.by_time ? ", \"align\": \"time\"" : "");
   }
-  return text + ", \"ranks\": " + run::json_string(request.ranks) + (request.detach ? ", \"detach\": true" : "") + "}\n";
+  return text + ", \"ranks\": " + run::json_string(request.ranks) + (request.detach ? ", \"detach\": true" : "") +
+         "}\n";
 }
 
 // Closes `file` in any case. 0, or the reason.

@@ -40,8 +40,8 @@ Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions&
   }
   if (ring->dropped > 0) {
     rows.note("marks_overwritten", Severity::info,
-              "the record of steps holds the newest " + std::to_string(ring->marks.size()) + " marks; older ones were " +
-                  "overwritten");
+              "the record of steps holds the newest " + std::to_string(ring->marks.size()) +
+                  " marks; older ones were " + "overwritten");
   }
   if (ring->marks.empty()) {
     rows.note("no_marks", Severity::info, "the process ended no step", "Look at the output of the job");

@@ -102,7 +102,8 @@ std::string with_word(const std::string& text, std::string_view word, std::strin
     const auto part_of_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; };
     const bool starts = found == 0 || !(part_of_word(text[found - 1]) || text[found - 1] == '_');
     // HOST_PID: what follows is a number.
-    const bool number = end + 1 < text.size() && text[end] == '_' && std::isdigit(static_cast<unsigned char>(text[end + 1]));
+    const bool number =
+        end + 1 < text.size() && text[end] == '_' && std::isdigit(static_cast<unsigned char>(text[end + 1]));
     const bool ends = end == text.size() || number || !(part_of_word(text[end]) || text[end] == '_');
     if (!starts || !ends || found < at) continue;
     out.append(text, at, found - at).append(other);

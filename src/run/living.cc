@@ -7,9 +7,7 @@
 
 namespace stepscope::run {
 
-bool process_exists(std::int64_t pid) {
-  return pid > 0 && (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
-}
+bool process_exists(std::int64_t pid) { return pid > 0 && (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM); }
 
 bool is_running(std::string_view host, std::int64_t pid) {
   char name[256] = "";

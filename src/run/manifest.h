@@ -19,8 +19,8 @@ inline constexpr int kNoteVersion = 1;  // of processes/HOST_PID.json, which the
 
 // What a process of the job said in processes/HOST_PID.json.
 struct ProcessNote {
-  std::string file;      // relative to the run folder
-  std::string json;      // the whole note, valid JSON on one line
+  std::string file;  // relative to the run folder
+  std::string json;  // the whole note, valid JSON on one line
   std::string host;
   std::int64_t pid = 0;
   bool is_rank = false;  // false: a launcher

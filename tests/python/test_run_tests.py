@@ -9,7 +9,6 @@ DOCTEST = """[doctest] test cases:  12 |  10 passed | 2 failed | 1 skipped
 [doctest] assertions: 299 | 297 passed | 2 failed |
 """
 NODE = "ℹ tests 5\nℹ suites 1\nℹ pass 3\nℹ fail 1\nℹ cancelled 0\nℹ skipped 1\nℹ todo 0\nℹ duration_ms 52\n"
-FUZZ = "fuzz json: passed, 98600 runs in 30 s\nfuzz gzip: FAILED; the input is in crashes\nfuzz: FAILED; no targets\n"
 
 
 def test_doctest_counts_cases_not_assertions() -> None:
@@ -25,10 +24,6 @@ def test_doctest_of_two_runs_that_share_the_cases() -> None:
 def test_node_counts_both_reporters() -> None:
     assert run_tests.count_node(NODE) == Counts(3, 1, 1)
     assert run_tests.count_node(NODE.replace("ℹ", "#")) == Counts(3, 1, 1)
-
-
-def test_fuzz_counts_targets() -> None:
-    assert run_tests.count_fuzz(FUZZ) == Counts(1, 2, 0)
 
 
 def test_pytest_counts_its_last_line() -> None:

@@ -1,4 +1,4 @@
-"""`make wheel`: one wheel for every Python, tagged by what it needs; into empty environments, upgraded, taken out again."""
+"""`make wheel`: one wheel for every Python, tagged by what it needs; installed, upgraded and taken out again."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "collect/requests.h"
+#include "run/ring.h"
 #include "run/run_folder.h"
 
 namespace stepscope::cli {
@@ -142,7 +143,8 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
 std::string end_text(const Outcome& out, const std::string& folder, const collect::Capture& capture,
                      const collect::Ending& ending) {
   if (out.traces == 0) {
-    return "nothing was recorded: " + why_nothing(out, folder, capture, ending) + ". See " + shown_path(folder);
+    const std::string next = run::ring_files(folder).empty() ? ". See " : ". Its steps: stepscope report ";
+    return "nothing was recorded: " + why_nothing(out, folder, capture, ending) + next + shown_path(folder);
   }
   std::string text = "recorded " + recorded_steps(out);
   // A killed process could not say how far it came.

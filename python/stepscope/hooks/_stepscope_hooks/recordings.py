@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from . import marks, plan, process
+from . import marks, plan
 from .budget import Budget
 from .recorder import Recorder, device_settles
 from .termination import Termination
