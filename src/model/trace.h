@@ -415,6 +415,8 @@ struct Run {
   // One step per rank, recorded with Python stacks after a window: the code behind the times. Recording stacks slows a
   // step down, so nothing that is timed looks here.
   std::vector<Trace> stack_steps;
+  // Every step and phase of the whole job, one lane per rank, from the marks that `stepscope run` keeps.
+  std::vector<Trace> history;
   Matches matches;  // derived
 };
 

@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include "derive/derive.h"
+#include "read/reader.h"
 #include "run/progress.h"
 
 namespace stepscope::session {
@@ -122,6 +124,22 @@ std::string run_folder_of(const std::string& trace_path) {
   std::error_code code;
   const fs::path folder = traces.parent_path();
   return traces.filename() == "traces" && fs::is_directory(folder / "telemetry", code) ? folder.string() : "";
+}
+
+std::vector<Trace> read_history(const std::string& run_folder) {
+  std::map<std::int64_t, Trace> by_rank;
+  for (const std::string& path : run::ring_files(run_folder)) {
+    auto traces = read::reader_named("marks")->read(path, {});
+    if (!traces || !derive::derive(traces->front(), {})) continue;
+    Trace& trace = traces->front();
+    if (trace.steps.empty()) continue;
+    const auto known = by_rank.find(trace.rank.rank);
+    if (known != by_rank.end() && known->second.steps.back().end_ns >= trace.steps.back().end_ns) continue;
+    by_rank.insert_or_assign(trace.rank.rank, std::move(trace));
+  }
+  std::vector<Trace> history;
+  for (auto& [rank, trace] : by_rank) history.push_back(std::move(trace));
+  return history;
 }
 
 void add_mark_issues(const std::string& run_folder, Run& run) {

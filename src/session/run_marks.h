@@ -16,4 +16,8 @@ std::string run_folder_of(const std::string& trace_path);
 // that were lost with a process that was killed while it recorded them. Damaged marks are an issue too.
 void add_mark_issues(const std::string& run_folder, Run& run);
 
+// Every step and phase of each rank as a derived trace, by rank; of ranks that were started anew the process that lived
+// last. Damaged marks are left out: add_mark_issues tells of them.
+std::vector<Trace> read_history(const std::string& run_folder);
+
 }  // namespace stepscope::session

@@ -7,6 +7,7 @@
 
 #include "base/temp_fixture.h"
 #include "run/ring_fixture.h"
+#include "session/session.h"
 
 namespace stepscope::session {
 namespace {
@@ -58,12 +59,57 @@ TEST_CASE("marks: nothing is said where nothing is missing; damaged marks are") 
   CHECK_FALSE(sentence_of(run, "marks_damaged").empty());
 }
 
+TEST_CASE("marks: a run folder without a trace opens them, and says so") {
+  const TempFolder folder;
+  put_rank(folder, 0, 2, 30);
+  put_rank(folder, 1, 2, 30);
+  const std::string path = folder.path().string();
+  const auto run = open(std::span(&path, 1), {.use_cache = false});
+  REQUIRE(run.has_value());
+  REQUIRE(run->traces.size() == 2);
+  CHECK(run->traces[1].rank.rank == 1);
+  REQUIRE(run->traces[0].steps.size() == 30);
+  CHECK(run->traces[0].steps[7].number == 7);
+  CHECK(run->traces[0].source.format == "marks");
+  CHECK_FALSE(sentence_of(*run, "only_marks").empty());
+}
+
+TEST_CASE("marks: the history of a job has its medians, its slowest steps and its drift") {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.path() / "telemetry");
+  run::RingText ring(1024, R"({"host": "elsewhere", "pid": 1, "rank": 0, "world_size": 1, "rank_source": "x"})");
+  ring.add(0, 0, 0, run::RingText::kClock);
+  std::int64_t now = 0;
+  for (int step = 0; step < 80; step++) {  // the last half takes twice as long; step 10 waits for data
+    const std::int64_t forward = (step < 40 ? 1 : 2) * kSecond, data = step == 10 ? 9 * kSecond : 0;
+    if (data > 0) ring.add(now, data, step, run::RingText::kPhase, 1);
+    ring.add(now + data, forward, step, run::RingText::kPhase, 2);
+    ring.add(now, data + forward, step, run::RingText::kStep, 4);
+    now += data + forward;
+  }
+  folder.put("telemetry/elsewhere_0.ring", ring.bytes());
+  Run run;
+  run.history = read_history(folder.path().string());
+  const auto answer = one_answer(run, "history");
+  REQUIRE(answer.has_value());
+  CHECK(std::get<std::int64_t>(answer->scalar("step_count")->value) == 80);
+  const Table& slowest = *answer->table("slowest");
+  CHECK(std::get<std::int64_t>(slowest.rows[0][1]) == 10);
+  CHECK(std::get<std::string>(slowest.rows[0][4]) == "dataloader");
+  CHECK(std::get<std::int64_t>(slowest.rows[0][5]) == 9 * kSecond);
+  REQUIRE(answer->findings.size() == 1);
+  CHECK(answer->findings[0].id == "steps_grow");
+  CHECK(std::get<std::int64_t>(answer->findings[0].evidence[1].value) == 2 * kSecond);
+  CHECK(std::holds_alternative<std::monostate>(one_answer(Run{}, "history")->scalar("step_count")->value));
+}
+
 TEST_CASE("marks: the folder of a trace") {
   const TempFolder folder;
   std::filesystem::create_directories(folder.path() / "telemetry");
   CHECK(run_folder_of(folder / "traces/rank0/a.json.gz") == folder.path().string());
   CHECK(run_folder_of(folder / "a.json.gz").empty());
   CHECK(run_folder_of("a.json").empty());
+  CHECK(run_folder_of(folder / "telemetry/a.ring") == folder.path().string());
 }
 
 }  // namespace stepscope::session

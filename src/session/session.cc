@@ -149,7 +149,10 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   if (const auto settled = settle_recordings(run, options); !settled) return fail(settled.error());
   settle_ranks(run);
   const std::string folder = files->front().found ? run_folder_of(files->front().path) : "";
-  if (!folder.empty()) add_mark_issues(folder, run);
+  if (!folder.empty()) {
+    add_mark_issues(folder, run);
+    run.history = read_history(folder);
+  }
   derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
   return run;
 }

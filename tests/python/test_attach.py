@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,3 +150,27 @@ def test_what_cannot_be_attached_to(place: Place) -> None:
         assert done.returncode in (1, 2), done.stderr
         assert sentence in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_job_that_asks_kineto_s_daemon(place: Place) -> None:
+    place.environment["KINETO_USE_DAEMON"] = "1"
+    # The machine's own name may be taken; a socket's path has room for 108 characters.
+    with tempfile.TemporaryDirectory(dir="/tmp") as sockets:
+        place.environment["KINETO_IPC_SOCKET_DIR"] = sockets
+        with running(place, [sys.executable, place.script(LOOP), "9000"]) as job:
+            folder, said = attach(place, str(job.pid), "--method", "daemon", "--time", "1")
+            assert job.poll() is None
+    assert "recorded 1 s of 1 rank" in said
+    (trace,) = (folder / "traces" / "rank0").iterdir()
+    names = {event.get("name", "") for event in json.loads(trace.read_text())["traceEvents"]}
+    assert "Optimizer.step#SGD.step" in names
+    done = place.plain(str(place.stepscope), "report", str(folder), "--only", "operators", "--json")
+    assert json.loads(done.stdout)["answers"]["operators"]["tables"]["by_name"]["rows"]
+
+
+def test_the_daemon_is_no_way_into_a_job_that_does_not_ask(place: Place) -> None:
+    with running(place, [sys.executable, place.script(LOOP), "2000"]) as job:
+        done = place.plain(str(place.stepscope), "attach", str(job.pid), "--method", "daemon")
+    assert done.returncode == 1
+    assert "does not ask a Kineto daemon" in done.stderr
+    assert "KINETO_USE_DAEMON=1" in done.stderr
