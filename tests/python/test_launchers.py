@@ -219,7 +219,7 @@ def parallel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         del sys.modules[name]
 
 
-def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> ModuleType:
+def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> Any:
     module = ModuleType(name)
     for key, value in members.items():
         setattr(module, key, value)
