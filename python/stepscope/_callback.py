@@ -16,7 +16,7 @@ __all__ = ["StepRecording"]
 
 
 class StepRecording:
-    """`at(step)` is called at each boundary of steps, with the number of steps that are done."""
+    """`at(step)` is called at each boundary of steps, with how many are done; `last`: no more follow."""
 
     def __init__(self, steps: str, out: str | os.PathLike[str] | None, name: str | None, with_: str) -> None:
         self.windows = [_window(part) for part in steps.split(",")]
@@ -32,11 +32,11 @@ class StepRecording:
         """One that is there, for all ranks; trainers that can tell the others do."""
         return _run_folder(self.out, self.name)
 
-    def at(self, step: int) -> None:
+    def at(self, step: int, last: bool = False) -> None:
         if step == self._at or self._off:  # a step begins where the one before ended
             return
         self._at = step
-        window = next((one for one in self.windows if one[0] <= step < one[1]), None)
+        window = None if last else next((one for one in self.windows if one[0] <= step < one[1]), None)
         if self._running is not None:
             recording, running = self._running
             if window == running:

@@ -43,7 +43,7 @@ class StepscopeCallback(TrainerCallback):
         self._recording.at(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._recording.at(state.global_step)
+        self._recording.at(state.global_step, last=control.should_training_stop)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._recording.end()

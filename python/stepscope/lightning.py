@@ -55,7 +55,8 @@ class StepscopeCallback(Callback):
         self._recording.at(trainer.global_step)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        self._recording.at(trainer.global_step)
+        last = trainer.should_stop or 0 <= trainer.max_steps <= trainer.global_step
+        self._recording.at(trainer.global_step, last)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self._recording.end()

@@ -67,10 +67,12 @@ def recorded(folder: Path, module: str) -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {}
     for trace in sorted((folder / "traces").rglob("*.gz")):
         names = [event.get("name", "") for event in read(trace)["traceEvents"]]
-        marks = sorted(name for name in names if name.startswith("ProfilerStep#"))
-        found.setdefault(trace.parent.name, []).append(marks)
-        assert sum(name.startswith("Optimizer.step#") for name in names) == len(marks)
-        assert names.count(f"stepscope.module: {module}") == 2 * len(marks)
+        found.setdefault(trace.parent.name, []).append(
+            sorted(name for name in names if name.startswith("ProfilerStep#"))
+        )
+        steps = len(found[trace.parent.name][-1])
+        assert sum(name.startswith("Optimizer.step#") for name in names) == steps
+        assert names.count(f"stepscope.module: {module}") == 2 * steps
     return found
 
 
@@ -88,44 +90,29 @@ def windows(folder: Path) -> list[list[list[Any]]]:
     return [[[one["steps"], one["partial_steps"]] for one in note["windows"]] for note in notes]
 
 
-WINDOWS = [["ProfilerStep#0", "ProfilerStep#1"], ["ProfilerStep#4", "ProfilerStep#5"]]
+def marks(*steps: int) -> list[str]:
+    return [f"ProfilerStep#{step}" for step in steps]
 
 
 @needs_torch
 @needs("transformers")
 @needs("accelerate")
 def test_trainer_of_transformers(place: Place) -> None:
-    folder = train(place, HUGGINGFACE, "0:2,4:6")
-    assert recorded(folder, "lm_head (Linear)") == {"rank0": WINDOWS}
-    assert windows(folder) == [[[[0, 1], []], [[4, 5], []]]]
+    folder = train(place, HUGGINGFACE, "0:2,5:20")
+    assert windows(folder) == [[[[0, 1], []], [[5, 6, 7], []]]], "the training ends within the second window"
+    assert recorded(folder, "lm_head (Linear)") == {"rank0": [marks(0, 1), marks(5, 6, 7)]}
     report = place.plain(str(place.stepscope), "report", str(folder), "--only", "steps", "--json")
-    assert json.loads(report.stdout)["answers"]["steps"]["scalars"]["step_count"]["value"] == 2
+    assert json.loads(report.stdout)["answers"]["steps"]["scalars"]["step_count"]["value"] == 3
 
 
 @needs_torch
 @needs("lightning")
-def test_trainer_of_lightning(place: Place) -> None:
-    folder = train(place, LIGHTNING, "0:2,4:6", "1")
-    assert recorded(folder, "net (Linear)") == {"rank0": WINDOWS}
-    assert windows(folder) == [[[[0, 1], []], [[4, 5], []]]]
-
-
-@needs_torch
-@needs("lightning")
-def test_ranks_that_lightning_starts_itself_share_a_folder(place: Place) -> None:
-    folder = train(place, LIGHTNING, "2:4", "2")
-    marks = [["ProfilerStep#2", "ProfilerStep#3"]]
-    assert recorded(folder, "net (Linear)") == {"rank0": marks, "rank1": marks}
-    assert len(list(folder.parent.iterdir())) == 1
-
-
-@needs_torch
-@needs("transformers")
-@needs("accelerate")
-def test_a_training_that_ends_within_a_window(place: Place) -> None:
-    folder = train(place, HUGGINGFACE, "6:20")
-    ((whole, partial),) = windows(folder)[0]
-    assert (whole, partial) == ([6, 7], [8])
+def test_trainer_of_lightning_and_the_ranks_that_it_starts(place: Place) -> None:
+    folder = train(place, LIGHTNING, "0:2,6:20", "2")
+    assert windows(folder) == [[[[0, 1], []], [[6, 7], []]]] * 2
+    both = [marks(0, 1), marks(6, 7)]
+    assert recorded(folder, "net (Linear)") == {"rank0": both, "rank1": both}
+    assert len(list(folder.parent.iterdir())) == 1, "all ranks share a folder"
 
 
 @needs_torch
