@@ -52,8 +52,10 @@ class profile:
         self.out, self.name, self.with_, self.enabled = out, name, with_, enabled
         self.into = folder
         self.folder: str | None = None  # the run folder, once recording began
+        self._first = 0  # the number of the first step
+        self._step = 0  # of the one that runs
         self._recorder: Any = None
-        self._steps = 0
+        self._notes: Any = None  # what this process said in the folder before
 
     def __enter__(self) -> profile:
         global _active
@@ -67,11 +69,15 @@ class profile:
             running.job_profiles_itself()
         self.folder = self._choose_folder()
         settings = hooks.settings.Settings(self.folder, f"steps=none with={self.with_}")
-        notes = running.notes if running is not None else hooks.notes.Notes(self.folder)
+        if running is not None:
+            self._notes = running.notes
+        elif self._notes is None or self._notes.run_folder != self.folder:
+            self._notes = hooks.notes.Notes(self.folder)
+        notes = self._notes
         recorder = hooks.recorder.Recorder(settings, notes, "steps", len(notes.fields["windows"]))
         recorder.start(hooks.roots.outermost(None) if "modules" in settings.features else [])
-        recorder.begin_step(0)
-        self._recorder, self._steps = recorder, 0
+        recorder.begin_step(self._first)
+        self._recorder, self._step = recorder, self._first
         _active = self
         return self
 
@@ -83,29 +89,36 @@ class profile:
 
     def step(self) -> None:
         """The end of one step and the begin of the next."""
+        self._begin(self._step + 1)
+
+    def _begin(self, step: int) -> None:
         if self._recorder is None:
             return
-        self._steps += 1
+        self._step = step
         self._recorder.end_step()
         if self._recorder.part_is_due():
             self._recorder.next_part()
-        self._recorder.begin_step(self._steps)
+        self._recorder.begin_step(step)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for spool in self._stop(complete=kind is None):
+            spool.ended(wait=True)
+
+    def _stop(self, complete: bool) -> list[Any]:
+        """Ends the recording; its files may still be compressed."""
         global _active
         recorder, self._recorder = self._recorder, None
         if recorder is None:
-            return
+            return []
         _active = None
-        recorder.end_step(whole=self._steps == 0)  # a block without step() is one step
+        recorder.end_step(whole=self._step == self._first)  # a block without step() is one step
         recorder.stop()
-        recorder.export(complete=kind is None)
-        for spool in recorder.spools:
-            spool.ended(wait=True)
+        recorder.export(complete)
         rank, world, source = recorder.identity
-        recorder.notes.write(rank=rank, world_size=world, rank_source=source, role="rank", steps_seen=self._steps)
+        recorder.notes.write(rank=rank, world_size=world, rank_source=source, role="rank", steps_seen=self._step)
+        return list(recorder.spools)
 
     def __call__(self, function: Function) -> Function:
         @functools.wraps(function)

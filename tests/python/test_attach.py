@@ -131,6 +131,34 @@ def test_a_job_under_run_is_asked_through_its_folder(place: Place) -> None:
     assert [len(steps) for steps in steps_of(folder)] == [2]
 
 
+def test_ranks_in_separate_network_namespaces_record_the_same_steps(place: Place) -> None:
+    """They share nothing but the run folder: no address of one can be reached from the other."""
+    alone = ["unshare", "--map-root-user", "--net"]
+    allowed = place.plain(*alone, "true")
+    if allowed.returncode != 0:
+        pytest.skip(f"no network namespaces of one's own here: {allowed.stderr.strip()}")
+    script = place.script(LOOP)
+    launch = place.script(
+        f"""
+        for rank in 0 1; do
+            RANK=$rank WORLD_SIZE=2 {" ".join(alone)} {sys.executable} {script} 2000 &
+        done
+        wait
+        """,
+        "launch.sh",
+    )
+    with running(place, place.command("sh", launch, options=("--steps", "9000"))) as job:
+        assert job.stdout is not None and job.stdout.readline() == "running\n", "the other rank too"
+        folder, said = attach(place, "--job", str(place.out), "--steps", "3")
+        assert job.poll() is None
+    assert "asked 2 ranks for 3 steps" in said
+    steps = steps_of(folder)
+    assert len(steps) == 2
+    assert len(steps[0]) == 3
+    assert steps[0] == steps[1]
+    assert sorted(path.name for path in (folder / "traces").iterdir()) == ["rank0", "rank1"]
+
+
 def test_a_job_that_ends_meanwhile(place: Place) -> None:
     with running(place, place.command(sys.executable, place.script(LOOP), "60", options=("--steps", "9000"))):
         time.sleep(0.3)
