@@ -54,6 +54,10 @@ class Recordings:
 
     def recorder(self, kind: str) -> Recorder:
         self.windows += 1
+        if self.settings.nsys:
+            from .nvtx import NvtxRecorder
+
+            return NvtxRecorder(self.settings, self.notes, kind, self.windows - 1)
         return Recorder(self.settings, self.notes, kind, self.windows - 1, stacks=kind == STACKS)
 
     def start(self, window: Window | str, number: int | None) -> None:
@@ -139,6 +143,7 @@ class Recordings:
             and may_record_again()
             and self.early is not recorder
             and not self.budget.asked
+            and not self.settings.nsys
             and self.capture.plan.at(self.capture.boundary + 1) is None
         )
 
