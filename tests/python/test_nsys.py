@@ -417,3 +417,16 @@ def test_the_report_opens(nsys: Nsys) -> None:
     assert "gemm" in found
     assert "aten::linear" in found
     assert "layers.0" in json.dumps(report(nsys.place, job.folder, "annotations"))
+
+
+def test_of_several_windows_one_is_opened(nsys: Nsys) -> None:
+    """They are of the same processes, and would look like further ranks."""
+    folder = nsys.place.folder / "run" / "nsys"
+    folder.mkdir(parents=True)
+    (folder.parent / "run.json").write_text('{"schema_version": 1}')
+    for number in (1, 2):
+        write_export(folder / f"report.{number}.sqlite")
+        (folder / f"report.{number}.nsys-rep").write_text("NVIDIA Tegra Profiler Report 1.\n")
+    found = report(nsys.place, folder.parent, "quality")
+    assert len(found["input"]["files"]) == 1
+    assert "nsys recorded 2 windows" in json.dumps(found)

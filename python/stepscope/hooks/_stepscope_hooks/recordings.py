@@ -70,7 +70,8 @@ class Recordings:
         self.marks.part(self.capture.boundary, marks.PART_BEGINS)
         if number is not None:
             recorder.begin_step(number)
-        self.termination.arm()
+        if not self.settings.nsys:  # whose report the end of the job completes
+            self.termination.arm()
 
     def go_on(self, window: Window | None) -> None:
         """The running recording at the end of a step; `window`: what the plan has for the next."""
