@@ -385,6 +385,7 @@ def test_the_last_process_that_records_stops(nsys: Nsys) -> None:
     assert job.code == 0, job.stderr
     said = [(nsys.place.folder / f"rank{rank}").read_text().splitlines() for rank in (0, 1)]
     assert [("start" in lines, "stop" in lines) for lines in said] == [(True, False), (True, True)]
+    assert [f"stepscope.rank: {rank} of 2" in lines for rank, lines in enumerate(said)] == [True, True]
     assert "in 2 processes" in job.ours[-1]
 
 

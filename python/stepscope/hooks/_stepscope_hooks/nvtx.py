@@ -42,6 +42,10 @@ class NvtxRecorder(Recorder):
         self.emitting, self.owner = emitting, os.getpid()
         self.lock = _shared(os.path.join(self.notes.run_folder, "nsys"))
         torch.cuda.cudart().cudaProfilerStart()
+        number, world, _ = self.identity
+        if world > 1:  # nsys knows processes, not ranks
+            with torch.autograd.profiler.record_function(f"stepscope.rank: {number} of {world}"):
+                pass
         return True
 
     def begin_step(self, number: int) -> None:
