@@ -19,6 +19,7 @@
 #include "cli/terminal.h"
 #include "collect/collect.h"
 #include "collect/late_attach.h"
+#include "collect/nsys.h"
 #include "collect/requests.h"
 #include "collect/settings.h"
 #include "run/manifest.h"
@@ -88,7 +89,9 @@ void wait_for_recordings(const std::string& folder, run::Manifest& manifest) {
   }
 }
 
-int run_recorded(const collect::Arguments& command, const collect::Settings& settings, const std::string& hooks) {
+// `nsys`: the program that records; empty: torch.profiler does.
+int run_recorded(const collect::Arguments& command, const collect::Settings& settings, const std::string& hooks,
+                 const std::string& nsys) {
   const std::string job = settings.job.empty() ? run::job_name(command) : run::job_name({settings.job});
   std::error_code code;
   const bool had_out = fs::exists(settings.out, code);
@@ -97,6 +100,7 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   run::Manifest manifest = run::start_manifest(version(), job, command, collect::to_text(settings.capture));
   if (const auto written = run::write_manifest(*folder, manifest); !written)
     return run_plain(command, settings, written.error());
+  if (!nsys.empty()) fs::create_directory(fs::path(*folder) / run::kNsysFolder, code);
   collect::Beside beside;
   if (settings.trigger == collect::Trigger::signal) beside = requester(*folder, settings.capture, manifest.problems);
   beside.ready = [&] {
@@ -109,7 +113,8 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
     for (const std::string& sentence : late.look(process)) print_notice(sentence);
   };
   const collect::Ending ending =
-      collect::run_job(command, collect::job_environment(hooks, *folder, settings.capture), beside);
+      collect::run_job(nsys.empty() ? command : collect::nsys_command(nsys, settings, *folder, command),
+                       collect::job_environment(hooks, *folder, settings.capture), beside);
   if (!ending.failure.empty()) {
     forget_run(*folder, had_out ? "" : settings.out);
     print_notice(fmt::format("'{}' could not be started: {}", command.front(), ending.failure));
@@ -121,6 +126,9 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   constexpr double kFinishingS = 2;  // twice of what a child has that writes for an ended process
   manifest.processes = run::settled_process_notes(*folder, kFinishingS, manifest.problems);
   wait_for_recordings(*folder, manifest);
+  if (!nsys.empty()) {
+    for (std::string& problem : collect::export_reports(nsys, *folder)) manifest.problems.push_back(std::move(problem));
+  }
   const auto written = run::write_manifest(*folder, manifest);
   Outcome outcome = outcome_of(*folder, manifest);
   if (!written && outcome.problem.empty()) outcome.problem = to_text(written.error());
@@ -140,8 +148,10 @@ int run(const collect::Typed& typed) {
   const auto settings = collect::read_settings(typed, fs::current_path(code).string());
   if (!settings) return refused(settings.error());
   const collect::Arguments command = whole_command(job_arguments());
+  const auto nsys = settings->capture.nsys ? collect::nsys_program() : std::string();
+  if (!nsys) return refused(nsys.error());
   const auto hooks = collect::find_hooks();
-  return hooks ? run_recorded(command, *settings, *hooks) : run_plain(command, *settings, hooks.error());
+  return hooks ? run_recorded(command, *settings, *hooks, *nsys) : run_plain(command, *settings, hooks.error());
 }
 
 constexpr const char* kExamples = R"(Examples:

@@ -56,6 +56,7 @@ std::string to_text(const Capture& capture) {
   out += " ranks=" + capture.ranks + " with=" + to_text(capture.with);
   if (capture.budget.share) out += " budget=" + short_share(*capture.budget.share);
   if (capture.budget.bytes) out += " budget_bytes=" + std::to_string(*capture.budget.bytes);
+  if (capture.nsys) out += " nsys=on";
   return out.substr(1);
 }
 

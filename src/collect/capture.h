@@ -54,6 +54,7 @@ struct Capture {
   std::string ranks = "all";  // or numbers, rising, and "last", with commas between
   Parts with;
   Budget budget;
+  bool nsys = false;  // records in place of torch.profiler
 };
 
 inline constexpr std::size_t kMostWindows = 256;  // all of it travels in one variable of the environment

@@ -12,6 +12,7 @@
 
 #include "base/command_output.h"
 #include "collect/collect.h"
+#include "run/nsys.h"
 
 namespace stepscope::collect {
 namespace fs = std::filesystem;
@@ -127,6 +128,11 @@ Check check_driver() {
                  "Install the driver if this machine has a GPU");
 }
 
+Check check_nsys() {
+  const auto program = run::find_nsys();
+  return good("nsys", program ? *program : "not installed (only stepscope run --nsys needs it)");
+}
+
 Check check_ptrace() {
   const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
   if (scope.empty() || scope == "0") return good("ptrace", scope.empty() ? "not restricted" : "ptrace_scope 0");
@@ -190,6 +196,7 @@ std::vector<Check> check_machine(const std::string& python, const std::string& o
   checks.push_back(check_writable("run folder", out_folder, Status::failure,
                                   "Choose another folder with --out DIR or STEPSCOPE_OUT"));
   checks.push_back(check_driver());
+  checks.push_back(check_nsys());
   checks.push_back(check_ptrace());
   checks.push_back(check_perf_events());
   checks.push_back(check_cache());

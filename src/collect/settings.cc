@@ -145,11 +145,28 @@ Result<void> join_pairs(SettingDraft& draft, const std::vector<Given>& all) {
       const auto stretch = stretch_after(draft.warmup, *draft.time);
       if (!stretch) return fail(located(given, stretch.error()));
       capture.seconds = *stretch;
+    } else if (given.setting->name == "nsys-options" && given.source == kTyped && !capture.nsys) {
+      return fail(located(given, {ErrorKind::usage, "they are for --nsys", {}, {}, "Add --nsys"}));
     } else if (given.setting->name == "warmup" && given.source == kTyped && !draft.time) {
       return fail(located(given, {ErrorKind::usage, "it is the wait before --time", {}, {}, "Add --time SECONDS"}));
     }
   }
   return {};
+}
+
+// nsys is told its windows before the job starts, so that none is automatic; it has no parts but shapes and modules.
+void fit_to_nsys(Settings& out, const std::vector<Given>& all) {
+  constexpr Window kUsual{10, 15};
+  Capture& capture = out.capture;
+  if (!capture.on_request && capture.steps.empty() && !capture.cycle && !capture.seconds) capture.steps = {kUsual};
+  Parts missed = capture.with;
+  capture.with = {missed.shapes, false, missed.modules, false, false, false};
+  const bool named = std::any_of(all.begin(), all.end(), [](const Given& given) {
+    return given.is_used && given.setting->question == "parts" && !given.setting->adds;
+  });
+  missed.shapes = missed.modules = false;
+  missed.memory &= named;  // else it is there without being asked for
+  out.left_out = to_text(missed);
 }
 
 void list_effective(const std::vector<Given>& all, Settings& out) {
@@ -196,6 +213,7 @@ Result<Settings> read_settings(const Typed& typed, const std::string& folder) {
     if (const auto taken = given.setting->take(given.text, draft); !taken) return fail(located(given, taken.error()));
   }
   if (const auto joined = join_pairs(draft, *all); !joined) return fail(joined.error());
+  if (draft.out.capture.nsys) fit_to_nsys(draft.out, *all);
   list_effective(*all, draft.out);
   return std::move(draft.out);
 }

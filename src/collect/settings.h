@@ -23,7 +23,9 @@ struct Settings {
   Trigger trigger = Trigger::none;
   std::string out = "stepscope";  // folder of all runs
   std::string job;                // its name; empty: from the command
-  std::string file;               // of settings, as people are told of it; empty: none
+  std::vector<std::string> nsys_options;
+  std::string left_out;  // of what was asked for: nsys cannot record it
+  std::string file;      // of settings, as people are told of it; empty: none
 
   struct Effective {
     std::string name, value, origin;  // "default", "stepscope.toml:3", "STEPSCOPE_WITH", "--with"

@@ -2,12 +2,14 @@
 #include <array>
 
 #include "base/did_you_mean.h"
+#include "collect/nsys.h"
 #include "collect/settings_draft.h"
 
 namespace stepscope::collect {
 namespace {
 
-constexpr std::string_view kWhen = "When to record", kWhat = "What to record", kWhere = "Where to";
+constexpr std::string_view kWhen = "When to record", kWhat = "What to record", kWhere = "Where to",
+                           kNsys = "Nsight Systems";
 
 // Parses into one member.
 template <auto Parse, class Target>
@@ -68,6 +70,11 @@ Result<void> take_budget(std::string_view text, SettingDraft& d) {
   return into<parse_budget>(text, d.out.capture.budget);
 }
 
+Result<void> take_nsys(std::string_view text, SettingDraft& d) { return into<parse_switch>(text, d.out.capture.nsys); }
+Result<void> take_nsys_options(std::string_view text, SettingDraft& d) {
+  return into<parse_nsys_options>(text, d.out.nsys_options);
+}
+
 Result<void> take_path(std::string_view text, std::string& target) {
   if (text.empty()) return fail({ErrorKind::usage, "the name is empty", {}, {}, "Write a folder or file"});
   target = text;
@@ -114,7 +121,11 @@ constexpr std::array kSettings{
     Setting{"stack", Form::flag, "", kWhat, "Python stacks too: much larger traces", "", "parts", "switches", true,
             take_stack},
     Setting{"budget", Form::value, "LIMITS", kWhat, "Most it may cost: a share of the time, a size, or both: 1%,512MB",
-            "none", "", "", false, take_budget},
+            "none", "recorder", "torch.profiler", false, take_budget},
+    Setting{"nsys", Form::flag, "", kNsys, "Record with NVIDIA's nsys in place of torch.profiler", "", "recorder",
+            "nsys", false, take_nsys},
+    Setting{"nsys-options", Form::value, "OPTIONS", kNsys, "Passed on to it: \"--gpu-metrics-devices=all -s cpu\"", "",
+            "", "", false, take_nsys_options},
     Setting{"out", Form::value, "DIR", kWhere, "Folder of all runs (default ./stepscope)", "stepscope", "", "", false,
             take_out},
     Setting{"name", Form::value, "JOB", kWhere, "Name of the job in that folder (default: the script's)",

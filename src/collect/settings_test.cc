@@ -217,4 +217,21 @@ TEST_CASE("the table is in order") {
   CHECK(variable_of("profile-step-start") == "STEPSCOPE_PROFILE_STEP_START");
 }
 
+TEST_CASE("nsys: windows are never automatic, and what it has not is left out and said") {
+  const TempFolder folder;
+  auto read = read_settings({{"nsys", "true"}}, folder.path());
+  CHECK(capture_of(read) == "steps=10:15 ranks=all with=shapes,modules nsys=on");
+  CHECK(read->left_out.empty());
+  read = read_settings({{"nsys", "true"}, {"with", "shapes,memory,flops"}, {"seconds", "1:2"}}, folder.path());
+  CHECK(capture_of(read) == "seconds=1:2 ranks=all with=shapes nsys=on");
+  CHECK(read->left_out == "memory,flops");
+  CHECK(says(read_settings({{"nsys", "true"}, {"budget", "1%"}}, folder.path()), "do not go together"));
+  CHECK(says(read_settings({{"nsys-options", "-s cpu"}}, folder.path()), "Add --nsys"));
+  folder.put("stepscope.toml", "budget = '1%'\nnsys-options = '-s cpu'\n");
+  read = read_settings({{"nsys", "true"}}, folder.path());
+  CHECK(capture_of(read) == "steps=10:15 ranks=all with=shapes,modules nsys=on");
+  CHECK(read->nsys_options == std::vector<std::string>{"-s", "cpu"});
+  CHECK(capture_of(read_settings({}, folder.path())) == "ranks=all with=shapes,memory,modules budget=0.01");
+}
+
 }  // namespace stepscope::collect

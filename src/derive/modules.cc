@@ -1,10 +1,10 @@
 // Modules: which part of the model ran when.
 //
 // The hooks of `stepscope run` write a range per module call: "stepscope.module: layers.0.attn (Attention)", as an
-// operator, since that is what torch's cheap ranges are; here they become what they mean, annotations named by the
-// path. With Python stacks recorded every nn.Module call is a frame of its own ("nn.Module: Linear_0"). Without either
-// the program's own annotations are the best there is; those that mark steps, whole passes, data loading, optimizers or
-// collectives are not parts of the model and are left out.
+// operator, since that is what torch's cheap ranges are, or by NVTX; here they become what they mean, annotations named
+// by the path. With Python stacks recorded every nn.Module call is a frame of its own ("nn.Module: Linear_0"). Without
+// either the program's own annotations are the best there is; those that mark steps, whole passes, data loading,
+// optimizers or collectives are not parts of the model and are left out.
 #include <algorithm>
 #include <array>
 
@@ -48,7 +48,8 @@ void add_ranges(Trace& trace) {
   for (std::size_t row = 0; row < trace.slices.size(); row++) {
     const SliceId id = static_cast<SliceId>(row);
     const StringId name = trace.slices.name[id];
-    if (name == StringId::none || trace.kind(id) != SliceKind::cpu_op) continue;
+    const SliceKind kind = trace.kind(id);
+    if (name == StringId::none || (kind != SliceKind::cpu_op && kind != SliceKind::user_annotation)) continue;
     const std::size_t index = static_cast<std::size_t>(name);
     if (!asked[index]) {
       asked[index] = true;

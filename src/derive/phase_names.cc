@@ -114,7 +114,7 @@ bool is_autograd_node(std::string_view name) {
 std::optional<Phase> phase_of_name(std::string_view name, SliceKind kind) {
   const unsigned where = where_of(kind);
   if (where == 0) return std::nullopt;
-  if (where == kOp && name.starts_with(kModuleRange)) return Phase::forward;  // whatever the module is called
+  if ((where & kHost) != 0 && name.starts_with(kModuleRange)) return Phase::forward;  // whatever the module is called
   if (where == kOp && is_autograd_node(name)) return Phase::backward;
   std::string lower(name.substr(0, 512));
   std::transform(lower.begin(), lower.end(), lower.begin(),

@@ -103,5 +103,20 @@ TEST_CASE("modules: nn.Module frames, else the program's own annotations") {
   CHECK(annotated.trace.modules[0].slice == encoder);
 }
 
+TEST_CASE("modules: the hooks' ranges, as operators or as NVTX has them") {
+  for (const char* category : {"cpu_op", "user_annotation"}) {
+    CAPTURE(category);
+    TraceFixture f;
+    const SliceId call = f.slice(f.host("1"), category, "stepscope.module: layers.0.optimizer (Gate)", 0, 10);
+    REQUIRE(derive::derive(f.trace, {}));
+    REQUIRE(f.trace.modules.size() == 1);
+    CHECK(f.trace.modules[0].slice == call);
+    CHECK(f.trace.strings[f.trace.modules[0].name] == "layers.0.optimizer");
+  }
+  constexpr std::string_view kName = "stepscope.module: layers.0.optimizer (Gate)";
+  CHECK(derive::phase_of_name(kName, SliceKind::cpu_op) == Phase::forward);
+  CHECK(derive::phase_of_name(kName, SliceKind::user_annotation) == Phase::forward);
+}
+
 }  // namespace
 }  // namespace stepscope

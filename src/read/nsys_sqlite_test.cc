@@ -363,6 +363,20 @@ TEST_CASE("nsys: a table that lacks what every row needs is not read, and that i
   CHECK(issue_of(trace, "unknown_table_form")->sentence.find("start") != std::string::npos);
 }
 
+TEST_CASE("nsys: the hooks' own mark says which rank a process is") {
+  for (const bool whole : {true, false}) {
+    CAPTURE(whole);
+    ExportFixture f;
+    two_kernels(f);
+    f.nvtx_table();
+    f.range(10, "11", 59, whole ? "stepscope.rank: 3 of 8, op_id = 4" : "stepscope.rank: 8 of 8");
+    const Trace trace = std::move(f.read().front());
+    CHECK(trace.rank.rank == (whole ? 3 : 0));
+    CHECK(trace.rank.world_size == (whole ? 8 : 0));
+    CHECK(trace.rank.source == (whole ? RankSource::distributed_info : RankSource::order));
+  }
+}
+
 TEST_CASE("nsys: a report is exported by nsys where there is one, else the sentence gives the command") {
   const TempFolder folder;
   const std::string report = folder / "run.nsys-rep", tool = folder / "nsys", path = std::getenv("PATH");

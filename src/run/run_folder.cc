@@ -78,12 +78,14 @@ Result<std::string> make_run_folder(std::string_view out, std::string_view job, 
 
 std::vector<std::string> trace_files(const std::string& run_folder) {
   std::vector<std::string> found;
-  std::error_code code;
-  fs::recursive_directory_iterator at(fs::path(run_folder) / "traces", code);
-  for (; !code && at != fs::recursive_directory_iterator(); at.increment(code)) {
-    const std::string name = at->path().filename().string();
-    if (ends_with(name, ".pt.trace.json") || ends_with(name, ".pt.trace.json.gz")) {
-      found.push_back(at->path().lexically_relative(run_folder).string());
+  for (const char* const place : {"traces", kNsysFolder}) {
+    std::error_code code;
+    fs::recursive_directory_iterator at(fs::path(run_folder) / place, code);
+    for (; !code && at != fs::recursive_directory_iterator(); at.increment(code)) {
+      const std::string name = at->path().filename().string();
+      if (ends_with(name, ".pt.trace.json") || ends_with(name, ".pt.trace.json.gz") || ends_with(name, ".nsys-rep")) {
+        found.push_back(at->path().lexically_relative(run_folder).string());
+      }
     }
   }
   std::sort(found.begin(), found.end());

@@ -12,6 +12,8 @@ namespace stepscope::run {
 
 using Arguments = std::vector<std::string>;
 
+inline constexpr const char* kNsysFolder = "nsys";  // in the run folder: the reports of `stepscope run --nsys`
+
 // The job's name: the script or module that a Python command runs, through launchers (torchrun, accelerate …); else the
 // program's own name. Only letters, digits, '.', '_' and '-'; never empty, never starting with a dot.
 std::string job_name(const Arguments& command);
@@ -23,7 +25,7 @@ std::string start_stamp(std::time_t seconds);
 // system's reason (permission, no space, a file where a folder is meant).
 Result<std::string> make_run_folder(std::string_view out, std::string_view job, std::string_view stamp);
 
-// Paths of the trace files below <run folder>/traces, relative to the run folder, sorted.
+// Paths of the trace files below <run folder>/traces and of nsys's reports, relative to the run folder, sorted.
 std::vector<std::string> trace_files(const std::string& run_folder);
 
 // Waits until the files that the processes announced (relative paths) are there: they are compressed by processes that

@@ -13,6 +13,7 @@
 
 #include "formats/gzip_stream.h"
 #include "run/manifest.h"
+#include "run/run_folder.h"
 #include "run/schema_version.h"
 #include "session/looks_like.h"
 
@@ -154,6 +155,34 @@ void drop_exported_reports(std::vector<InputFile>& files) {
   });
 }
 
+// `stepscope run --nsys` leaves a report for each of its windows. They are of the same processes, so one is opened, as
+// of several windows that torch recorded: the largest.
+void keep_one_nsys_window(std::vector<InputFile>& files, std::vector<Issue>& issues) {
+  const auto is_window = [](const InputFile& file) {
+    const fs::path folder = fs::path(file.path).parent_path();
+    std::error_code ignored;
+    return file.found && file.reader->name == "nsys_sqlite" && folder.filename() == run::kNsysFolder &&
+           fs::exists(folder.parent_path() / "run.json", ignored);
+  };
+  const auto size = [](const InputFile& file) {
+    std::error_code ignored;
+    return fs::file_size(file.path, ignored);
+  };
+  const InputFile* kept = nullptr;
+  std::size_t windows = 0;
+  for (const InputFile& file : files) {
+    if (!is_window(file)) continue;
+    windows++;
+    if (kept == nullptr || size(file) > size(*kept)) kept = &file;
+  }
+  if (windows < 2) return;
+  const std::string path = kept->path;
+  std::erase_if(files, [&](const InputFile& file) { return is_window(file) && file.path != path; });
+  issues.push_back({"other_windows", Severity::info,
+                    "nsys recorded " + std::to_string(windows) + " windows; the largest was opened: " + path,
+                    "Give the file of another window to open that one", windows - 1, path, std::nullopt, std::nullopt});
+}
+
 // The marks of a run's ranks are opened where nothing better is: beside traces they are looked at by run_marks.
 void prefer_traces_to_marks(std::vector<InputFile>& files, std::vector<Issue>& issues) {
   const auto is_marks = [](const InputFile& file) { return file.found && file.reader->name == "marks"; };
@@ -217,6 +246,7 @@ Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, s
     }
   }
   drop_exported_reports(files);
+  keep_one_nsys_window(files, issues);
   prefer_traces_to_marks(files, issues);
   std::set<std::string> seen;  // the same file given twice is read once
   std::erase_if(files, [&](const InputFile& file) {

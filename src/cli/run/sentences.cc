@@ -114,6 +114,8 @@ std::string plan_text(const collect::Settings& settings, int pid) {
   std::string out = when_text(settings, pid);
   if (ranks != "all")
     out += (ranks.find(',') == std::string::npos ? " of rank " : " of ranks ") + collect::shown(ranks);
+  if (settings.capture.nsys) out += " with nsys";
+  if (!settings.left_out.empty()) out += ", which records no " + settings.left_out;
   return out;
 }
 
@@ -127,7 +129,7 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
   }
   for (const run::ProcessNote& note : manifest.processes) {
     out.torch_seen = true;
-    out.processes += note.traces.empty() ? 0 : 1;
+    out.processes += note.traces.empty() && note.whole_steps == 0 ? 0 : 1;  // nsys's report is of all of them
     out.on_gpu |= note.device != "cpu" && !note.device.empty();
     out.own_profiler |= note.own_profiler;
     out.steps_seen = std::max(out.steps_seen, note.steps_seen);

@@ -3,6 +3,7 @@
 // Push/pop ranges nest on their thread and lie there with its calls. Start/end ranges may end anywhere, on another
 // thread too, so they lie on a lane of their own. What torch calls an operator becomes one; NCCL's own ranges are
 // library calls, not parts of the program, and their payloads say what was sent to whom.
+#include <charconv>
 #include <unordered_map>
 
 #include "model/range_name.h"
@@ -24,6 +25,26 @@ struct NcclCall {
   SliceId slice;
   std::int64_t communicator, bytes;
 };
+
+// "stepscope.rank: 3 of 8", which the hooks of `stepscope run --nsys` write once per window.
+bool take_rank(std::string_view text, RankInfo& out) {
+  constexpr std::string_view kStart = "stepscope.rank: ", kOf = " of ";
+  if (!text.starts_with(kStart)) return false;
+  const std::size_t of = text.find(kOf);
+  if (of == text.npos) return false;
+  const auto number = [](std::string_view digits) {
+    std::int64_t value = kAbsent;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size() ? value : kAbsent;
+  };
+  const std::int64_t rank = number(text.substr(kStart.size(), of - kStart.size()));
+  const std::int64_t world = number(text.substr(of + kOf.size()));
+  if (rank < 0 || world <= rank) return false;
+  out.rank = rank;
+  out.world_size = world;
+  out.source = RankSource::distributed_info;
+  return true;
+}
 
 class NvtxReader {
  public:
@@ -83,6 +104,7 @@ class NvtxReader {
       return;
     }
     const RangeName range = range_name(text_of(row));
+    if (out.owns(row[tid]) && take_rank(range.name, out.trace.rank)) return;
     const TrackId track = row[type] == kPushPop ? out.thread(row[tid]) : out.thread_lane(row[tid], " ranges");
     const SliceId slice = out.add_slice(Table::nvtx, row.id(), row[start], row[end], out.text(range.name), track,
                                         category(out, row, range));
@@ -141,14 +163,16 @@ class NvtxReader {
     }
   }
 
-  // The widest communicator that a process joined holds the whole job, as far as the recording goes.
+  // The widest communicator that a process joined holds the whole job, as far as the recording goes; what the process
+  // itself says of its rank is better.
   void note_ranks() {
     for (const auto& [out, joined] : widest_) {
       if (joined.second < 0 || joined.second >= joined.first) continue;
+      out->trace.rank.backend = "nccl";
+      if (out->trace.rank.source == RankSource::distributed_info) continue;
       out->trace.rank.rank = joined.second;
       out->trace.rank.world_size = joined.first;
       out->trace.rank.source = RankSource::communicator;
-      out->trace.rank.backend = "nccl";
     }
   }
 

@@ -4,16 +4,13 @@
 
 #include <filesystem>
 #include <fstream>
-#include <vector>
 
-#include "base/command_output.h"
+#include "run/nsys.h"
 
 namespace stepscope::read::nsys {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr double kLongestExport = 3600;  // seconds; reports of many GB take minutes
 
 Error no_export(const std::string& report, const std::string& why) {
   const std::string name = fs::path(report).filename().string();
@@ -32,22 +29,15 @@ bool is_report(const std::string& path) {
 }
 
 Result<ExportedReport> ExportedReport::make(const std::string& report) {
-  if (!output_of({"nsys", "--version"}, 60)) return fail(no_export(report, ", and there is no nsys on this machine"));
+  const auto nsys = run::find_nsys();
+  if (!nsys) return fail(no_export(report, ", and there is no nsys on this machine"));
   std::error_code error;
   std::string folder = (fs::temp_directory_path(error) / "stepscope-nsys-XXXXXX").string();
   if (error || mkdtemp(folder.data()) == nullptr) {
     return fail(no_export(report, ", and no temporary folder could be made for its export"));
   }
   ExportedReport out(folder);
-  const std::vector<std::string> plain{"nsys", "export", "--type", "sqlite", "-o", out.path(), "--force-overwrite",
-                                       "true", "--lazy", "false"};
-  // Payloads (message sizes of NCCL) are left out unless asked for; an older nsys does not know the word.
-  for (const bool with_payloads : {true, false}) {
-    std::vector<std::string> command = plain;
-    if (with_payloads) command.emplace_back("--include-blobs=true");
-    command.push_back(fs::absolute(report, error).string());
-    if (output_of(command, kLongestExport) && fs::exists(out.path(), error)) return out;
-  }
+  if (run::export_report(*nsys, fs::absolute(report, error).string(), out.path())) return out;
   return fail(no_export(report, ", and the nsys on this machine could not export it"));
 }
 

@@ -3,6 +3,7 @@
 settings: what was asked for    process: which rank this is   notes: what is said in the run folder
 plan, requests: which steps     phases, roots: hooks on steps  marks: the record of all steps
 recorder, spool: torch.profiler  modules: ranges of the model   capture: puts them together
+nvtx: for nsys in its place
 Nothing here may raise into the job, print, or change what the job computes.
 """
 

@@ -54,6 +54,10 @@ class Recordings:
 
     def recorder(self, kind: str) -> Recorder:
         self.windows += 1
+        if self.settings.nsys:
+            from .nvtx import NvtxRecorder
+
+            return NvtxRecorder(self.settings, self.notes, kind, self.windows - 1)
         return Recorder(self.settings, self.notes, kind, self.windows - 1, stacks=kind == STACKS)
 
     def start(self, window: Window | str, number: int | None) -> None:
@@ -66,7 +70,8 @@ class Recordings:
         self.marks.part(self.capture.boundary, marks.PART_BEGINS)
         if number is not None:
             recorder.begin_step(number)
-        self.termination.arm()
+        if not self.settings.nsys:  # whose report the end of the job completes
+            self.termination.arm()
 
     def go_on(self, window: Window | None) -> None:
         """The running recording at the end of a step; `window`: what the plan has for the next."""
@@ -139,6 +144,7 @@ class Recordings:
             and may_record_again()
             and self.early is not recorder
             and not self.budget.asked
+            and not self.settings.nsys
             and self.capture.plan.at(self.capture.boundary + 1) is None
         )
 

@@ -1,7 +1,8 @@
 """What was asked for, as `stepscope run` hands it over: STEPSCOPE_RUN (folder) and STEPSCOPE_CAPTURE ("key=value …").
 
 steps=10:15,40:45|none  cycle=FIRST:ACTIVE:PERIOD:REPEAT  seconds=3:5  ranks=all|0,1,last  with=shapes,memory,modules,…
-budget=0.01 (share of the job's time)  budget_bytes=N. Without steps, cycle and seconds: automatic. docs/recording.md
+budget=0.01 (share of the job's time)  budget_bytes=N  nsys=on
+Without steps, cycle and seconds: automatic. docs/recording.md
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Settings:
         self.ranks = pairs.get("ranks", "all")
         named = pairs.get("with")
         self.features = DEFAULT_FEATURES if named is None else frozenset(part for part in named.split(",") if part)
+        self.nsys = pairs.get("nsys") == "on"  # records in place of torch.profiler
         self.budget_share = float(pairs["budget"]) if pairs.get("budget") else None
         self.budget_bytes = int(pairs["budget_bytes"]) if pairs.get("budget_bytes") else None
 
