@@ -80,6 +80,8 @@ class Capture:
         from . import other_profiler, timer
 
         self.guard = other_profiler.Watch(self.job_profiles_itself)
+        termination = self.recordings.termination
+        os.register_at_fork(before=termination.before_fork, after_in_parent=termination.after_fork)
         os.register_at_fork(after_in_child=self.in_forked_child)
         atexit.register(self.finish)
         if process.is_launcher():
@@ -134,6 +136,8 @@ class Capture:
         with self.notes.guard("following a fork"):
             self.off = self.off or self.recordings.busy
             self.recordings.termination.forget()
+            self.recordings.termination.after_fork()
+            self.recordings.before_exec.disarm()
             self.by_time = None
             self.requests = Requests(self.settings.run_folder)  # a lock may have been held
             self.notes.forget_process()
@@ -288,7 +292,9 @@ class Capture:
             return True
         if self.boundary <= 3:  # the outermost modules are looked for
             return True
-        return self.recordings.active is not None or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
+        return self.recordings.active is not None or bool(
+            self.plan.at(self.boundary) or self.plan.at(self.boundary + 1)
+        )
 
     def at_boundary(self) -> None:
         with self.notes.guard("recording at a step boundary"):

@@ -1,4 +1,4 @@
-"""One window recorded with torch.profiler: start, step marks, parts, stop, export to <run>/traces/rankR…/ (parallel.py).
+"""One window recorded with torch.profiler: start, step marks, parts, stop, export to RUN/traces/rankR…/ (parallel.py).
 
 Marks are ranges named ProfilerStep#N with the job's own step numbers. A long window is written in parts, each a file
 of its own, so that a kill loses the last one at most; parts are cut at step boundaries, where nothing else is open.

@@ -2,9 +2,9 @@
 
 Looked for at step boundaries, and by the timer's thread in jobs without steps, at most once a second. All ranks are to
 record the same steps: the first that sees a request writes NAME.start with a step far enough ahead for the others to
-read it, and everybody keeps to that. Processes that were attached to count their steps from different moments: for these
-NAME.start holds a time, in the middle of a step, and the number that the step after it gets. A request in seconds says
-itself when it begins.
+read it, and everybody keeps to that. Processes that were attached to count their steps from different moments: for
+these NAME.start holds a time, in the middle of a step, and the number that the step after it gets. A request in seconds
+says itself when it begins.
 """
 
 from __future__ import annotations
