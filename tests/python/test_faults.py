@@ -14,7 +14,7 @@ import time
 
 import pytest
 from jobs import Job, Place, needs_torch, read
-from test_attach import attach, running
+from test_attach import LOOP, attach, running
 from test_record import report, rings, rows
 from test_record import steps_of as marked_steps
 
@@ -81,7 +81,7 @@ def test_sigterm_ends_the_job_as_ever_and_the_running_part_is_written(place: Pla
 
 
 @needs_torch
-@pytest.mark.parametrize("at", ["before", "during"])
+@pytest.mark.parametrize("at", [pytest.param("before", marks=pytest.mark.soak), "during"])
 def test_a_handler_of_the_job_s_own_is_left_alone(place: Place, at: str) -> None:
     handler = """
     def mine(number, frame):
@@ -346,6 +346,15 @@ def test_seconds_of_a_job_without_steps(place: Place, start: str) -> None:
     ops = [event for event in events if event.get("cat") == "cpu_op"]
     assert "aten::mm" in {op["name"] for op in ops}
     assert 1e6 < max(op["ts"] for op in ops) - min(op["ts"] for op in ops) < 4e6, "microseconds"
+
+
+@needs_torch
+def test_attaching_again_at_once(place: Place) -> None:
+    """Long steps, so that the hooks of the first time are still there."""
+    script = place.script(LOOP.replace("sleep(0.02)", "sleep(0.4)"))
+    with running(place, [sys.executable, script, "100000"]) as job:
+        folders = [attach(place, str(job.pid), "--steps", "1")[0] for _ in range(2)]
+    assert all(list((folder / "traces").rglob("*.gz")) for folder in folders)
 
 
 # Torches, ranks, clocks ---------------------------------------------------------------------------------------------

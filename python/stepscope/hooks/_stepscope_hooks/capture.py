@@ -322,6 +322,11 @@ class Capture:
         if self.boundary == 0 and not self.phases.roots and not self.open:
             self.phases.find_roots()
 
+    @property
+    def leaving(self) -> bool:
+        """All that was asked for is recorded, and the hooks go at the next step."""
+        return self.leave_at is not None and not self.recordings.busy and not self.recordings.asked
+
     def detach(self) -> None:
         """Leaves the process as it was before."""
         self.off = self.detached = True
