@@ -314,7 +314,7 @@ LIMITED = "os.execv(sys.argv[1], sys.argv[1:])"
 # Faults -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 12))])
 def test_killed_at_random_points_every_file_opens(place: Place, seed: int) -> None:
     """A warm parent forks 20 ranks one after the other, each is killed while it records parts."""
     text = (
@@ -344,6 +344,7 @@ def test_killed_at_random_points_every_file_opens(place: Place, seed: int) -> No
     assert job.code == 0, job.stderr
     assert job.folder is not None
     opened = 0
+    assert len(rings(job)) == 20, "one of each rank"
     for path in job.folder.glob("telemetry/*.ring"):
         about, marks = ring(path)
         steps = steps_of(marks)

@@ -30,6 +30,8 @@ def attach(run_folder: str, capture: str) -> None:
     """Called in a process that runs already; it records what requests in the run folder ask for."""
     from . import notes, settings
 
+    if _capture is not None and _capture.leaving:
+        _capture.detach()  # who asks again at once does not wait for the step after which that happens
     if _capture is None or _capture.detached:
         _start(settings.Settings(run_folder, capture))
         if _capture is not None:

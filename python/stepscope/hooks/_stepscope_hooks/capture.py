@@ -80,6 +80,8 @@ class Capture:
         from . import other_profiler, timer
 
         self.guard = other_profiler.Watch(self.job_profiles_itself)
+        termination = self.recordings.termination
+        os.register_at_fork(before=termination.before_fork, after_in_parent=termination.after_fork)
         os.register_at_fork(after_in_child=self.in_forked_child)
         atexit.register(self.finish)
         if process.is_launcher():
@@ -134,6 +136,8 @@ class Capture:
         with self.notes.guard("following a fork"):
             self.off = self.off or self.recordings.busy
             self.recordings.termination.forget()
+            self.recordings.termination.after_fork()
+            self.recordings.before_exec.disarm()
             self.by_time = None
             self.requests = Requests(self.settings.run_folder)  # a lock may have been held
             self.notes.forget_process()
@@ -317,6 +321,11 @@ class Capture:
         """For jobs that never step an optimizer."""
         if self.boundary == 0 and not self.phases.roots and not self.open:
             self.phases.find_roots()
+
+    @property
+    def leaving(self) -> bool:
+        """All that was asked for is recorded, and the hooks go at the next step."""
+        return self.leave_at is not None and not self.recordings.busy and not self.recordings.asked
 
     def detach(self) -> None:
         """Leaves the process as it was before."""

@@ -30,9 +30,18 @@ class Notes:
 
     def forget_process(self) -> None:
         """In a forked child: the note of the parent is not ours."""
-        self.pid = os.getpid()
+        self.pid, self.parent_pid = os.getpid(), os.getppid()
+        self.name = self.unused_name()
         self.fields = {"problems": [], "windows": []}
         self.shown = False
+
+    def unused_name(self) -> str:
+        """HOST_PID; with a number behind it where exec made this process out of one that has a note already."""
+        name, number = f"{self.host}_{self.pid}", 1
+        while os.path.exists(os.path.join(self.run_folder, "processes", name + ".json")):
+            number += 1
+            name = f"{self.host}_{self.pid}-{number}"
+        return name
 
     @contextlib.contextmanager
     def guard(self, doing: str) -> Iterator[None]:
@@ -65,14 +74,14 @@ class Notes:
             "schema_version": SCHEMA_VERSION,
             "host": self.host,
             "pid": self.pid,
-            "parent_pid": os.getppid(),
+            "parent_pid": self.parent_pid,
             "program": sys.argv[0] if getattr(sys, "argv", None) else "",
             "python": sys.version.split()[0],
         }
         try:
             folder = os.path.join(self.run_folder, "processes")
             os.makedirs(folder, exist_ok=True)
-            path = os.path.join(folder, f"{self.host}_{self.pid}.json")
+            path = os.path.join(folder, self.name + ".json")
             with open(path + ".tmp", "w") as out:
                 json.dump(dict(head, **self.fields), out, indent=1)
             os.replace(path + ".tmp", path)

@@ -8,7 +8,7 @@ import time
 from . import marks, plan
 from .budget import Budget
 from .recorder import Recorder, device_settles
-from .termination import Termination
+from .termination import BeforeExec, Termination
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Recordings:
         self.settings, self.notes, self.marks = capture.settings, capture.notes, capture.marks
         self.budget = Budget(capture.settings)
         self.termination = Termination(capture.notes, self.save_in_child)
+        self.before_exec = BeforeExec(self.program_ends)
         self.reset()
 
     def reset(self) -> None:
@@ -72,6 +73,7 @@ class Recordings:
             recorder.begin_step(number)
         if not self.settings.nsys:  # whose report the end of the job completes
             self.termination.arm()
+            self.before_exec.arm()
 
     def go_on(self, window: Window | None) -> None:
         """The running recording at the end of a step; `window`: what the plan has for the next."""
@@ -126,6 +128,7 @@ class Recordings:
         """Nothing records any more."""
         self.active = None
         self.termination.disarm()
+        self.before_exec.disarm()
 
     def drop(self, recorder: Recorder) -> None:
         """Ends a window whose running part holds nothing."""
@@ -218,6 +221,13 @@ class Recordings:
             for spool in recorder.spools:
                 spool.ended()
 
+    def program_ends(self) -> None:
+        """Another program is about to take its place in this process."""
+        with self.notes.guard("writing before another program"):
+            if self.active is not None and self.active[0].thread == threading.get_ident() and self.settled():
+                self.close(complete=False)
+                self.finish_early()
+
     def settled(self) -> bool:
         if device_settles():
             return True
@@ -230,6 +240,7 @@ class Recordings:
             recorder, _ = self.active
             recorder.stop()
             recorder.export(complete=False)
+            self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
 
 
 def may_start(recordings: Recordings) -> bool:

@@ -4,12 +4,15 @@ Only where the job leaves SIGTERM to the system, which then ends it at once. Our
 forks, restores the default and sends the signal again, so that the job dies of it as before. Python runs it between two
 bytecodes; a main thread that does not come back to Python is ended by a thread that reads the signals' wakeup pipe. A
 handler of the job's own is never touched: after it the recording is written as at every other end.
+
+Before exec, which ends a program without an end, what runs is written.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import threading
@@ -19,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
+    from typing import Any
 
     from .notes import Notes
 
@@ -34,6 +38,7 @@ class Termination:
         self.wake: tuple[int, int] | None = None  # the pipe: to read, to write
         self.seen = threading.Event()
         self.forking = False  # hooks on fork are to leave this child alone
+        self.masks: dict[int, set[signal.Signals | int]] = {}  # of threads that fork right now: blocked signals
 
     def arm(self) -> None:
         """On the main thread, where nobody else handles the signal or reads a wakeup pipe."""
@@ -65,8 +70,19 @@ class Termination:
             signal.set_wakeup_fd(present)
         os.close(writing)  # which ends the thread
 
+    # A child that gets the signal right after its birth must die of it, and not write it into its parent's pipe: the
+    # signal waits until the child has the default again.
+    def before_fork(self) -> None:
+        if self.wake is not None:
+            self.masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+
+    def after_fork(self) -> None:
+        mask = self.masks.pop(threading.get_ident(), None)
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
     def forget(self) -> None:
-        """In a forked child: the pipe is the parent's, which must not take the child's signals for its own."""
+        """In a forked child: the pipe is the parent's."""
         if self.wake is None:
             return
         pipe, self.wake = self.wake, None
@@ -105,16 +121,21 @@ class Termination:
             return
         late = f"{_DROPPED}since writing it took more than {MOST_S:.0f} s"
         self.forking = True
+        told, tell = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of forking with threads
             child = os.fork()
         if child != 0:
             self.notes.write(finishing_pid=child, finishing_problem=late)
+            os.close(tell)  # the child has the note from now on
             return
         code = 1
         try:
             with contextlib.suppress(OSError):
                 os.setsid()  # what ends the job's group does not end this
+            os.close(tell)
+            os.read(told, 1)
+            _let_go_of_files()
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             signal.setitimer(signal.ITIMER_REAL, MOST_S)
@@ -123,6 +144,45 @@ class Termination:
             code = 0
         finally:
             os._exit(code)
+
+
+class BeforeExec:
+    """Tells of os.execv and os.execve, which all others of that family call: the program ends there without an end."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act = act
+        self.wrapped: list[tuple[str, Any, Any]] = []  # name, ours, its own
+
+    def arm(self) -> None:
+        for name in ("execv", "execve"):
+            own = getattr(os, name)
+            ours = self.telling(own)
+            self.wrapped.append((name, ours, own))
+            setattr(os, name, ours)
+
+    def disarm(self) -> None:
+        for name, ours, own in self.wrapped:
+            if getattr(os, name) is ours:
+                setattr(os, name, own)
+        self.wrapped = []
+
+    def telling(self, own: Any) -> Any:
+        @functools.wraps(own)
+        def replace(*args: Any, **kwargs: Any) -> Any:
+            self.act()
+            return own(*args, **kwargs)
+
+        return replace
+
+
+def _let_go_of_files() -> None:
+    """The job's output ends and its peers see their connections close when it dies, not when its child does. What
+    libraries say while the child writes is no output of the job either."""
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            os.close(int(name))
+    for _ in range(3):
+        os.open(os.devnull, os.O_RDWR)
 
 
 def _end_now() -> None:
