@@ -199,6 +199,31 @@ def test_a_launcher_that_hands_ranks_to_its_children_as_deepspeed_does(place: Pl
     assert found == [("launcher", "single process"), ("rank", "environment"), ("rank", "environment")]
 
 
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("python -m torch.distributed.run --nproc-per-node 2 train.py", True),
+        ("python -u /venv/bin/torchrun train.py", True),
+        ("python /venv/bin/accelerate launch train.py", True),
+        ("python /venv/bin/accelerate-launch train.py", True),
+        ("python /venv/bin/ds train.py", True),
+        ("python -m deepspeed.launcher.launch --world_info=x train.py", True),
+        ("python train.py torchrun", False),
+        ("python -m package.deepspeed", False),
+        ("python -c pass", False),
+        ("python", False),
+    ],
+)
+def test_which_command_is_a_launcher(
+    parallel: Any, monkeypatch: pytest.MonkeyPatch, command: str, expected: bool
+) -> None:
+    process = importlib.import_module("_stepscope_hooks.process")
+    monkeypatch.setattr(sys, "orig_argv", command.split(), raising=False)
+    assert process.is_launcher() is expected
+    monkeypatch.setenv("RANK", "0")
+    assert process.is_launcher() is False, "what a launcher started is a rank, whatever it is called"
+
+
 # Places in parallelism, as other libraries tell them -----------------------------------------------------------------
 
 
