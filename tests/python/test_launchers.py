@@ -199,6 +199,22 @@ def test_a_launcher_that_hands_ranks_to_its_children_as_deepspeed_does(place: Pl
     assert found == [("launcher", "single process"), ("rank", "environment"), ("rank", "environment")]
 
 
+@needs_torch
+def test_ranks_in_containers_with_the_host_s_name(place: Place) -> None:
+    """Both are process 1 of the same host: files named HOST_PID would be the same."""
+    contain = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    allowed = place.plain(*contain, "true")
+    if allowed.returncode != 0:
+        pytest.skip(f"no process namespaces of one's own here: {allowed.stderr.strip()}")
+    script = place.script(TRAIN.replace("raise SystemExit(3)", "") + "    main()")
+    start = f"RANK=$rank WORLD_SIZE=2 {' '.join(contain)} {sys.executable} {script} &"
+    job = place.run("sh", "-c", f"for rank in 0 1; do {start} done; wait", options=("--steps", "2:5"))
+    assert_same_steps(job, ["rank0", "rank1"])
+    assert sorted((note["rank"], note["pid"]) for note in job.manifest()["processes"]) == [(0, 1), (1, 1)]
+    report = place.plain(str(place.stepscope), "report", str(job.folder), "--only", "steps")
+    assert "2 ranks of 2" in report.stdout
+
+
 @pytest.mark.parametrize(
     ("command", "expected"),
     [

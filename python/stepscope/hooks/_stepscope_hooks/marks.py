@@ -53,7 +53,7 @@ class Marks:
         """Makes the file; without room for it there are no marks, which the note says."""
         self.tried = True
         folder = os.path.join(self.notes.run_folder, "telemetry")
-        path = os.path.join(folder, f"{self.notes.host}_{self.notes.pid}.ring")
+        path = os.path.join(folder, self.notes.process + ".ring")
         try:
             os.makedirs(folder, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)

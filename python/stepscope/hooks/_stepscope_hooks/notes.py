@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 SCHEMA_VERSION = 1
+_FIRST_NAMESPACE = "4026531836"  # of processes, outside of all containers: Linux fixes the number
 
 
 class Notes:
     def __init__(self, run_folder: str) -> None:
         self.run_folder = run_folder
         self.host = _file_name_part(socket.gethostname())
+        self.namespace = _namespace()
         self.fields: dict[str, Any] = {"problems": [], "windows": []}
         self.shown = False  # becomes a file only when there is something to tell
         self.forget_process()
@@ -33,6 +35,11 @@ class Notes:
         self.pid = os.getpid()
         self.fields = {"problems": [], "windows": []}
         self.shown = False
+
+    @property
+    def process(self) -> str:
+        """HOST_PID, as the files of this process are named."""
+        return f"{self.host}{self.namespace}_{self.pid}"
 
     @contextlib.contextmanager
     def guard(self, doing: str) -> Iterator[None]:
@@ -48,7 +55,7 @@ class Notes:
         self.fields["problems"].append(sentence)
         try:
             with open(os.path.join(self.run_folder, "hooks.log"), "a") as log:
-                log.write(f"{time.strftime('%H:%M:%S')} {self.host}_{self.pid}: {sentence}\n")
+                log.write(f"{time.strftime('%H:%M:%S')} {self.process}: {sentence}\n")
         except OSError:
             pass  # nowhere left to say it
         self.write()
@@ -72,12 +79,21 @@ class Notes:
         try:
             folder = os.path.join(self.run_folder, "processes")
             os.makedirs(folder, exist_ok=True)
-            path = os.path.join(folder, f"{self.host}_{self.pid}.json")
+            path = os.path.join(folder, self.process + ".json")
             with open(path + ".tmp", "w") as out:
                 json.dump(dict(head, **self.fields), out, indent=1)
             os.replace(path + ".tmp", path)
         except (OSError, TypeError, ValueError):
             pass
+
+
+def _namespace() -> str:
+    """Ranks in containers may share the name of their host, and then their process numbers are the same."""
+    try:
+        number = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        return ""
+    return "" if number == _FIRST_NAMESPACE else f"-{number}"
 
 
 def _file_name_part(text: str) -> str:
