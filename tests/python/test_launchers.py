@@ -362,7 +362,6 @@ class Mesh:
         (("replicate", "shard", "tp"), (3, 2, 2), (2, 1, 0), {"dp": (5, 6), "tp": (0, 2)}),
         (("dp_shard", "cp", "tp"), (4, 2, 1), (3, 1, 0), {"dp": (3, 4), "cp": (1, 2), "tp": (0, 1)}),
         (("rows", "columns"), (2, 2), (1, 1), {}),
-        (("dp", "tp"), (2, 2), None, {}),  # a mesh of other ranks
     ],
 )
 def test_places_of_device_meshes(
@@ -370,16 +369,16 @@ def test_places_of_device_meshes(
     monkeypatch: pytest.MonkeyPatch,
     names: tuple[str, ...],
     sizes: tuple[int, ...],
-    coordinate: tuple[int, ...] | None,
+    coordinate: tuple[int, ...],
     expected: dict[str, tuple[int, int]],
 ) -> None:
     stand_in(monkeypatch, "torch.distributed.device_mesh", DeviceMesh=Mesh)
     group = stand_in(monkeypatch, "torch.distributed", is_initialized=say(False), is_available=say(True))
-    mesh = Mesh(names, sizes, coordinate)
+    of_others, mesh = Mesh(("dp", "pp"), (9, 9), None), Mesh(names, sizes, coordinate)
     assert parallel.places() == {}, "a rank of no group has no place"
     monkeypatch.setattr(group, "is_initialized", say(True))
     assert parallel.places() == expected
-    assert mesh.size(0) == sizes[0]  # it lives until here
+    assert (of_others.coordinate, mesh.coordinate) == (None, coordinate)  # both live until here
 
 
 def test_places_in_the_environment(parallel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
