@@ -152,8 +152,8 @@ def trace_handler(out: str | os.PathLike[str] | None = None, *, name: str | None
         rank = hooks.process.rank()[0]
         target = Path(folder, "traces", hooks.parallel.folder_name(rank))
         target.mkdir(parents=True, exist_ok=True)
-        host = hooks.notes.Notes(folder).host
-        spool = hooks.spool.Spool(str(target / f"{host}_{os.getpid()}.{time.time_ns()}.pt.trace.json.gz"))
+        process = hooks.notes.Notes(folder).name
+        spool = hooks.spool.Spool(str(target / f"{process}.{time.time_ns()}.pt.trace.json.gz"))
         spool.export(profiler)
         spool.ended(wait=True)
 

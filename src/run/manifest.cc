@@ -33,6 +33,33 @@ bool looks_secret(std::string_view name) {
   return std::any_of(kWords.begin(), kWords.end(), [&](const char* w) { return upper.find(w) != std::string::npos; });
 }
 
+// A token that says by its first letters whose it is: nobody has to name it for it to be one.
+bool is_token(std::string_view word) {
+  static constexpr std::array<std::string_view, 10> kPrefixes{"hf_",    "sk-",   "ghp_", "gho_", "github_pat_",
+                                                              "glpat-", "xoxb-", "AKIA", "AIza", "eyJ"};
+  const auto* prefix = std::find_if(kPrefixes.begin(), kPrefixes.end(),
+                                    [&](std::string_view p) { return word.substr(0, p.size()) == p; });
+  if (prefix == kPrefixes.end()) return false;
+  std::size_t longest = 0;  // letters and digits in a row: a file name has words
+  std::size_t row = 0;
+  for (const unsigned char c : word.substr(prefix->size())) {
+    if (c == '/') return false;
+    row = std::isalnum(c) != 0 ? row + 1 : 0;
+    longest = std::max(longest, row);
+  }
+  return longest >= 16;
+}
+
+// https://user:password@host/path without what stands between // and @.
+void mask_address(std::string& word) {
+  const std::size_t scheme = word.find("://");
+  if (scheme == std::string::npos) return;
+  const std::size_t begin = scheme + 3;
+  const std::size_t at = word.find('@', begin);
+  if (at == std::string::npos || word.find('/', begin) < at || word.find(':', begin) > at) return;
+  word.replace(begin, at - begin, kMask);
+}
+
 bool explains(std::string_view name) {
   static constexpr std::array kNames{"RANK",          "LOCAL_RANK",   "WORLD_SIZE",       "LOCAL_WORLD_SIZE",
                                      "GROUP_RANK",    "NODE_RANK",    "MASTER_ADDR",      "MASTER_PORT",
@@ -62,11 +89,14 @@ Arguments masked(const Arguments& command) {
   Arguments out = command;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t equals = out[i].find('=');
-    if (equals != std::string::npos) {
-      if (looks_secret(std::string_view(out[i]).substr(0, equals))) out[i] = out[i].substr(0, equals + 1).append(kMask);
-    } else if (out[i].size() > 2 && out[i].substr(0, 2) == "--" && looks_secret(out[i]) && i + 1 < out.size()) {
+    const std::size_t value = equals == std::string::npos ? 0 : equals + 1;
+    const bool named = value > 0 && looks_secret(std::string_view(out[i]).substr(0, equals));
+    if (named || is_token(std::string_view(out[i]).substr(value))) {
+      out[i] = out[i].substr(0, value).append(kMask);
+    } else if (value == 0 && out[i].size() > 2 && out[i][0] == '-' && looks_secret(out[i]) && i + 1 < out.size()) {
       out[++i] = kMask;
     }
+    mask_address(out[i]);
   }
   return out;
 }

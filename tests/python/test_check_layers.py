@@ -99,5 +99,13 @@ def test_python_that_needs_more_than_the_standard_library_to_load_is_refused(tre
     assert "when loaded" in check_layers.check(tree)[0]
 
 
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="needs sys.stdlib_module_names")
+def test_a_callback_may_load_its_own_trainer_and_no_other(tree: Path) -> None:
+    write(tree, "python/stepscope/huggingface.py", "from transformers import TrainerCallback\n")
+    assert check_layers.check(tree) == []
+    write(tree, "python/stepscope/huggingface.py", "import lightning\n")
+    assert "imports lightning when loaded" in check_layers.check(tree)[0]
+
+
 def test_this_repository_is_clean() -> None:
     assert check_layers.check(Path(__file__).resolve().parents[2]) == []

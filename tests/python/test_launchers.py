@@ -199,6 +199,47 @@ def test_a_launcher_that_hands_ranks_to_its_children_as_deepspeed_does(place: Pl
     assert found == [("launcher", "single process"), ("rank", "environment"), ("rank", "environment")]
 
 
+@needs_torch
+def test_ranks_in_containers_with_the_host_s_name(place: Place) -> None:
+    """Both are process 1 of the same host: files named HOST_PID would be the same."""
+    contain = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    allowed = place.plain(*contain, "true")
+    if allowed.returncode != 0:
+        pytest.skip(f"no process namespaces of one's own here: {allowed.stderr.strip()}")
+    script = place.script(TRAIN.replace("raise SystemExit(3)", "") + "    main()")
+    start = f"RANK=$rank WORLD_SIZE=2 {' '.join(contain)} {sys.executable} {script} &"
+    job = place.run("sh", "-c", f"for rank in 0 1; do {start} done; wait", options=("--steps", "2:5"))
+    assert_same_steps(job, ["rank0", "rank1"])
+    assert sorted((note["rank"], note["pid"]) for note in job.manifest()["processes"]) == [(0, 1), (1, 1)]
+    report = place.plain(str(place.stepscope), "report", str(job.folder), "--only", "steps")
+    assert "2 ranks of 2" in report.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("python -m torch.distributed.run --nproc-per-node 2 train.py", True),
+        ("python -u /venv/bin/torchrun train.py", True),
+        ("python /venv/bin/accelerate launch train.py", True),
+        ("python /venv/bin/accelerate-launch train.py", True),
+        ("python /venv/bin/ds train.py", True),
+        ("python -m deepspeed.launcher.launch --world_info=x train.py", True),
+        ("python train.py torchrun", False),
+        ("python -m package.deepspeed", False),
+        ("python -c pass", False),
+        ("python", False),
+    ],
+)
+def test_which_command_is_a_launcher(
+    parallel: Any, monkeypatch: pytest.MonkeyPatch, command: str, expected: bool
+) -> None:
+    process = importlib.import_module("_stepscope_hooks.process")
+    monkeypatch.setattr(sys, "orig_argv", command.split(), raising=False)
+    assert process.is_launcher() is expected
+    monkeypatch.setenv("RANK", "0")
+    assert process.is_launcher() is False, "what a launcher started is a rank, whatever it is called"
+
+
 # Places in parallelism, as other libraries tell them -----------------------------------------------------------------
 
 
@@ -321,7 +362,6 @@ class Mesh:
         (("replicate", "shard", "tp"), (3, 2, 2), (2, 1, 0), {"dp": (5, 6), "tp": (0, 2)}),
         (("dp_shard", "cp", "tp"), (4, 2, 1), (3, 1, 0), {"dp": (3, 4), "cp": (1, 2), "tp": (0, 1)}),
         (("rows", "columns"), (2, 2), (1, 1), {}),
-        (("dp", "tp"), (2, 2), None, {}),  # a mesh of other ranks
     ],
 )
 def test_places_of_device_meshes(
@@ -329,16 +369,16 @@ def test_places_of_device_meshes(
     monkeypatch: pytest.MonkeyPatch,
     names: tuple[str, ...],
     sizes: tuple[int, ...],
-    coordinate: tuple[int, ...] | None,
+    coordinate: tuple[int, ...],
     expected: dict[str, tuple[int, int]],
 ) -> None:
     stand_in(monkeypatch, "torch.distributed.device_mesh", DeviceMesh=Mesh)
     group = stand_in(monkeypatch, "torch.distributed", is_initialized=say(False), is_available=say(True))
-    mesh = Mesh(names, sizes, coordinate)
+    of_others, mesh = Mesh(("dp", "pp"), (9, 9), None), Mesh(names, sizes, coordinate)
     assert parallel.places() == {}, "a rank of no group has no place"
     monkeypatch.setattr(group, "is_initialized", say(True))
     assert parallel.places() == expected
-    assert mesh.size(0) == sizes[0]  # it lives until here
+    assert (of_others.coordinate, mesh.coordinate) == (None, coordinate)  # both live until here
 
 
 def test_places_in_the_environment(parallel: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,9 @@ ARGUMENTS = [
     f"--token={SECRET}-2",
     f"DB_PASSWORD={SECRET}-3",
     "--hf_token", f"hf_{SECRET}BBBBBBBBBBBBBBBBBBBBBBBBBBBB",
+    "-token", f"{SECRET}-4",
+    f"https://user:{SECRET}-5@example.com/data",
+    f"hf_{SECRET}CCCCCCCCCCCCCCCCCCCCCCCCCCCC",
     "--tokenizer", "gpt2",
 ]  # fmt: skip
 

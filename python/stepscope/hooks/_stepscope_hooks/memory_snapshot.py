@@ -22,7 +22,7 @@ def write(notes: Notes) -> str:
     if not torch.cuda.is_initialized():
         return "not recorded: the process uses no GPU, whose memory a snapshot shows"
     folder = os.path.join(notes.run_folder, "memory")
-    path = os.path.join(folder, f"{notes.host}_{notes.pid}.{time.time_ns()}.pickle")
+    path = os.path.join(folder, f"{notes.name}.{time.time_ns()}.pickle")
     try:
         os.makedirs(folder, exist_ok=True)
         snapshot = torch.cuda.memory._snapshot()

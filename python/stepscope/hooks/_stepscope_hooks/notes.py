@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 SCHEMA_VERSION = 1
+_FIRST_NAMESPACE = "4026531836"  # of processes, outside of all containers: Linux fixes the number
 
 
 class Notes:
     def __init__(self, run_folder: str) -> None:
         self.run_folder = run_folder
         self.host = _file_name_part(socket.gethostname())
+        self.namespace = _namespace()
         self.fields: dict[str, Any] = {"problems": [], "windows": []}
         self.shown = False  # becomes a file only when there is something to tell
         self.forget_process()
@@ -36,11 +38,13 @@ class Notes:
         self.shown = False
 
     def unused_name(self) -> str:
-        """HOST_PID; with a number behind it where exec made this process out of one that has a note already."""
-        name, number = f"{self.host}_{self.pid}", 1
+        """HOST_PID, as the files of this process are named; in a container with the number of its process namespace,
+        and with a further number where exec made this process out of one that has a note already."""
+        first = name = f"{self.host}{self.namespace}_{self.pid}"
+        number = 1
         while os.path.exists(os.path.join(self.run_folder, "processes", name + ".json")):
             number += 1
-            name = f"{self.host}_{self.pid}-{number}"
+            name = f"{first}-{number}"
         return name
 
     @contextlib.contextmanager
@@ -57,7 +61,7 @@ class Notes:
         self.fields["problems"].append(sentence)
         try:
             with open(os.path.join(self.run_folder, "hooks.log"), "a") as log:
-                log.write(f"{time.strftime('%H:%M:%S')} {self.host}_{self.pid}: {sentence}\n")
+                log.write(f"{time.strftime('%H:%M:%S')} {self.name}: {sentence}\n")
         except OSError:
             pass  # nowhere left to say it
         self.write()
@@ -87,6 +91,15 @@ class Notes:
             os.replace(path + ".tmp", path)
         except (OSError, TypeError, ValueError):
             pass
+
+
+def _namespace() -> str:
+    """Ranks in containers may share the name of their host, and then their process numbers are the same."""
+    try:
+        number = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        return ""
+    return "" if number == _FIRST_NAMESPACE else f"-{number}"
 
 
 def _file_name_part(text: str) -> str:

@@ -14,8 +14,11 @@ LAUNCHERS = (
     "torch.distributed.run",
     "torch.distributed.launch",
     "accelerate",
+    "accelerate-launch",
+    "accelerate.commands.accelerate_cli",
     "accelerate.commands.launch",
     "deepspeed",
+    "ds",
     "deepspeed.launcher.runner",
     "deepspeed.launcher.launch",
 )

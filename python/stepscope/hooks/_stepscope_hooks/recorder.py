@@ -131,7 +131,7 @@ class Recorder:
     def _stop_part(self) -> None:
         start = time.perf_counter()
         about = {
-            "process": f"{self.notes.host}_{self.notes.pid}",
+            "process": self.notes.name,
             "window": self.number,
             "part": self.part,
             "kind": self.kind,
@@ -152,7 +152,7 @@ class Recorder:
         folder = os.path.join(self.notes.run_folder, place)
         os.makedirs(folder, exist_ok=True)
         tail = "stacks.pt.trace.json.gz" if self.kind == "stacks" else "pt.trace.json.gz"
-        name = f"{self.notes.host}_{self.notes.pid}.{time.time_ns()}.{tail}"
+        name = f"{self.notes.name}.{time.time_ns()}.{tail}"
         spool = Spool(os.path.join(folder, name))
         profiler, self.profiler = self.profiler, None
         with torch_profiler.quiet_kineto():
