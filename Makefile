@@ -53,10 +53,11 @@ test: build venv-torch ## C++ tests under ASan and UBSan, web and Python tests
 	@tools/venv.sh tests
 	@$(PY) tools/run_tests.py --jobs $(JOBS)
 
-bench: build ## reading and reporting speed against simdjson, json.load and HTA, as ratios
+bench: build venv-torch ## speed of reading against simdjson, json.load and HTA; what recording costs a job; as ratios
 	@cmake build -DSTEPSCOPE_BENCH=ON >build/configure.log
 	@tools/cmake_build.sh release build $(JOBS)
 	@$(PY) bench/run.py
+	@$(PY) bench/recording_cost.py
 
 fuzz: ## fuzz every reader (SECONDS_EACH=300)
 	@tools/setup.sh build test fuzz

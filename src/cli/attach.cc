@@ -42,10 +42,11 @@ struct Wanted {
   std::size_t ranks = 0;  // that are to record
   std::int64_t steps = 0;
   double time_s = 0;
+  bool detach = false;  // the hooks leave afterwards
 };
 
 struct Recorded {
-  std::size_t ranks = 0, refused = 0;
+  std::size_t ranks = 0, refused = 0, left = 0;  // left: of the ranks, those that the hooks are out of
   std::vector<std::string> traces, problems;
 };
 
@@ -61,6 +62,7 @@ Recorded recorded_so_far(const Wanted& wanted) {
       continue;
     }
     out.ranks++;
+    out.left += note.detached ? 1 : 0;
     out.traces.insert(out.traces.end(), note.traces.begin(), note.traces.end());
   }
   return out;
@@ -103,6 +105,12 @@ int wait_for(const Wanted& wanted, double timeout_s) {
     seen = seen || running;
     now = recorded_so_far(wanted);
   }
+  // So that whoever comes back at once finds the job as it was.
+  const auto patience = Clock::now() + std::chrono::seconds(5);
+  while (wanted.detach && !ended && now.left < now.ranks && Clock::now() < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    now = recorded_so_far(wanted);
+  }
   if (now.ranks == 0) {
     std::string why = now.refused > 0 ? "the job could not"
                       : ended         ? "the job ended before"
@@ -140,7 +148,7 @@ int write_and_wait(const std::string& folder, const collect::Request& request, s
   const auto id = collect::write_request(folder, request);
   if (!id) return refused(id.error());
   // With a choice of ranks nobody but the hooks knows how many of them that is.
-  return wait_for({folder, *id, options.ranks == "all" ? ranks : 1, options.steps, options.time_s},
+  return wait_for({folder, *id, options.ranks == "all" ? ranks : 1, options.steps, options.time_s, request.detach},
                   options.timeout_s + options.time_s + options.warmup_s);
 }
 

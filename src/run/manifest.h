@@ -30,6 +30,7 @@ struct ProcessNote {
   std::optional<std::int64_t> last_step;
   std::vector<std::string> traces;  // files of its recordings, relative to the run folder; may still be on their way
   bool own_profiler = false;        // the job profiles itself
+  bool detached = false;            // the hooks left the process again
   std::string device;               // cuda, cpu
   std::string first_problem;
   std::map<std::string, std::string> requests;  // their numbers, and what became of them in this process

@@ -46,6 +46,7 @@ ProcessNote to_note(simdjson::dom::element note) {
   out.device = text_of(note, "device");
   if (note["steps_seen"].get(out.steps_seen) != simdjson::SUCCESS) out.steps_seen = 0;
   if (note["own_profiler"].get(out.own_profiler) != simdjson::SUCCESS) out.own_profiler = false;
+  if (note["detached"].get(out.detached) != simdjson::SUCCESS) out.detached = false;
   simdjson::dom::array problems;
   if (note["problems"].get(problems) == simdjson::SUCCESS) {
     std::string_view first;

@@ -344,7 +344,7 @@ def test_killed_at_random_points_every_file_opens(place: Place, seed: int) -> No
     assert job.code == 0, job.stderr
     assert job.folder is not None
     opened = 0
-    assert len(rings(job)) == 20, "one of each rank"
+    assert len(rings(job)) == 21, "of each rank and of their parent"
     for path in job.folder.glob("telemetry/*.ring"):
         about, marks = ring(path)
         steps = steps_of(marks)

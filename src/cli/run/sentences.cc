@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "collect/requests.h"
+#include "run/progress.h"
 #include "run/ring.h"
 #include "run/run_folder.h"
 
@@ -137,6 +138,10 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
     if (note.first_step) out.first_step = std::min(out.first_step.value_or(*note.first_step), *note.first_step);
     if (note.last_step) out.last_step = std::max(out.last_step.value_or(*note.last_step), *note.last_step);
     if (out.problem.empty()) out.problem = note.first_problem;
+  }
+  for (const std::string& path : run::ring_files(folder)) {  // a killed process could not write its note again
+    if (const auto ring = run::read_ring(path))
+      out.steps_seen = std::max(out.steps_seen, run::progress_of(*ring, 1).steps);
   }
   if (out.problem.empty() && !manifest.problems.empty()) out.problem = manifest.problems.front();
   return out;

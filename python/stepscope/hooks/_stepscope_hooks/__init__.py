@@ -30,12 +30,15 @@ def attach(run_folder: str, capture: str) -> None:
     """Called in a process that runs already; it records what requests in the run folder ask for."""
     from . import notes, settings
 
-    if _capture is not None and _capture.leaving:
-        _capture.detach()  # who asks again at once does not wait for the step after which that happens
-    if _capture is None or _capture.detached:
+    def enter() -> None:
         _start(settings.Settings(run_folder, capture))
         if _capture is not None:
             _capture.tell()  # whoever attaches waits for the note
+
+    if _capture is None or _capture.detached:
+        enter()
+    elif _capture.leaving:
+        _capture.successor = enter
     elif _capture.settings.run_folder != run_folder:
         notes.Notes(run_folder).problem(f"the process is recorded already, into {_capture.settings.run_folder}")
 

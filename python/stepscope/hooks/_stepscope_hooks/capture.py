@@ -17,7 +17,7 @@ import weakref
 
 from . import context, marks, memory_snapshot, parallel, phases, plan, process
 from .marks import Marks
-from .recordings import Recordings, may_record_again
+from .recordings import STACKS, Recordings, may_record_again
 from .requests import Requests
 from .settings import wants_rank
 
@@ -58,6 +58,7 @@ class Capture:
         self.recordings = Recordings(self)
         self.detached = False  # everything was taken out of the process again
         self.leave_at: int | None = None  # the step at which that happens
+        self.successor: Callable[[], None] | None = None  # someone who attached meanwhile
         self.off = False  # records nothing more: another profiler, or a failure; steps are still counted
         self.reset()
 
@@ -324,8 +325,10 @@ class Capture:
 
     @property
     def leaving(self) -> bool:
-        """All that was asked for is recorded, and the hooks go at the next step."""
-        return self.leave_at is not None and not self.recordings.busy and not self.recordings.asked
+        """All that was asked for is recorded, and the hooks go after the next step."""
+        if self.leave_at is None or self.recordings.asked:
+            return False
+        return self.recordings.active is None or self.recordings.active[1] == STACKS
 
     def detach(self) -> None:
         """Leaves the process as it was before."""
@@ -338,6 +341,8 @@ class Capture:
         atexit.unregister(self.finish)
         self.marks.forget()
         self.tell(detached=True)
+        if self.successor is not None:
+            self.successor()
 
     def snapshot(self, request: Request) -> None:
         """Of the device's memory: what torch's allocator holds, as memory_viz and `stepscope report` read it."""

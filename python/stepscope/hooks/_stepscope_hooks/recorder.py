@@ -6,6 +6,7 @@ of its own, so that a kill loses the last one at most; parts are cut at step bou
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -41,6 +42,7 @@ class Recorder:
         self.thread: int | None = None
         self.ranges: modules.ModuleRanges | None = None
         self.profiler: Any = None
+        self.quiet = contextlib.ExitStack()  # what torch would print while it records
         self.mark: tuple[int, Any] | None = None
         self.steps: list[int] = []  # whole ones, of all parts
         self.part_steps: list[int] = []  # of the running part
@@ -77,7 +79,7 @@ class Recorder:
             self.prepare()
         start = time.perf_counter()
         with torch_profiler.quiet_kineto():
-            torch_profiler.start(self.profiler, "memory" in self.features)
+            self.quiet = torch_profiler.start(self.profiler, "memory" in self.features)
         number, world, source = self.identity
         if source != "torch.distributed":  # else torch says it itself
             self.profiler.add_metadata_json("distributedInfo", json.dumps({"rank": number, "world_size": world}))
@@ -141,6 +143,7 @@ class Recorder:
         self.profiler.add_metadata_json("stepscope", json.dumps(about))
         with torch_profiler.quiet_kineto():
             self.profiler.stop_trace()
+        self.quiet.close()
         self.recorded_s = start - self.began
         self.cost_s["stop"] += time.perf_counter() - start
 

@@ -1,8 +1,9 @@
 """What differs between versions of torch.profiler, and what it would do to the job beyond recording.
 
 _KinetoProfile.prepare_trace imports torch._inductor, seconds in a job that never compiles: where the job has not
-imported it, the profiler inside is built here. torch's CPU allocator prints a line at the first free of a block older
-than the recording: it is made to happen here, with the C++ log silent for that one call. Kineto's log is silenced too.
+imported it, the profiler inside is built here. torch's CPU allocator prints a line, once a second, when a block is freed
+that is older than the recording: unless the job chose a level, the C++ log shows errors only meanwhile. Kineto's log is
+silenced too.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ def prepare(features: frozenset[str]) -> Any:
     return profiler
 
 
-def start(profiler: Any, memory: bool) -> None:
-    import torch
-
-    older = torch.empty(16) if memory else None
+def start(profiler: Any, memory: bool) -> contextlib.ExitStack:
+    """Starts it; what comes back is to be closed when it has stopped."""
+    quiet = contextlib.ExitStack()
+    if memory and "TORCH_CPP_LOG_LEVEL" not in os.environ:
+        quiet.enter_context(_at_least("libc10.so", "FLAGS_caffe2_log_level", 2))  # errors only
     profiler.start_trace()
-    with _at_least("libc10.so", "FLAGS_caffe2_log_level", 2):  # errors only
-        del older
+    return quiet
 
 
 def quiet_kineto() -> contextlib.AbstractContextManager[None]:
