@@ -41,7 +41,7 @@ types() {
 }
 
 fuzz() {
-  tools/cmake_build.sh dev build-dev "$jobs" fuzz_targets && tools/fuzz.sh build-dev 30 "$jobs"
+  tools/cmake_build.sh fuzz build-fuzz "$jobs" fuzz_targets && tools/fuzz.sh build-fuzz 30 "$jobs"
 }
 
 part layers "$bin/python" tools/check_layers.py

@@ -43,7 +43,7 @@ Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions&
               "the record of steps holds the newest " + std::to_string(ring->marks.size()) +
                   " marks; older ones were " + "overwritten");
   }
-  if (ring->marks.empty()) {
+  if (rows.trace.slices.size() == 0) {
     rows.note("no_marks", Severity::info, "the process ended no step", "Look at the output of the job");
   }
   rows.note_repaired_texts();

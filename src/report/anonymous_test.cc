@@ -27,7 +27,7 @@ TEST_CASE("anonymous: of an absolute path the last part stays") {
 
 TEST_CASE("anonymous: hosts and users get numbers, in whole words") {
   CHECK(anonymous("node-7 and node-70, gpu_memcpy on gpu", {"node-7", "gpu"}) ==
-        "host-2 and node-70, gpu_memcpy on host-1");
+        "host-1 and node-70, gpu_memcpy on host-2");
   CHECK(anonymous("python /home/ann/x.py --owner ann") == "python x.py --owner user-1");
   Report report;
   report.inputs.push_back({.path = "/scratch/ann/out/node-3_4711.17000.pt.trace.json.gz"});

@@ -348,6 +348,7 @@ def test_seconds_of_a_job_without_steps(place: Place, start: str) -> None:
     assert 1e6 < max(op["ts"] for op in ops) - min(op["ts"] for op in ops) < 4e6, "microseconds"
 
 
+@pytest.mark.soak
 @needs_torch
 def test_attaching_again_at_once(place: Place) -> None:
     """Long steps, so that the hooks of the first time are still there."""
