@@ -1,9 +1,9 @@
 """What differs between versions of torch.profiler, and what it would do to the job beyond recording.
 
 _KinetoProfile.prepare_trace imports torch._inductor, seconds in a job that never compiles: where the job has not
-imported it, the profiler inside is built here. torch's CPU allocator prints a line, once a second, when a block is freed
-that is older than the recording: unless the job chose a level, the C++ log shows errors only meanwhile. Kineto's log is
-silenced too.
+imported it, the profiler inside is built here. torch's CPU allocator prints a line, once a second, when a block is
+freed that is older than the recording: unless the job chose a level, the C++ log shows errors only meanwhile. Kineto's
+log is silenced too.
 """
 
 from __future__ import annotations
