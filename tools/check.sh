@@ -29,7 +29,7 @@ layout() {
 tidy() {
   local status=0 told
   told=$(tracked 'src/*.cc' | grep -v '_test\.cc$' |
-    xargs -r -P "$jobs" -n 1 clang-tidy-14 -p build --quiet --extra-arg=-Wno-unknown-warning-option 2>&1) || status=1
+    xargs -r -P "$jobs" -n 1 "$bin/clang-tidy" -p build --quiet --extra-arg=-Wno-unknown-warning-option 2>&1) || status=1
   grep -v -E '^[0-9]+ warnings? generated|^Suppressed|^Use -header-filter' <<<"$told"
   return $status
 }

@@ -9,10 +9,14 @@ cd "$1"
 shift
 run() { ./stepscope_tests --no-intro --no-version "$@"; }
 [ $# -eq 0 ] || { run "$@"; exit; }
-# Tests of the collector mostly wait for processes that they started, so they run beside all others.
-status=0
-run -sf='*src/collect*' >collect_tests.log 2>&1 &
-run -sfe='*src/collect*' || status=1
-wait $! || status=1
-cat collect_tests.log
+# Side by side: the collector's tests mostly wait for processes that they started, and those of the session, which open
+# the corpus again and again, take as long as all others together.
+status=0 started=()
+for room in collect session; do
+  run -sf="*src/$room/*" >"${room}_tests.log" 2>&1 &
+  started+=($!)
+done
+run -sfe='*src/collect/*,*src/session/*' || status=1
+for pid in "${started[@]}"; do wait "$pid" || status=1; done
+cat collect_tests.log session_tests.log
 exit $status

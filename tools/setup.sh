@@ -36,7 +36,6 @@ browser browser:                       chromium
 fuzz    cmd:clang++-14                 clang-14
 fuzz    fuzzer:                        libclang-rt-14-dev|libclang-common-14-dev
 check   cmd:clang-format-14            clang-format-14
-check   cmd:clang-tidy-14              clang-tidy-14
 check   cmd:git                        git
 '
 

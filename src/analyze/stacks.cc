@@ -35,7 +35,7 @@ struct Frame {
 Frame frame_of(std::string_view name) {
   const std::size_t colon = name.find("): ");
   const std::size_t open = colon == std::string_view::npos ? colon : name.rfind('(', colon);
-  if (open == std::string_view::npos || name.starts_with("<")) return {path_name(name), {}, {}};
+  if (open == std::string_view::npos || name.starts_with('<')) return {path_name(name), {}, {}};
   std::int64_t line = 0;
   const auto parsed = std::from_chars(name.data() + open + 1, name.data() + colon, line);
   if (parsed.ec != std::errc() || parsed.ptr != name.data() + colon) return {path_name(name), {}, {}};
@@ -147,11 +147,11 @@ bool has_frames(const Trace& trace) {
 }
 
 // The trace that knows a rank's Python functions: its own, or that of the one step recorded for this.
-const Trace& with_frames(const Run& run, const Trace& trace) {
-  if (has_frames(trace)) return trace;
+const Trace* with_frames(const Run& run, const Trace* trace) {
+  if (has_frames(*trace)) return trace;
   const auto step = std::find_if(run.stack_steps.begin(), run.stack_steps.end(),
-                                 [&](const Trace& other) { return other.rank.rank == trace.rank.rank; });
-  return step == run.stack_steps.end() ? trace : *step;
+                                 [&](const Trace& other) { return other.rank.rank == trace->rank.rank; });
+  return step == run.stack_steps.end() ? trace : &*step;
 }
 
 Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
@@ -162,7 +162,7 @@ Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
   bool texts = false;
   bool one_step = false;
   for (const Trace& own : run.traces) {
-    const Trace& trace = with_frames(run, own);
+    const Trace& trace = *with_frames(run, &own);
     one_step = one_step || &trace != &own;
     ranks.push_back({&trace, path_tree(trace, kKinds)});
     for (const PathNode& node : ranks.back().tree.nodes) calls += node.calls;

@@ -136,36 +136,36 @@ ArrowArray series_column(const std::vector<T>& values, std::size_t rows, const K
 }  // namespace
 
 TableSource value_source(std::string name, std::string meaning, std::shared_ptr<const Table> table) {
-  auto schema = [name, meaning, table] {
+  auto schema = [name = std::move(name), meaning = std::move(meaning), table] {
     std::vector<ArrowSchema> columns;
     for (const TableColumn& column : table->columns) {
       columns.push_back(column_schema(column.name, format_of(column.type), column.unit, column.meaning));
     }
     return table_schema(name, meaning, std::move(columns));
   };
-  auto batch = [table](std::size_t) {
+  auto batch = [table = std::move(table)](std::size_t) {
     std::vector<ArrowArray> columns;
     for (std::size_t i = 0; i < table->columns.size(); i++) columns.push_back(column_array(*table, i));
     return record_batch(table->rows.size(), std::move(columns));
   };
-  return {schema, 1, batch};
+  return {std::move(schema), 1, std::move(batch)};
 }
 
 TableSource series_source(std::string name, std::shared_ptr<const Series> series) {
-  auto schema = [name, series] {
+  auto schema = [name = std::move(name), series] {
     std::vector<ArrowSchema> columns;
     columns.push_back(column_schema("t_ns", "l", Unit::ns, "Time of the value."));
     columns.push_back(column_schema("v", "g", series->unit, "The value; null where unknown."));
     return table_schema(name, "A series over time.", std::move(columns));
   };
-  auto batch = [series](std::size_t) {
+  auto batch = [series = std::move(series)](std::size_t) {
     const std::size_t rows = std::min(series->t_ns.size(), series->v.size());
     std::vector<ArrowArray> columns;
     columns.push_back(series_column(series->t_ns, rows, series));
     columns.push_back(series_column(series->v, rows, series));
     return record_batch(rows, std::move(columns));
   };
-  return {schema, 1, batch};
+  return {std::move(schema), 1, std::move(batch)};
 }
 
 }  // namespace stepscope::capi

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -145,7 +146,9 @@ Check check_perf_events() {
   const std::string level = first_line("/proc/sys/kernel/perf_event_paranoid");
   if (level.empty())
     return warning("perf events", "this kernel offers none", "Nothing to do: only hardware counters are missing");
-  if (std::atoi(level.c_str()) <= 2) return good("perf events", "perf_event_paranoid " + level);
+  int paranoid = 0;
+  std::from_chars(level.data(), level.data() + level.size(), paranoid);
+  if (paranoid <= 2) return good("perf events", "perf_event_paranoid " + level);
   return warning("perf events", "perf_event_paranoid " + level + ": no hardware counters (stepscope run needs none)",
                  "Set it with: sudo sysctl kernel.perf_event_paranoid=2");
 }

@@ -1,6 +1,7 @@
 #include "query/catalog.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/did_you_mean.h"
 #include "tables/small_tables.h"
@@ -34,7 +35,7 @@ std::shared_ptr<const Table> table_of(const Series& series) {
   table->columns = {{"t_ns", ValueType::integer, Unit::ns, "Time of the value."},
                     {"v", ValueType::real, series.unit, "The value; null where unknown."}};
   for (std::size_t i = 0; i < std::min(series.t_ns.size(), series.v.size()); i++) {
-    table->rows.push_back({series.t_ns[i], series.v[i] == series.v[i] ? Value(series.v[i]) : Value()});
+    table->rows.push_back({series.t_ns[i], std::isnan(series.v[i]) ? Value() : Value(series.v[i])});
   }
   return table;
 }

@@ -87,7 +87,7 @@ Look looks_like(std::string_view head) {
   if (start.starts_with("<!doctype html") || start.starts_with("<html")) {
     return {"an HTML page", "Download the raw file: this is a page about it or an error page"};
   }
-  if (start.starts_with("<?xml") || start.starts_with("<")) return {"XML", "Give a trace in JSON"};
+  if (start.starts_with("<?xml") || start.starts_with('<')) return {"XML", "Give a trace in JSON"};
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return {"a tar archive", "Unpack it first: tar -xf"};
   if (is_binary(head.substr(0, 4096))) return {"binary data", "Give a torch.profiler trace (.json or .json.gz)"};
   if (head[first] == '{' || head[first] == '[') return json_look(head.substr(first));

@@ -103,7 +103,7 @@ def test_fsdp2_under_torchrun(place: Place) -> None:
             optimizer.step()
             if dist.get_rank() == 0:
                 print(step, loss.item())
-        dist.destroy_process_group()
+        dist.barrier()  # no destroy_process_group(): torch 2.13 then aborts in one of six runs, its gloo threads alive
     """)
     plain = place.plain(*torchrun(2, script))
     job = place.run(*torchrun(2, script), options=("--steps", "2:5"))

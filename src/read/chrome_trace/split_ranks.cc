@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "formats/json_text.h"
 #include "read/chrome_trace/top_level.h"
@@ -61,7 +62,7 @@ RankNote read_note(std::string_view json, Trace& trace) {
       }
     }
   }
-  trace.rank = rank;  // not what distributedInfo of the file it came from says: the user may have known better
+  trace.rank = std::move(rank);  // not what distributedInfo of the file it came from says: the user may have known better
   trace.rank.source = RankSource::distributed_info;
   return note;
 }
