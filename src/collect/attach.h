@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "collect/inject/ranks.h"
+#include "collect/processes/ranks.h"
 
 namespace stepscope::collect {
 

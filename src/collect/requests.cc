@@ -10,9 +10,8 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
+#include "base/whole_file.h"
 #include "run/json_text.h"
 #include "run/manifest.h"
 
@@ -89,8 +88,7 @@ Result<std::string> write_request(const std::string& run_folder, const Request& 
 }
 
 std::optional<std::int64_t> chosen_start(const std::string& run_folder, const std::string& id) {
-  std::ifstream file(run_folder + "/requests/" + id + ".start");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = whole_file(run_folder + "/requests/" + id + ".start");
   static constexpr std::string_view kKey = "\"start_step\": ";
   const std::size_t at = text.find(kKey);
   if (at == std::string::npos) return std::nullopt;

@@ -9,7 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+
+#include "base/whole_file.h"
 
 namespace stepscope::run {
 namespace fs = std::filesystem;
@@ -53,11 +54,6 @@ std::int64_t wrapped_difference(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-std::string content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::uint64_t written_now(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::uint64_t value = 0;
@@ -95,7 +91,7 @@ Result<Ring> read_ring(const std::string& path) {
   const std::uintmax_t size = fs::file_size(path, code);
   if (code) return fail({ErrorKind::unreadable, "cannot be read: " + code.message(), path, std::nullopt, ""});
   if (size > kLargest) return fail(no_ring(path, "it is larger than a ring gets"));
-  const std::string bytes = content(path);
+  const std::string bytes = whole_file(path);
   const Head head = value_at<Head>(bytes, 0);
   if (bytes.size() < kAboutAt || std::string_view(head.magic, sizeof head.magic) != kRingMagic) {
     return fail(no_ring(path, "it does not start as one"));

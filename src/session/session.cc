@@ -5,14 +5,13 @@
 #include <cctype>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
 
 #include "analyze/analysis.h"
 #include "base/did_you_mean.h"
+#include "base/whole_file.h"
 #include "base/workers.h"
 #include "derive/derive.h"
 #include "derive/derive_run.h"
@@ -43,11 +42,6 @@ read::ReadOptions read_options(const OpenOptions& options, unsigned threads) {
   return read;
 }
 
-std::string file_content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // What a defect of ours or too little memory would throw becomes the error of the one file or answer that it hit: it
 // must not take the others with it, nor the program that loaded us.
 template <class T, class Work, class Failed>
@@ -64,7 +58,7 @@ T guarded(const Work& work, const Failed& failed) try {
 Outcome open_one(const InputFile& file, const OpenOptions& options, const Cache& cache, unsigned threads) {
   const bool try_cache = cache.enabled() && !options.tolerant_only;
   const std::string key =
-      try_cache ? cache.key(file.path, options.rules_path.empty() ? "" : file_content(options.rules_path)) : "";
+      try_cache ? cache.key(file.path, options.rules_path.empty() ? "" : whole_file(options.rules_path)) : "";
   if (std::optional<Trace> kept = cache.load(key)) {
     kept->source.path = file.path;  // as given now; the key holds where it leads
     Outcome outcome;

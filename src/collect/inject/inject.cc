@@ -12,13 +12,14 @@
 #include <optional>
 #include <thread>
 
-#include "collect/inject/memory_map.h"
-#include "collect/inject/obstacles.h"
 #include "collect/inject/payload.h"
 #include "collect/inject/registers.h"
 #include "collect/inject/remote_exec.h"
 #include "collect/inject/remote_memory.h"
 #include "collect/inject/tracee.h"
+#include "collect/processes/memory_map.h"
+#include "collect/processes/obstacles.h"
+#include "collect/processes/proc_text.h"
 
 namespace stepscope::collect {
 namespace {

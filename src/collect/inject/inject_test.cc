@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "base/temp_fixture.h"
-#include "collect/inject/memory_map.h"
 #include "collect/inject/payload.h"
 #include "collect/inject/python_child_fixture.h"
+#include "collect/processes/memory_map.h"
 
 namespace stepscope::collect {
 namespace {

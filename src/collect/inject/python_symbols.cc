@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "collect/inject/elf_symbols.h"
-#include "collect/inject/memory_map.h"
+#include "collect/processes/memory_map.h"
 
 namespace stepscope::collect {
 namespace {

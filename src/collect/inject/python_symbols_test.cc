@@ -11,10 +11,10 @@
 #include "base/command_output.h"
 #include "base/temp_fixture.h"
 #include "collect/inject/elf_symbols.h"
-#include "collect/inject/memory_map.h"
 #include "collect/inject/python_child_fixture.h"
 #include "collect/inject/remote_exec.h"
 #include "collect/inject/remote_memory.h"
+#include "collect/processes/memory_map.h"
 
 namespace stepscope::collect {
 

@@ -8,8 +8,9 @@
 #include <thread>
 
 #include "base/command_output.h"
-#include "collect/inject/obstacles.h"
 #include "collect/inject/payload.h"
+#include "collect/processes/obstacles.h"
+#include "collect/processes/proc_text.h"
 
 namespace stepscope::collect {
 namespace {

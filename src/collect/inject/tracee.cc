@@ -8,11 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
-#include "collect/inject/memory_map.h"
+#include "collect/processes/memory_map.h"
+#include "collect/processes/proc_text.h"
 
 namespace stepscope::collect {
 namespace {
@@ -45,11 +46,7 @@ std::uint64_t mask_for_calls() {
 
 // A line "NAME:\tHEX" of a status file.
 std::uint64_t mask_of(const std::string& path, const std::string& name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind(name + ":", 0) == 0) return std::strtoull(line.c_str() + name.size() + 1, nullptr, 16);
-  }
-  return 0;
+  return std::strtoull(status_field(proc_text(path), name).c_str(), nullptr, 16);
 }
 
 Error problem(ErrorKind kind, std::string message) { return {kind, std::move(message), {}, {}, ""}; }

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "collect/inject/obstacles.h"
-#include "collect/inject/process_tree.h"
+#include "collect/processes/proc_text.h"
+#include "collect/processes/process_tree.h"
 
 namespace stepscope::collect::kineto {
 namespace fs = std::filesystem;

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "collect/capture.h"
-#include "collect/inject/ranks.h"
+#include "collect/processes/ranks.h"
 
 namespace stepscope::collect::kineto {
 

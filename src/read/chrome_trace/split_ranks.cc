@@ -62,7 +62,8 @@ RankNote read_note(std::string_view json, Trace& trace) {
       }
     }
   }
-  trace.rank = std::move(rank);  // not what distributedInfo of the file it came from says: the user may have known better
+  // Not what distributedInfo of the file it came from says: the user may have known better.
+  trace.rank = std::move(rank);
   trace.rank.source = RankSource::distributed_info;
   return note;
 }

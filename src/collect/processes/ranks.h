@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "collect/inject/process_tree.h"
+#include "collect/processes/process_tree.h"
 
 namespace stepscope::collect {
 

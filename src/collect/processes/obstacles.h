@@ -5,8 +5,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
-#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -21,15 +19,5 @@ Error why_refused(const std::string& proc_root, pid_t pid, int reason);
 
 // "it waits in the system call futex (futex_wait_queue), called from libc.so.6" and so on, as far as we may know.
 std::string place_of_main_thread(const std::string& proc_root, pid_t pid);
-
-// The number of the process in its own PID namespace (containers); `pid` where there is none or it cannot be read.
-pid_t pid_inside(const std::string& proc_root, pid_t pid);
-
-// The effective uid; that of root where it cannot be read.
-std::uint32_t user_of(const std::string& proc_root, pid_t pid);
-
-// Clock ticks from boot to its start: together with the PID this names a process for good. nullopt: no such process,
-// or one that is ending or has ended.
-std::optional<unsigned long long> start_of(const std::string& proc_root, pid_t pid);
 
 }  // namespace stepscope::collect

@@ -1,4 +1,4 @@
-#include "collect/inject/ranks.h"
+#include "collect/processes/ranks.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,8 +6,8 @@
 #include <set>
 #include <string_view>
 
-#include "collect/inject/memory_map.h"
-#include "collect/inject/obstacles.h"
+#include "collect/processes/memory_map.h"
+#include "collect/processes/obstacles.h"
 
 namespace stepscope::collect {
 namespace {

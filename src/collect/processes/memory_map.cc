@@ -1,4 +1,4 @@
-#include "collect/inject/memory_map.h"
+#include "collect/processes/memory_map.h"
 
 #include <charconv>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "collect/inject/process_tree.h"
+#include "collect/processes/process_tree.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,23 +7,14 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
-#include "collect/inject/obstacles.h"
+#include "base/whole_file.h"
+#include "collect/processes/proc_text.h"
 
 namespace stepscope::collect {
 namespace {
 
 constexpr std::size_t kMostListed = 12;
-constexpr unsigned long kKernelThread = 0x00200000;  // PF_KTHREAD
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream out;
-  out << file.rdbuf();
-  return out.str();
-}
 
 std::vector<std::string> split_at_nul(const std::string& text) {
   std::vector<std::string> out;
@@ -36,23 +27,16 @@ std::vector<std::string> split_at_nul(const std::string& text) {
 }
 
 std::optional<Process> read_process(const std::string& proc_root, pid_t pid) {
-  const std::string folder = proc_root + "/" + std::to_string(pid);
-  const std::string stat_text = bytes_of(folder + "/stat");
-  const std::size_t name_begin = stat_text.find('(');
-  const std::size_t name_end = stat_text.rfind(')');  // the name may hold anything, brackets too
-  if (name_begin == std::string::npos || name_end == std::string::npos || name_end < name_begin) return std::nullopt;
+  const auto stat = ProcStat::read(proc_root, pid);
+  if (!stat) return std::nullopt;
   Process out;
   out.pid = pid;
-  out.thread_name = stat_text.substr(name_begin + 1, name_end - name_begin - 1);
-  std::istringstream fields(stat_text.substr(name_end + 1));
-  std::vector<std::string> words;
-  for (std::string word; fields >> word;) words.push_back(word);
-  if (words.size() < 20) return std::nullopt;
-  out.ended = words[0] == "Z" || words[0] == "X";
-  out.parent = static_cast<pid_t>(std::strtol(words[1].c_str(), nullptr, 10));
-  out.kernel_thread = (std::strtoul(words[6].c_str(), nullptr, 10) & kKernelThread) != 0;
-  out.start_ticks = std::strtoull(words[19].c_str(), nullptr, 10);
-  out.command = split_at_nul(bytes_of(folder + "/cmdline"));
+  out.thread_name = stat->thread_name();
+  out.ended = stat->ended();
+  out.parent = stat->parent();
+  out.kernel_thread = stat->kernel_thread();
+  out.start_ticks = stat->start_ticks();
+  out.command = split_at_nul(whole_file(proc_folder(proc_root, pid) + "/cmdline"));
   out.pid_inside = pid_inside(proc_root, pid);
   out.user = user_of(proc_root, pid);
   return out;
@@ -165,7 +149,7 @@ bool ProcessTable::is_below(const Process& process, pid_t ancestor) const {
 }
 
 std::optional<std::map<std::string, std::string>> environment_of(const std::string& proc_root, pid_t pid) {
-  const std::string text = bytes_of(proc_root + "/" + std::to_string(pid) + "/environ");
+  const std::string text = whole_file(proc_folder(proc_root, pid) + "/environ");
   if (text.empty()) return std::nullopt;
   std::map<std::string, std::string> out;
   for (const std::string& entry : split_at_nul(text)) {

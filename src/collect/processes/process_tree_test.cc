@@ -1,5 +1,5 @@
 // Process trees and refusals played on a made-up /proc; the same on this machine where it can be.
-#include "collect/inject/process_tree.h"
+#include "collect/processes/process_tree.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -7,9 +7,10 @@
 #include <filesystem>
 
 #include "base/temp_fixture.h"
-#include "collect/inject/obstacles.h"
 #include "collect/inject/python_child_fixture.h"
-#include "collect/inject/ranks.h"
+#include "collect/processes/obstacles.h"
+#include "collect/processes/proc_text.h"
+#include "collect/processes/ranks.h"
 
 namespace stepscope::collect {
 namespace {
