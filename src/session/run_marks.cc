@@ -6,7 +6,9 @@
 #include <set>
 #include <vector>
 
+#include "base/whole_file.h"
 #include "derive/derive.h"
+#include "formats/json_text.h"
 #include "read/reader.h"
 #include "run/progress.h"
 
@@ -19,9 +21,11 @@ struct Member {
   run::RankProgress progress;
   std::int64_t recording_since = -1;  // the first step of a part that was never written; -1: none
 };
+using Members = std::map<std::int64_t, Member>;
 
 constexpr std::int64_t kLateNs = 10'000'000'000;  // between the last marks of ranks that end together
 
+// The first step of a part that was never written; -1: none.
 std::int64_t open_part(const run::Ring& ring) {
   std::int64_t since = -1;
   for (const run::Mark& mark : ring.marks) {
@@ -50,9 +54,27 @@ void add(Run& run, const std::string& folder, const char* code, Severity severit
       {code, severity, std::move(sentence), std::move(advice), count, folder, std::nullopt, std::nullopt});
 }
 
-// Of ranks that were started anew, the process that lived last counts.
-std::map<std::int64_t, Member> read_members(const std::string& folder, Run& run) {
-  std::map<std::int64_t, Member> members;
+void tell_lost_part(std::int64_t since, const run::RankProgress& at, const std::string& folder, Run& run) {
+  if (since < 0) return;
+  add(run, folder, "part_lost", Severity::lost,
+      "rank " + std::to_string(at.rank) + " ended while it recorded: its steps from " + std::to_string(since) + " to " +
+          std::to_string(std::max(at.steps - 1, since)) + " are lost",
+      "The marks of these steps are kept: stepscope live " + folder, 1);
+}
+
+// What `stepscope run` wrote when the job had ended; ranks on other hosts cannot be asked.
+bool job_has_ended(const std::string& folder) {
+  const std::string manifest = whole_file(folder + "/run.json");
+  for (const auto& [key, raw_key, value] : formats::members(manifest)) {
+    if (key == "ended_unix_ns") return value != "null";
+  }
+  return false;
+}
+
+// Of ranks that were started anew, the process that lived last counts; what each lost is told.
+Members read_members(const std::string& folder, Run& run) {
+  Members members;
+  const bool all_ended = job_has_ended(folder);
   for (const std::string& path : run::ring_files(folder)) {
     const auto ring = run::read_ring(path);
     if (!ring) {
@@ -60,14 +82,16 @@ std::map<std::int64_t, Member> read_members(const std::string& folder, Run& run)
       continue;
     }
     Member member{run::progress_of(*ring, 1), open_part(*ring)};
-    const auto known = members.find(ring->rank);
-    if (known != members.end() && known->second.progress.last_end_ns >= member.progress.last_end_ns) continue;
-    members.insert_or_assign(ring->rank, std::move(member));
+    if (all_ended) member.progress.running = false;
+    const auto [known, first] = members.try_emplace(ring->rank, member);
+    if (first) continue;
+    if (known->second.progress.last_end_ns < member.progress.last_end_ns) std::swap(known->second, member);
+    tell_lost_part(member.recording_since, member.progress, folder, run);
   }
   return members;
 }
 
-void tell_absent(const std::map<std::int64_t, Member>& members, const std::string& folder, Run& run) {
+void tell_absent(const Members& members, const std::string& folder, Run& run) {
   std::int64_t world_size = 0;
   for (const auto& [rank, member] : members) world_size = std::max(world_size, member.progress.world_size);
   std::set<std::int64_t> absent, untraced;
@@ -90,7 +114,7 @@ void tell_absent(const std::map<std::int64_t, Member>& members, const std::strin
   }
 }
 
-void tell_ends(const std::map<std::int64_t, Member>& members, const std::string& folder, Run& run) {
+void tell_ends(const Members& members, const std::string& folder, Run& run) {
   std::int64_t newest = 0, most = 0;
   for (const auto& [rank, member] : members) {
     newest = std::max(newest, member.progress.last_end_ns);
@@ -98,19 +122,13 @@ void tell_ends(const std::map<std::int64_t, Member>& members, const std::string&
   }
   for (const auto& [rank, member] : members) {
     const run::RankProgress& at = member.progress;
+    if (!at.running) tell_lost_part(member.recording_since, at, folder, run);
     if (at.steps + 1 < most && newest - at.last_end_ns > kLateNs) {
       add(run, folder, "rank_ended_early", Severity::lost,
           "rank " + std::to_string(rank) + " ended after " + std::to_string(at.steps) + " steps, " +
               std::to_string((newest - at.last_end_ns) / 1'000'000'000) + " s before the others, which came to " +
               std::to_string(most),
           "Look at its output", 1);
-    }
-    if (member.recording_since >= 0 && !at.running) {
-      const std::int64_t last = std::max(at.steps - 1, member.recording_since);
-      add(run, folder, "part_lost", Severity::lost,
-          "rank " + std::to_string(rank) + " ended while it recorded: its steps from " +
-              std::to_string(member.recording_since) + " to " + std::to_string(last) + " are lost",
-          "The marks of these steps are kept: stepscope live " + folder, 1);
     }
   }
 }
@@ -143,7 +161,7 @@ std::vector<Trace> read_history(const std::string& run_folder) {
 }
 
 void add_mark_issues(const std::string& run_folder, Run& run) {
-  const std::map<std::int64_t, Member> members = read_members(run_folder, run);
+  const Members members = read_members(run_folder, run);
   if (members.empty()) return;
   tell_absent(members, run_folder, run);
   tell_ends(members, run_folder, run);

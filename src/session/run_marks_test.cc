@@ -15,14 +15,15 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 // A rank of a world of `world` that ended `steps` steps of one second each.
-void put_rank(const TempFolder& folder, int rank, int world, int steps, std::int64_t open_part = -1) {
+void put_rank(const TempFolder& folder, int rank, int world, int steps, std::int64_t open_part = -1,
+              const std::string& process = "") {
   std::filesystem::create_directories(folder.path() / "telemetry");
   run::RingText ring(64, R"({"host": "elsewhere", "pid": 1, "rank": )" + std::to_string(rank) + R"(, "world_size": )" +
                              std::to_string(world) + "}");
   ring.add(0, 0, 0, run::RingText::kClock);
   for (int step = 0; step < steps; step++) ring.add(step * kSecond, kSecond, step, run::RingText::kStep, 4);
   if (open_part >= 0) ring.add(steps * kSecond, 0, open_part, run::RingText::kPart, run::kPartBegins);
-  folder.put("telemetry/elsewhere_" + std::to_string(rank) + ".ring", ring.bytes());
+  folder.put("telemetry/elsewhere_" + (process.empty() ? std::to_string(rank) : process) + ".ring", ring.bytes());
 }
 
 std::string sentence_of(const Run& run, std::string_view code) {
@@ -45,6 +46,28 @@ TEST_CASE("marks: ranks that never started, were not recorded or ended early are
   CHECK(sentence_of(run, "ranks_not_recorded") == "of ranks 1, 2 the steps are known, but no trace was recorded");
   CHECK(sentence_of(run, "rank_ended_early") ==
         "rank 2 ended after 12 steps, 18 s before the others, which came to 30");
+}
+
+TEST_CASE("marks: what a process lost is told though its rank was started anew") {
+  const TempFolder folder;
+  put_rank(folder, 0, 1, 12, 10);
+  put_rank(folder, 0, 1, 40, -1, "started_anew");
+  Run run;
+  run.traces.emplace_back().rank.rank = 0;
+  add_mark_issues(folder.path().string(), run);
+  CHECK(sentence_of(run, "part_lost") == "rank 0 ended while it recorded: its steps from 10 to 11 are lost");
+}
+
+TEST_CASE("marks: a rank on another host has ended when the job has") {
+  const TempFolder folder;
+  put_rank(folder, 0, 1, 12, 10);
+  for (const char* ended : {"null", "17"}) {
+    folder.put("run.json", std::string(R"({"schema_version": 1, "ended_unix_ns": )") + ended + "}");
+    Run run;
+    run.traces.emplace_back().rank.rank = 0;
+    add_mark_issues(folder.path().string(), run);
+    CHECK(sentence_of(run, "part_lost").empty() == (std::string_view(ended) == "null"));
+  }
 }
 
 TEST_CASE("marks: nothing is said where nothing is missing; damaged marks are") {
