@@ -419,6 +419,38 @@ def test_compiled_models_are_not_compiled_again(place: Place) -> None:
     assert [mark.phase for mark in marks if mark.kind == 3 and mark.step == 18] == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("what", ["module", "function"])
+def test_what_is_compiled_late_or_again_is_compiled_without_hooks(place: Place, what: str) -> None:
+    """The model is found, and gets hooks, long before torch.compile; and once more compiled inside the window."""
+    script = place.script(f"""
+        import time, torch
+        import torch._dynamo.utils as utils
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+        def forward(x):
+            return net(x).square().sum()
+        if "{what}" == "function":
+            forward = torch.compile(forward, backend="eager")
+        time.sleep(4)
+        if "{what}" == "module":
+            net = torch.compile(net, backend="eager")
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        for number in range(18):
+            loss = forward(torch.ones(4 if number < 12 else 5, 8))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        counters = utils.counters
+        print(loss.item(), dict(counters["frames"]), dict(counters["graph_break"]), counters["stats"]["unique_graphs"])
+    """)
+    plain = place.plain(sys.executable, script)
+    job = place.run(sys.executable, script)
+    assert (job.code, job.stdout) == (plain.returncode, plain.stdout)
+    assert "'total': 2" in plain.stdout, "it is compiled again for another shape"
+    assert job.others == plain.stderr.splitlines()
+    assert job.recorded_steps() == [[10, 11, 12, 13, 14]]
+
+
 def test_same_bits_with_and_without(place: Place) -> None:
     text = NET + LOOP + "    print([p.double().sum().item().hex() for p in net.parameters()])\n"
     script = place.script(text)

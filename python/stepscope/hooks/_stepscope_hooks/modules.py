@@ -6,6 +6,8 @@ compiled one run without hooks and get none, so nothing is compiled again. Wrapp
 
 from __future__ import annotations
 
+from .module_hooks import ModuleHook
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -19,9 +21,9 @@ class ModuleRanges:
     def __init__(self, models: list[Any]) -> None:
         import torch
 
-        self.handles: list[Any] = []
+        self.hooks: list[ModuleHook] = []
         self.paths: dict[str, type] = {}  # of every module that got hooks
-        self.open: list[tuple[Any, Any]] = []
+        self.open: list[tuple[str, Any]] = []  # name, range
         self.range: Any = getattr(torch._C._profiler, "_RecordFunctionFast", None)
         self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         if self.range is None:
@@ -50,28 +52,27 @@ class ModuleRanges:
         self.paths[shown] = type(module)
         name = f"{PREFIX}{shown} ({type(module).__name__})"
 
-        def before(_module: Any, _args: Any) -> None:
+        def before() -> None:
             if not self.compiling():
                 opened = self.range(name)
                 opened.__enter__()
-                self.open.append((_module, opened))
+                self.open.append((name, opened))
 
-        def after(_module: Any, _args: Any, _output: Any) -> None:
+        def after() -> None:
             if self.compiling():
                 return
             while self.open:  # those that an exception passed by end with their caller
                 entered, opened = self.open.pop()
                 opened.__exit__(None, None, None)
-                if entered is _module:
+                if entered is name:
                     break
 
-        self.handles.append(module.register_forward_pre_hook(before, prepend=True))
-        self.handles.append(module.register_forward_hook(after, always_call=True))
+        self.hooks.append(ModuleHook(module, before, after, first=True))
 
     def remove(self) -> None:
-        for handle in self.handles:
-            handle.remove()
-        self.handles = []
+        for hook in self.hooks:
+            hook.remove()
+        self.hooks = []
 
     def places(self) -> list[dict[str, Any]]:
         """Path, class, file and line of every module: where in the code it stands."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 
-from . import marks, roots
+from . import marks, module_hooks, roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Phases:
             self.handles.append(before(self.before_optimizer))
         self.handles.append(optimizer.register_optimizer_step_post_hook(self.after_optimizer))
         self.wrap(torch.autograd, "backward", self.timed(torch.autograd.backward, marks.BACKWARD))
+        if hasattr(torch, "compile"):
+            self.wrap(torch, "compile", self.before_compile(torch.compile))
         loader = getattr(getattr(torch.utils, "data", None), "dataloader", None)
         iterator = getattr(loader, "_BaseDataLoaderIter", None)
         if iterator is not None:
@@ -60,6 +62,7 @@ class Phases:
     def uninstall(self) -> None:
         """Takes everything out again; what somebody else wrapped meanwhile is left, and does nothing."""
         self.remove_roots()
+        module_hooks.forget_compiler()
         for handle in self.handles:
             handle.remove()
         for owner, name, ours, own in self.wrapped:
@@ -83,6 +86,16 @@ class Phases:
                 observer.phase_ends(phase)
 
         return backward
+
+    def before_compile(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def compile(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            finally:  # it loads the compiler, which works at the first call of what it gives
+                module_hooks.before_compile()
+
+        return compile
 
     def timed_next(self, original: Any) -> Any:
         observer = self.observer

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import weakref
 
+from .module_hooks import ModuleHook
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -19,14 +21,10 @@ class Root:
 
     def __init__(self, module: Any, phases: Phases) -> None:
         self.module = weakref.ref(module)
-        self.handles = [
-            module.register_forward_pre_hook(lambda _module, _args: phases.enter()),
-            module.register_forward_hook(lambda _module, _args, _output: phases.leave(), always_call=True),
-        ]
+        self.hook = ModuleHook(module, phases.enter, phases.leave)
 
     def remove(self) -> None:
-        for handle in self.handles:
-            handle.remove()
+        self.hook.remove()
 
 
 def instances(base: type) -> list[Any]:
