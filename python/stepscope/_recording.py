@@ -65,8 +65,8 @@ class profile:
             raise RuntimeError("stepscope.profile: a recording runs already in this process; end that one first")
         hooks = _hooks()
         running = hooks._capture
-        if running is not None:
-            running.job_profiles_itself()
+        if running is not None and running.other is not None:
+            running.other.comes()
         self.folder = self._choose_folder()
         settings = hooks.settings.Settings(self.folder, f"steps=none with={self.with_}")
         if running is not None:

@@ -46,7 +46,9 @@ struct Wanted {
 };
 
 struct Recorded {
-  std::size_t ranks = 0, refused = 0, left = 0;  // left: of the ranks, those that the hooks are out of
+  std::size_t ranks = 0, cut = 0, left = 0;  // cut: of the ranks, not to the end; left: that the hooks are out of
+  std::size_t refused = 0;
+  std::string why_refused;
   std::vector<std::string> traces, problems;
 };
 
@@ -55,13 +57,16 @@ Recorded recorded_so_far(const Wanted& wanted) {
   for (const run::ProcessNote& note : run::read_process_notes(wanted.folder, out.problems)) {
     if (!note.first_problem.empty()) out.problems.push_back(note.first_problem);
     const auto answer = note.requests.find(wanted.request);
-    if (answer == note.requests.end()) continue;
-    if (answer->second.starts_with("not recorded")) {
+    constexpr std::string_view kNot = "not recorded: ";
+    const std::string said = answer == note.requests.end() ? "" : answer->second;
+    const std::string why_not = said.starts_with(kNot) ? said.substr(kNot.size()) : note.refused;
+    if (!why_not.empty()) {
       out.refused++;
-      out.problems.push_back(answer->second);
-      continue;
+      out.why_refused = why_not;
     }
+    if (said.empty() || !why_not.empty()) continue;
     out.ranks++;
+    out.cut += said.starts_with("cut short") ? 1 : 0;
     out.left += note.detached ? 1 : 0;
     out.traces.insert(out.traces.end(), note.traces.begin(), note.traces.end());
   }
@@ -112,7 +117,7 @@ int wait_for(const Wanted& wanted, double timeout_s) {
     now = recorded_so_far(wanted);
   }
   if (now.ranks == 0) {
-    std::string why = now.refused > 0 ? "the job could not"
+    std::string why = now.refused > 0 ? now.why_refused
                       : ended         ? "the job ended before"
                       : seen          ? fmt::format("it did not come in {:.0f} s", timeout_s)
                                       : fmt::format("no step ended in {:.0f} s", timeout_s);
@@ -128,10 +133,11 @@ int wait_for(const Wanted& wanted, double timeout_s) {
     now.problems.push_back(missing + " was not written to its end");
   }
   std::string text = fmt::format("recorded {} of {}", recorded_text(wanted), report::format_plural(now.ranks, "rank"));
+  if (now.cut > 0) text += ", cut short";
   if (now.ranks < wanted.ranks) text += fmt::format("; {} did not", wanted.ranks - now.ranks);
   if (!now.problems.empty()) text += "; a problem: " + now.problems.front();
   print_notice(text + ". Next: stepscope report " + wanted.folder);
-  return now.ranks < wanted.ranks ? kPartial : kOk;
+  return now.ranks < wanted.ranks || now.cut > 0 ? kPartial : kOk;
 }
 
 collect::Request request_of(const AttachOptions& options) {

@@ -23,6 +23,7 @@
 #include "collect/requests.h"
 #include "collect/settings.h"
 #include "run/manifest.h"
+#include "run/own_traces.h"
 #include "run/run_folder.h"
 
 namespace stepscope::cli {
@@ -126,11 +127,13 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   constexpr double kFinishingS = 2;  // twice of what a child has that writes for an ended process
   manifest.processes = run::settled_process_notes(*folder, kFinishingS, manifest.problems);
   wait_for_recordings(*folder, manifest);
+  const std::size_t own_traces = run::take_own_traces(*folder, manifest.processes, manifest.problems);
   if (!nsys.empty()) {
     for (std::string& problem : collect::export_reports(nsys, *folder)) manifest.problems.push_back(std::move(problem));
   }
   const auto written = run::write_manifest(*folder, manifest);
   Outcome outcome = outcome_of(*folder, manifest);
+  outcome.own_traces = own_traces;
   if (!written && outcome.problem.empty()) outcome.problem = to_text(written.error());
   print_notice(end_text(outcome, *folder, settings.capture, ending));
   return ending.code;

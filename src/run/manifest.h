@@ -18,6 +18,12 @@ inline constexpr int kManifestVersion = 1;
 inline constexpr int kNoteVersion = 1;  // of processes/HOST_PID.json, which the hooks write
 
 // What a process of the job said in processes/HOST_PID.json.
+// A trace that the job wrote itself.
+struct OwnTrace {
+  std::string path;   // where it is
+  std::string trace;  // where it belongs in the run folder, relative to it
+};
+
 struct ProcessNote {
   std::string file;  // relative to the run folder
   std::string json;  // the whole note, valid JSON on one line
@@ -30,9 +36,11 @@ struct ProcessNote {
   std::optional<std::int64_t> last_step;
   std::vector<std::string> traces;  // files of its recordings, relative to the run folder; may still be on their way
   bool own_profiler = false;        // the job profiles itself
-  bool detached = false;            // the hooks left the process again
-  std::string device;               // cuda, cpu
+  std::vector<OwnTrace> own_traces;
+  bool detached = false;  // the hooks left the process again
+  std::string device;     // cuda, cpu
   std::string first_problem;
+  std::string refused;                          // why an attach found no entrance
   std::map<std::string, std::string> requests;  // their numbers, and what became of them in this process
   std::int64_t finishing_pid = 0;               // of a child that still writes what ran when the process was ended
 };

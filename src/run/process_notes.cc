@@ -39,13 +39,26 @@ void take_windows(simdjson::dom::element note, ProcessNote& out) {
   }
 }
 
+// A note is a file that anybody may have written: what it names stays below traces/.
+void take_own_traces(simdjson::dom::element note, ProcessNote& out) {
+  simdjson::dom::array traces;
+  if (note["own_traces"].get(traces) != simdjson::SUCCESS) return;
+  for (const simdjson::dom::element one : traces) {
+    OwnTrace trace{text_of(one, "path"), text_of(one, "trace")};
+    const bool below = trace.trace.starts_with("traces/") && trace.trace.find("..") == std::string::npos;
+    if (!trace.path.empty() && below) out.own_traces.push_back(std::move(trace));
+  }
+}
+
 ProcessNote to_note(simdjson::dom::element note) {
   ProcessNote out;
   out.json = simdjson::minify(note);
   out.is_rank = text_of(note, "role") == "rank";
   out.device = text_of(note, "device");
+  out.refused = text_of(note, "refused");
   if (note["steps_seen"].get(out.steps_seen) != simdjson::SUCCESS) out.steps_seen = 0;
   if (note["own_profiler"].get(out.own_profiler) != simdjson::SUCCESS) out.own_profiler = false;
+  take_own_traces(note, out);
   if (note["detached"].get(out.detached) != simdjson::SUCCESS) out.detached = false;
   simdjson::dom::array problems;
   if (note["problems"].get(problems) == simdjson::SUCCESS) {

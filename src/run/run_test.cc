@@ -6,6 +6,7 @@
 
 #include "run/json_text.h"
 #include "run/manifest.h"
+#include "run/own_traces.h"
 #include "run/run_folder.h"
 
 namespace stepscope::run {
@@ -100,6 +101,26 @@ TEST_CASE("process notes are read, broken ones are named") {
   manifest.processes = notes;
   REQUIRE(write_manifest(folder.path, manifest).has_value());
   CHECK(fs::exists(folder.path + "/run.json"));
+}
+
+TEST_CASE("own traces: taken once, never outside of the folder, and what is gone is said") {
+  const Folder folder;
+  fs::create_directories(folder.path + "/run/processes");
+  std::ofstream(folder.path + "/mine.json") << "{}";
+  std::ofstream(folder.path + "/run/processes/h_1.json") << R"({"own_traces": [{"path": ")" << folder.path
+                                                         << R"(/mine.json", "trace": "traces/rank0/h_1.own0.json"},
+             {"path": ")" << folder.path << R"(/mine.json", "trace": "traces/../../outside.json"},
+             {"path": ")" << folder.path << R"(/mine.json", "trace": "/outside.json"}, {"path": 3}, 4,
+             {"path": ")" << folder.path << R"(/gone.json", "trace": "traces/rank0/h_1.own1.json"}]})";
+  std::vector<std::string> problems;
+  const auto notes = read_process_notes(folder.path + "/run", problems);
+  CHECK(take_own_traces(folder.path + "/run", notes, problems) == 1);
+  CHECK(fs::hard_link_count(folder.path + "/mine.json") == 2);
+  CHECK(fs::exists(folder.path + "/run/traces/rank0/h_1.own0.json"));
+  CHECK_FALSE(fs::exists(folder.path + "/outside.json"));
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].find("gone.json was not taken over: No such file") != std::string::npos);
+  CHECK(take_own_traces(folder.path + "/run", notes, problems) == 1);  // again: the same
 }
 
 }  // namespace stepscope::run

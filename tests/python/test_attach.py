@@ -83,6 +83,15 @@ def attach(place: Place, *arguments: str) -> tuple[Path, str]:
     return place.folder / named.group(1), done.stderr
 
 
+def refused(place: Place, *arguments: str) -> str:
+    """What attach says of a job that it could not record; the time it may wait is far longer than a test's."""
+    done = place.plain(str(place.stepscope), "attach", "--out", str(place.out), "--timeout", "9999", *arguments)
+    if "ptrace" in done.stderr and done.returncode == 1:
+        pytest.skip(f"this machine does not let us trace processes: {done.stderr.strip()}")
+    assert done.returncode == 1, done.stderr
+    return done.stderr
+
+
 def steps_of(folder: Path) -> list[list[int]]:
     traces = [path for path in sorted((folder / "traces").rglob("*.gz")) if ".stacks." not in path.name]
     marks = []
@@ -108,6 +117,50 @@ def test_a_job_that_was_started_with_nothing_special(place: Place) -> None:
     assert note["problems"] == []
     done = place.plain(str(place.stepscope), "report", str(folder), "--only", "steps", "--json")
     assert json.loads(done.stdout)["answers"]["steps"]["scalars"]["step_count"]["value"] == 4
+
+
+@pytest.mark.parametrize("when", ["runs", "is_constructed"])
+def test_a_profiler_of_the_job_s_own_keeps_its_events(place: Place, when: str) -> None:
+    """torch has room for one, and a second would empty it without a word."""
+    script = place.script(f"""
+        import sys, time, torch
+        from torch.profiler import profile
+        net = torch.nn.Linear(8, 8)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        def step():
+            net(torch.ones(4, 8)).sum().backward()
+            optimizer.step()
+            time.sleep(0.02)
+        own = profile()
+        if "{when}" == "runs":
+            own.start()
+        for number in range(300):
+            if number == 5:
+                print("running", flush=True)
+            if number == 150 and "{when}" == "is_constructed":
+                own.start()
+            step()
+        own.stop()
+        counts = {{event.key: event.count for event in own.key_averages()}}
+        print(counts["aten::addmm"])
+    """)
+    with running(place, [sys.executable, script]) as job:
+        said = refused(place, str(job.pid), "--steps", "400")
+        out, err = job.communicate(timeout=120)
+    assert (job.returncode, out.strip()) == (0, {"runs": "300", "is_constructed": "150"}[when])
+    assert [line for line in err.splitlines() if "profiler_st" not in line] == [], "Kineto itself says start and stop"
+    assert "nothing was recorded: the job runs a profiler of its own, and torch has room for one" in said
+
+
+def test_a_job_that_is_recorded_already(place: Place) -> None:
+    with running(place, [sys.executable, place.script(LOOP), "4000"]) as job:
+        first = [str(place.stepscope), "attach", str(job.pid), "--steps", "400", "--out", str(place.out)]
+        with subprocess.Popen(first, cwd=place.folder, text=True, stderr=subprocess.PIPE) as other:
+            assert other.stderr is not None
+            assert "attached to 1 process" in other.stderr.readline()
+            said = refused(place, str(job.pid))
+            other.kill()
+    assert "nothing was recorded: it is recorded already, into " + str(place.out) in said
 
 
 def test_all_ranks_of_torchrun_record_the_same_steps(place: Place) -> None:

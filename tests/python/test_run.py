@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -272,6 +273,39 @@ def test_a_job_that_profiles_itself_is_left_alone(place: Place) -> None:
     assert "ProfilerStep" not in (place.folder / "own.json").read_text()
     assert job.manifest()["processes"][0]["own_profiler"] is True
     assert [steps[:2] for steps in job.recorded_steps()] == [[1, 2]], "what was recorded before is kept"
+    assert "with 1 trace of the job's own torch.profiler" in job.ours[-1]
+    assert job.folder is not None
+    (own,) = job.folder.glob("traces/rank0/*.own0.pt.trace.json")
+    assert own.read_bytes() == (place.folder / "own.json").read_bytes()
+
+
+@needs_torch
+def test_traces_of_the_job_s_own_are_reported_on(place: Place) -> None:
+    script = place.script("""
+        import os, torch
+        from torch.profiler import profile, schedule, tensorboard_trace_handler
+        model = torch.nn.Linear(4, 4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        save = tensorboard_trace_handler("log", use_gzip=True)
+        when = schedule(wait=1, warmup=1, active=2, repeat=2)
+        with profile(schedule=when, on_trace_ready=save, acc_events=True) as own:
+            for _ in range(12):
+                model(torch.ones(1, 4)).sum().backward()
+                optimizer.step()
+                own.step()
+        with profile() as gone:
+            model(torch.ones(1, 4))
+        gone.export_chrome_trace("gone.json")
+        os.unlink("gone.json")
+    """)
+    job = place.run(sys.executable, script)
+    assert (job.code, job.others) == (0, [])
+    assert "recorded by the job's own torch.profiler" in job.ours[-1]
+    assert "gone.json was not taken over: No such file" in job.ours[-1]
+    assert job.folder is not None
+    assert len(list(job.folder.glob("traces/rank0/*.gz"))) == 2
+    done = place.plain(str(place.stepscope), "report", str(job.folder), "--only", "steps", "--json")
+    assert json.loads(done.stdout)["answers"]["steps"]["scalars"]["step_count"]["value"] == 4
 
 
 @needs_torch

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "collect/requests.h"
+#include "report/format.h"
 #include "run/progress.h"
 #include "run/ring.h"
 #include "run/run_folder.h"
@@ -79,7 +80,7 @@ std::string too_early(const Outcome& out, const std::string& folder, const colle
 std::string why_nothing(const Outcome& out, const std::string& folder, const collect::Capture& capture,
                         const collect::Ending& ending) {
   if (out.own_profiler)
-    return "the job uses torch.profiler itself, and torch has room for one: its own files can be reported on";
+    return "the job uses torch.profiler itself, of which torch has room for one, and exported nothing";
   if (!out.problem.empty()) return out.problem;
   if (!ending.signal && ending.code != 0) {
     return fmt::format("the job ended with exit code {}{}", ending.code,
@@ -153,11 +154,15 @@ std::string end_text(const Outcome& out, const std::string& folder, const collec
     const std::string next = run::ring_files(folder).empty() ? ". See " : ". Its steps: stepscope report ";
     return "nothing was recorded: " + why_nothing(out, folder, capture, ending) + next + shown_path(folder);
   }
-  std::string text = "recorded " + recorded_steps(out);
+  const std::string own = "the job's own torch.profiler";
+  std::string text = out.traces == out.own_traces ? "recorded by " + own : "recorded " + recorded_steps(out);
   // A killed process could not say how far it came.
   if (out.first_step && out.steps_seen > 0 && !ending.signal) text += fmt::format(" of {}", out.steps_seen);
   if (out.processes > 1) text += fmt::format(" in {} processes", out.processes);
   text += fmt::format(", {}, {}", out.on_gpu ? "CPU and GPU" : "CPU only (torch used no GPU)", size_text(out.bytes));
+  if (out.own_traces > 0 && out.own_traces < out.traces) {
+    text += fmt::format("; with {} of {}", report::format_plural(out.own_traces, "trace"), own);
+  }
   if (!out.problem.empty()) text += fmt::format("; a problem: {}", out.problem);
   return text + ". Next: stepscope report " + shown_path(folder);
 }

@@ -20,6 +20,7 @@ std::string plan_text(const collect::Settings& settings, int pid);
 // What became of the recording, over all processes of the job.
 struct Outcome {
   std::size_t traces = 0, processes = 0;  // with a recording
+  std::size_t own_traces = 0;             // of the traces, those that the job wrote itself
   std::uintmax_t bytes = 0;
   std::int64_t steps_seen = 0;
   std::int64_t whole_steps = 0;  // recorded, of the process with most

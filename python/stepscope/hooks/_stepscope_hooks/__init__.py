@@ -40,7 +40,7 @@ def attach(run_folder: str, capture: str) -> None:
     elif _capture.leaving:
         _capture.successor = enter
     elif _capture.settings.run_folder != run_folder:
-        notes.Notes(run_folder).problem(f"the process is recorded already, into {_capture.settings.run_folder}")
+        notes.Notes(run_folder).write(refused=f"it is recorded already, into {_capture.settings.run_folder}")
 
 
 def _start(wanted: Settings) -> None:

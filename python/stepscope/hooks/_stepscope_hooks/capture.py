@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .notes import Notes
-    from .other_profiler import Watch
+    from .other_profiler import OtherProfiler
     from .process import Identity
     from .requests import Request
     from .settings import Settings, Window
@@ -51,7 +51,7 @@ class Capture:
         self.armed_at = time.monotonic()
         self.by_time: Timer | None = None  # the timer of a window in seconds
         self.identity: Identity | None = None  # rank, world size, source
-        self.guard: Watch | None = None  # watches for a profiler of the job's own
+        self.other: OtherProfiler | None = None  # of the job's own
         self.marks = Marks(notes)
         self.phases = phases.Phases(self)
         self.requests = Requests(settings.run_folder)
@@ -59,7 +59,7 @@ class Capture:
         self.detached = False  # everything was taken out of the process again
         self.leave_at: int | None = None  # the step at which that happens
         self.successor: Callable[[], None] | None = None  # someone who attached meanwhile
-        self.off = False  # records nothing more: another profiler, or a failure; steps are still counted
+        self.off = ""  # why nothing more is recorded; steps are still counted
         self.reset()
 
     def reset(self) -> None:
@@ -80,7 +80,8 @@ class Capture:
     def arm(self) -> None:
         from . import other_profiler, timer
 
-        self.guard = other_profiler.Watch(self.job_profiles_itself)
+        self.other = other_profiler.OtherProfiler(self)
+        self.other.watch()
         termination = self.recordings.termination
         os.register_at_fork(before=termination.before_fork, after_in_parent=termination.after_fork)
         os.register_at_fork(after_in_child=self.in_forked_child)
@@ -135,7 +136,8 @@ class Capture:
         if self.recordings.termination.forking:
             return
         with self.notes.guard("following a fork"):
-            self.off = self.off or self.recordings.busy
+            if self.recordings.busy:
+                self.off = self.off or "its parent recorded when it was forked"
             self.recordings.termination.forget()
             self.recordings.termination.after_fork()
             self.recordings.before_exec.disarm()
@@ -230,8 +232,6 @@ class Capture:
         self.marks.step(self.boundary, self.step_began, now, phase)
         self.step_began = now
         self.boundary += 1
-        if self.off:
-            return
         for request in self.requests.poll(self.boundary, self.step_s):
             self.take(request)
 
@@ -243,13 +243,24 @@ class Capture:
             self.leave_at = request.start + request.steps + 1
         if not self.wants(request):
             return
-        if request.start < self.boundary:
+        if self.off:
+            self.refuse(request)
+        elif request.start < self.boundary:
             self.notes.problem(f"request {request.name} was for step {request.start}, {self.boundary} were done")
             self.notes.answer_request(request.name, "not recorded: its first step was over")
         else:
             window = (request.start, request.start + request.steps)
             self.plan.add(window)
             self.recordings.asked[window] = request
+
+    def record_no_more(self, why: str) -> None:
+        self.off = why
+        for request in self.recordings.asked.values():  # their steps have not come
+            self.refuse(request)
+        self.recordings.asked.clear()
+
+    def refuse(self, request: Request) -> None:
+        self.notes.answer_request(request.name, f"not recorded: {self.off}")
 
     def wants(self, request: Request | None) -> bool:
         """Whether this rank is among those that are to record."""
@@ -272,8 +283,8 @@ class Capture:
         self.marks.describe(self.identity)
         if time.monotonic() - self.armed_at > plan.EARLY_WITHIN_S or not may_record_again():
             self.plan.drop_early()
-        if self.settings.automatic:
-            self.off = self.off or (not may_record_again() and bool(self.recordings.done))
+        if self.settings.automatic and not may_record_again() and self.recordings.done:
+            self.off = self.off or "this torch records once per process"
         if self.by_time is None:  # a forked child that turns out to be a rank
             from . import timer
 
@@ -332,10 +343,11 @@ class Capture:
 
     def detach(self) -> None:
         """Leaves the process as it was before."""
-        self.off = self.detached = True
+        self.detached = True
+        self.record_no_more("the hooks have left the process")
         self.phases.uninstall()
-        if self.guard is not None:
-            self.guard.remove()
+        if self.other is not None:
+            self.other.remove()
         if self.by_time is not None:
             self.by_time.cancel()
         atexit.unregister(self.finish)
@@ -350,18 +362,6 @@ class Capture:
             self.notes.answer_request(request.name, memory_snapshot.write(self.notes))
 
     # The end ----------------------------------------------------------------------------------------------------
-    def job_profiles_itself(self) -> None:
-        """The job constructs a profiler: torch has room for one, so ours ends and does not come back."""
-        if self.off:
-            return
-        with self.notes.guard("giving way to the job's own profiler"):
-            self.recordings.close(complete=False)
-            self.recordings.finish_early()
-            self.tell(own_profiler=True)
-        self.off = True
-        if self.guard is not None:
-            self.guard.remove()
-
     def finish(self) -> None:
         """At the end of the process: what there is gets written, whole or not."""
         with self.notes.guard("writing at the end of the process"):
@@ -370,4 +370,5 @@ class Capture:
             self.recordings.finish()
             if self.notes.shown:
                 self.tell()
-        self.off = True
+            self.record_no_more("the job ended before these steps")
+        self.off = "the job ended"

@@ -1,42 +1,113 @@
-"""Watches for a profiler that the job constructs itself. torch allows one at a time and raises at the second."""
+"""A profiler of the job's own. torch has room for one: a second takes what the first recorded, without a word.
+
+Constructing one is seen; so is starting one that was constructed before an attach brought the hooks in.
+"""
 
 from __future__ import annotations
 
 import functools
+import os
 import threading
+
+from . import parallel, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .capture import Capture
 
-class Watch:
-    def __init__(self, seen: Callable[[], None]) -> None:
+
+MOST_TRACES = 100  # of the job's own, that are noted
+
+
+class OtherProfiler:
+    """What the job does with torch.profiler itself. Ours gives way and does not come back; what theirs writes is noted,
+    and `stepscope run` puts it beside ours at the end."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture, self.notes = capture, capture.notes
+        self.seen = False
+        self.methods: list[tuple[Any, str, Any, Any]] = []  # class, name, ours, its own
+
+    def watch(self) -> None:
         import torch
 
-        self.seen = seen
-        self.patched: list[tuple[Any, Any, Any]] = []  # (class, our __init__, its own)
-        for owner in (torch.profiler._KinetoProfile, torch.autograd.profiler.profile):
-            self.patch(owner)
+        outer, inner = torch.profiler._KinetoProfile, torch.autograd.profiler.profile
+        self.replace(outer, "__init__", self.before)
+        for name in ("__init__", "_prepare_trace", "_start_trace"):
+            self.replace(inner, name, self.before)
+        for owner in (outer, inner):
+            self.replace(owner, "export_chrome_trace", self.after_export)
+        if runs():  # in a process that was attached to
+            self.comes()
 
-    def patch(self, owner: Any) -> None:
-        original = owner.__init__
-
-        @functools.wraps(original)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            if not ours():
-                self.seen()
-            return original(*args, **kwargs)
-
-        owner.__init__ = watched
-        self.patched.append((owner, watched, original))
+    def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
+        original = getattr(owner, name, None)
+        if original is None:
+            return  # another version of torch
+        method = functools.wraps(original)(wrap(original))
+        setattr(owner, name, method)
+        self.methods.append((owner, name, method, original))
 
     def remove(self) -> None:
-        for owner, watched, original in self.patched:
-            if owner.__init__ is watched:
-                owner.__init__ = original
-        self.patched = []
+        for owner, name, method, original in self.methods:
+            if getattr(owner, name) is method:
+                setattr(owner, name, original)
+        self.methods = []
+
+    def before(self, original: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not ours():
+                self.comes()
+            return original(*args, **kwargs)
+
+        return call
+
+    def after_export(self, original: Any) -> Any:
+        def call(profiler: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
+            outermost = not ours()
+            with own_profiler():  # one of the two calls the other, at times with a temporary file
+                result = original(profiler, path, *args, **kwargs)
+            if outermost:
+                with self.notes.guard("noting a trace of the job's own"):
+                    self.wrote(os.path.abspath(os.fspath(path)))
+            return result
+
+        return call
+
+    def comes(self) -> None:
+        capture = self.capture
+        if self.seen or capture.off:
+            return
+        self.seen = True
+        with self.notes.guard("giving way to the job's own profiler"):
+            capture.recordings.close(complete=False)
+            capture.recordings.finish_early()
+            capture.tell(own_profiler=True)
+            capture.record_no_more("the job runs a profiler of its own, and torch has room for one")
+
+    def wrote(self, path: str) -> None:
+        traces = self.notes.fields.setdefault("own_traces", [])
+        folder = os.path.realpath(self.notes.run_folder) + os.sep
+        known = any(path == trace["path"] for trace in traces)
+        if known or len(traces) >= MOST_TRACES or os.path.realpath(path).startswith(folder):
+            return
+        number, _, _ = self.capture.identity = process.rank(self.capture.identity)
+        tail = ".pt.trace.json" + (".gz" if path.endswith(".gz") else "")
+        name = f"{self.notes.name}.own{len(traces)}{tail}"
+        traces.append({"path": path, "trace": os.path.join("traces", parallel.folder_name(number), name)})
+        self.notes.write()
+
+
+def runs() -> bool:
+    """Whether a profiler of the job's own records now, in any thread or by other means (emit_nvtx, emit_itt)."""
+    import torch
+
+    native = getattr(getattr(torch, "_C", None), "_autograd", None)
+    here = getattr(native, "_profiler_enabled", None)  # of this thread
+    return bool(getattr(torch.autograd.profiler, "_is_profiler_enabled", False) or (here is not None and here()))
 
 
 _own = threading.local()
@@ -47,7 +118,7 @@ def ours() -> bool:
 
 
 class own_profiler:
-    """Within this block a profiler is constructed by stepscope."""
+    """Within this block a profiler is constructed, started or exported by stepscope."""
 
     def __enter__(self) -> None:
         _own.depth = getattr(_own, "depth", 0) + 1

@@ -78,7 +78,7 @@ class Recorder:
         if self.profiler is None:
             self.prepare()
         start = time.perf_counter()
-        with torch_profiler.quiet_kineto():
+        with other_profiler.own_profiler(), torch_profiler.quiet_kineto():
             self.quiet = torch_profiler.start(self.profiler, "memory" in self.features)
         number, world, source = self.identity
         if source != "torch.distributed":  # else torch says it itself

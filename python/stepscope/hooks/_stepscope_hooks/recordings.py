@@ -65,7 +65,13 @@ class Recordings:
         kind = window if isinstance(window, str) else "steps"
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
-        recorder.start(self.capture.models())
+        try:
+            recorder.start(self.capture.models())
+        except Exception as error:
+            self.answer(window, f"not recorded: {type(error).__name__}: {error}")
+            if not isinstance(window, str):
+                self.capture.plan.ended = window  # it would fail at the next step again
+            raise
         self.capture.identity = recorder.identity
         self.active = (recorder, window)
         self.marks.part(self.capture.boundary, marks.PART_BEGINS)
@@ -191,7 +197,9 @@ class Recordings:
         if not capture.wants(request):
             return False
         if self.active is not None or capture.off or not may_start(self):
-            if request is not None:
+            if request is not None and capture.off:
+                capture.refuse(request)
+            elif request is not None:
                 self.notes.answer_request(request.name, "not recorded: another recording ran")
             return False
         if not capture.phases.roots:

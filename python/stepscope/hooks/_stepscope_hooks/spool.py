@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 
+from . import other_profiler
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -31,7 +33,8 @@ class Spool:
         dropped, and the answer is False: a process that only waits for others has nothing to show."""
         memory = _memory_file()
         if memory is None:
-            profiler.export_chrome_trace(self.plain)
+            with other_profiler.own_profiler():
+                profiler.export_chrome_trace(self.plain)
             self.text_bytes = os.path.getsize(self.plain) if os.path.exists(self.plain) else 0
         else:
             try:
@@ -52,7 +55,8 @@ class Spool:
         try:
             for link in links:
                 os.symlink(f"/proc/self/fd/{memory}", link)
-            profiler.export_chrome_trace(self.plain)
+            with other_profiler.own_profiler():
+                profiler.export_chrome_trace(self.plain)
         finally:
             for link in links:
                 if os.path.islink(link):

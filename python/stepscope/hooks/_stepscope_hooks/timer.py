@@ -132,7 +132,7 @@ class Timer:
     # Requests in seconds -------------------------------------------------------------------------------------------
     def take_requests(self) -> None:
         capture = self.capture
-        if capture.off:
+        if capture.detached:
             return
         request = capture.requests.poll_timed()
         while request is not None:
