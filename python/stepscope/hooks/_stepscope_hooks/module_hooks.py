@@ -1,13 +1,19 @@
-"""Hooks on modules that torch.compile never sees: with them in place, what it traces would be another program, and it
-would be compiled again when they go.
+"""Hooks on modules that nobody else meets: not torch.compile, not torch.jit.script, no copy and no file of a module.
 
-torch tells when it starts and ends compiling a frame. Meanwhile hooks are lifted from all modules but those that run
-right now: these are outside of the frame. Hooks that come to a compiled module afterwards are not called and not looked
-at, which is torch's default (skip_nnmodule_hook_guards); under another setting they stay away.
+What torch.compile traces with hooks in place would be another program, and compiled again when they go. torch tells
+when it starts and ends compiling a frame. Meanwhile hooks are lifted from all modules but those that run right now:
+these are outside of the frame. Hooks that come to a compiled module afterwards are not called and not looked at, which
+is torch's default (skip_nnmodule_hook_guards); under another setting they stay away.
+
+A module that is copied or pickled goes without our hooks. Where its class says itself what belongs to its state, they
+become calls of a function of Python's own library that does nothing, so that the file opens where stepscope is not.
 """
 
 from __future__ import annotations
 
+import copyreg
+import functools
+import string
 import sys
 import weakref
 
@@ -16,8 +22,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_hooks_always_called")  # dicts by the number of the hook
+
 _living: dict[int, ModuleHook] = {}
 _told_by: Any = None  # torch's list of whom to call
+
+
+class _Call:
+    """One of the two functions that torch calls."""
+
+    def __init__(self, function: Callable[..., None], arguments: int) -> None:
+        self.function, self.arguments = function, arguments
+
+    def __call__(self, *args: Any) -> None:
+        self.function()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        does_nothing = string.Formatter()
+        if self.arguments == 3:
+            return getattr, (does_nothing, "check_unused_args")
+        return functools.partial, (does_nothing.check_unused_args, None)
 
 
 class ModuleHook:
@@ -29,8 +53,9 @@ class ModuleHook:
         self.first = first  # before the hooks that are there
         self.inside = 0
         self.handles: list[Any] = []
-        self.place()
         _living[id(self)] = self
+        self.place()
+        _keep_out_of_states()
         follow_compiler()
 
     def place(self) -> None:
@@ -38,15 +63,15 @@ class ModuleHook:
         if self.handles or module is None:
             return
         self.handles = [
-            module.register_forward_pre_hook(self.enter, prepend=self.first),
-            module.register_forward_hook(self.leave, always_call=True),
+            module.register_forward_pre_hook(_Call(self.enter, 2), prepend=self.first),
+            module.register_forward_hook(_Call(self.leave, 3), always_call=True),
         ]
 
-    def enter(self, _module: Any, _args: Any) -> None:
+    def enter(self) -> None:
         self.inside += 1
         self.before()
 
-    def leave(self, _module: Any, _args: Any, _output: Any) -> None:
+    def leave(self) -> None:
         self.inside = max(0, self.inside - 1)
         self.after()
 
@@ -58,8 +83,11 @@ class ModuleHook:
     def remove(self) -> None:
         self.lift()
         _living.pop(id(self), None)
+        if not _living:
+            _let_into_states()
 
 
+# torch.compile --------------------------------------------------------------------------------------------------------
 def follow_compiler() -> None:
     """Asks torch to be told of compiling, once its compiler is loaded; never loads it."""
     global _told_by
@@ -97,3 +125,73 @@ def _compiling_ends(*_: object) -> None:
     if getattr(config, "skip_nnmodule_hook_guards", False):
         for hook in list(_living.values()):
             hook.place()
+
+
+def without_hooks(original: Any) -> Any:
+    """The same function, during which no module has hooks of ours."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for hook in list(_living.values()):
+            hook.lift()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            for hook in list(_living.values()):
+                hook.place()
+
+    return call
+
+
+# Copies and files -----------------------------------------------------------------------------------------------------
+def _usual_state(module: Any) -> Any:
+    """What a class without __getstate__ of its own is copied and pickled by."""
+    if hasattr(object, "__getstate__"):  # Python 3.11
+        return object.__getstate__(module)
+    names = copyreg._slotnames(type(module))  # type: ignore[attr-defined]
+    slots = {name: getattr(module, name) for name in names if hasattr(module, name)}
+    return (module.__dict__, slots) if slots else module.__dict__
+
+
+def _without_ours(module: Any, whole: Any) -> Any:
+    state = whole[0] if isinstance(whole, tuple) else whole
+    ours = {handle.id for hook in list(_living.values()) if hook.module() is module for handle in hook.handles}
+    if not ours or not isinstance(state, dict):
+        return whole
+    state = dict(state)
+    for name in _HOOKS:
+        hooks = state.get(name)
+        if hooks:
+            state[name] = type(hooks)((number, hook) for number, hook in hooks.items() if number not in ours)
+    return (state, *whole[1:]) if isinstance(whole, tuple) else state
+
+
+_own_getstate: Any = None  # torch's, if it has one
+_our_getstate: Any = None
+
+
+def _keep_out_of_states() -> None:
+    global _own_getstate, _our_getstate
+    import torch
+
+    own = torch.nn.Module.__dict__.get("__getstate__")
+    if _our_getstate is not None and own is _our_getstate:
+        return
+    usual = own if own is not None else _usual_state
+
+    def __getstate__(module: Any) -> Any:
+        return _without_ours(module, usual(module))
+
+    _own_getstate, _our_getstate = own, functools.wraps(usual)(__getstate__)
+    torch.nn.Module.__getstate__ = _our_getstate
+
+
+def _let_into_states() -> None:
+    import torch
+
+    if _our_getstate is None or torch.nn.Module.__dict__.get("__getstate__") is not _our_getstate:
+        return
+    if _own_getstate is None:
+        del torch.nn.Module.__getstate__
+    else:
+        torch.nn.Module.__getstate__ = _own_getstate

@@ -14,6 +14,7 @@ from . import marks, module_hooks, roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     class Observer(Protocol):
@@ -29,10 +30,8 @@ if TYPE_CHECKING:
 
 class Phases:
     def __init__(self, observer: Observer) -> None:
-        import torch
-
         self.observer = observer
-        self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+        self.compiling = _compiling()
         self.roots: list[roots.Root] = []
         self.depth = threading.local()
         self.searches = 0  # for the outermost modules
@@ -50,6 +49,11 @@ class Phases:
         self.wrap(torch.autograd, "backward", self.timed(torch.autograd.backward, marks.BACKWARD))
         if hasattr(torch, "compile"):
             self.wrap(torch, "compile", self.before_compile(torch.compile))
+        # Behind torch.jit.script, which counts the frames above it.
+        scripting: Any = getattr(getattr(torch, "jit", None), "_recursive", None)
+        if hasattr(scripting, "create_script_module"):
+            without = module_hooks.without_hooks(scripting.create_script_module)
+            self.wrap(scripting, "create_script_module", without)
         loader = getattr(getattr(torch.utils, "data", None), "dataloader", None)
         iterator = getattr(loader, "_BaseDataLoaderIter", None)
         if iterator is not None:
@@ -151,3 +155,14 @@ class Phases:
 
             self.observer.phase_ends(marks.FORWARD)
             self.observer.forward_ended(torch.is_grad_enabled())
+
+
+def _compiling() -> Callable[[], bool]:
+    """Whether what runs is being compiled or traced: a range of ours would become part of that program."""
+    import torch
+
+    compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    tracing = getattr(getattr(torch, "jit", None), "is_tracing", None)
+    if compiling is None or tracing is None:
+        return compiling or tracing or (lambda: False)
+    return lambda: compiling() or tracing()
