@@ -2,15 +2,19 @@
 #pragma once
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
+#include <utility>
 
 namespace stepscope {
 
-// Empty where it cannot be read.
+// As far as it can be read: a file of /proc goes away with its process, one on a network with its server, and an
+// iterator over the file would throw then.
 inline std::string whole_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
 }
 
 }  // namespace stepscope

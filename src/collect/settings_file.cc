@@ -6,9 +6,9 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <toml.hpp>
+#include <utility>
 
 #include "collect/capture.h"
 
@@ -134,8 +134,10 @@ Result<bool> read_file(const std::string& path, SettingsFile& out, bool is_pypro
   if (const auto size = fs::file_size(path, code); !code && size > kLargest)
     return fail(broken(out.shown, "larger than 1 MiB: this is no file of settings", ""));
   std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) {
+  std::ostringstream content;
+  content << file.rdbuf();
+  const std::string text = std::move(content).str();
+  if (!file.is_open() || content.bad()) {
     return fail(broken(out.shown, "the settings cannot be read", "Name another with STEPSCOPE_CONFIG=FILE, or off"));
   }
   if (is_pyproject && text.find("stepscope") == std::string::npos) return false;  // its faults are not ours
