@@ -8,7 +8,6 @@
 #include <fstream>
 #include <sstream>
 #include <toml.hpp>
-#include <utility>
 
 #include "collect/capture.h"
 
@@ -136,7 +135,7 @@ Result<bool> read_file(const std::string& path, SettingsFile& out, bool is_pypro
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   content << file.rdbuf();
-  const std::string text = std::move(content).str();
+  const std::string text = content.str();
   if (!file.is_open() || content.bad()) {
     return fail(broken(out.shown, "the settings cannot be read", "Name another with STEPSCOPE_CONFIG=FILE, or off"));
   }
