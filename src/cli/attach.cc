@@ -275,7 +275,7 @@ All ranks of the job on this host record the same steps. Afterwards the job is
 as it was before. Attaching to a PID needs the right to trace the process:
 stepscope doctor says whether this machine grants it. A job that was started
 with KINETO_USE_DAEMON=1 is recorded without it (--method daemon).
-Exit codes: 0 recorded, 1 not, 4 not by all ranks.)";
+Exit codes: 0 recorded, 1 not, 4 not by all ranks or not to the end.)";
 
 void set_up(CLI::App& app, int& code) {
   auto options = std::make_shared<AttachOptions>();
