@@ -1,9 +1,10 @@
 """What `stepscope run` does inside a Python process that imports torch: plain Python >= 3.9, torch >= 2.1.
 
 settings: what was asked for    process: which rank this is   notes: what is said in the run folder
-plan, requests: which steps     phases, roots: hooks on steps  marks: the record of all steps
-recorder, spool: torch.profiler  modules: ranges of the model   capture: puts them together
-nvtx: for nsys in its place
+plan, requests: which steps     moments: when to start, stop  capture: puts them together
+phases, roots, module_hooks: hooks on steps   marks: the record of all steps   modules: ranges of the model
+recorder, spool: torch.profiler               nvtx: for nsys in its place
+replaced: ours in the place of a function of torch's          own_code: what torch.compile leaves alone
 Nothing here may raise into the job, print, or change what the job computes.
 """
 

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 
-from . import context, marks, memory_snapshot, parallel, phases, plan, process
+from . import context, marks, memory_snapshot, module_hooks, moments, parallel, phases, plan, process
 from .marks import Marks
 from .recordings import STACKS, Recordings, may_record_again
 from .requests import Requests
@@ -69,6 +69,7 @@ class Capture:
         self.step_s = 0.0  # how long the last step took
         self.without_optimizer = True  # steps are forward passes so far
         self.forward_seen = False  # in this step
+        self.boundary_waits = False  # for a place where torch's profiler may start and stop
         self.leader: weakref.ref[Any] | None = None  # the optimizer whose steps count
         self.others = 0  # steps of other optimizers since the leader's last
         self.open: list[tuple[int, int, Any]] = []  # phases that run: number, start, range in the recording
@@ -146,12 +147,15 @@ class Capture:
             self.notes.forget_process()
             self.marks.forget()
             parallel.forget()
+            module_hooks.after_fork()
             self.reset()
 
     # Phases, from the hooks: these run in every step of the job ---------------------------------------------------
     def phase_begins(self, phase: int) -> None:
         if threading.get_ident() != self.thread:
             return
+        if self.boundary_waits and not self.open:
+            self.at_boundary()
         try:
             shown = None
             if self.recordings.active is not None and phase in _PHASE_RANGES:
@@ -232,6 +236,7 @@ class Capture:
         self.marks.step(self.boundary, self.step_began, now, phase)
         self.step_began = now
         self.boundary += 1
+        moments.left.step_done()
         for request in self.requests.poll(self.boundary, self.step_s):
             self.take(request)
 
@@ -304,12 +309,17 @@ class Capture:
             return True
         if self.boundary <= 3:  # the outermost modules are looked for
             return True
-        return self.recordings.active is not None or bool(
-            self.plan.at(self.boundary) or self.plan.at(self.boundary + 1)
+        return (
+            self.recordings.active is not None
+            or self.recordings.stacks_wait > 0
+            or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
         )
 
     def at_boundary(self) -> None:
         with self.notes.guard("recording at a step boundary"):
+            self.boundary_waits = not moments.fits()  # as where backward() steps the optimizer
+            if self.boundary_waits:
+                return
             if self.boundary <= 3 and not self.without_optimizer and not self.forward_seen:
                 leader = self.leader() if self.leader is not None else None
                 self.phases.find_roots(leader)
@@ -317,7 +327,7 @@ class Capture:
             if not self.off:
                 self.recordings.at_boundary()
             leaving = self.leave_at is not None and self.boundary >= self.leave_at
-            if leaving and self.recordings.active is None:
+            if leaving and self.recordings.active is None and not self.recordings.stacks_wait:
                 self.detach()
             self.step_began = marks.now_ns()  # what recording took is no time of the next step
 
@@ -347,7 +357,7 @@ class Capture:
         self.record_no_more("the hooks have left the process")
         self.phases.uninstall()
         if self.other is not None:
-            self.other.remove()
+            self.other.replaced.undo()
         if self.by_time is not None:
             self.by_time.cancel()
         atexit.unregister(self.finish)
@@ -371,4 +381,4 @@ class Capture:
             if self.notes.shown:
                 self.tell()
             self.record_no_more("the job ended before these steps")
-        self.off = "the job ended"
+        self.off = "the job ended"  # also where writing failed, or in a child that inherited this

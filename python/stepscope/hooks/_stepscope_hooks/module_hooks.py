@@ -15,6 +15,7 @@ import copyreg
 import functools
 import string
 import sys
+import threading
 import weakref
 
 TYPE_CHECKING = False
@@ -26,6 +27,8 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_hooks_always_called"
 
 _living: dict[int, ModuleHook] = {}
 _told_by: Any = None  # torch's list of whom to call
+_compiling = False
+_lock = threading.RLock()  # hooks may come from our clock's thread, just when another one starts to compile
 
 
 class _Call:
@@ -53,19 +56,21 @@ class ModuleHook:
         self.first = first  # before the hooks that are there
         self.inside = 0
         self.handles: list[Any] = []
-        _living[id(self)] = self
-        self.place()
-        _keep_out_of_states()
-        follow_compiler()
+        with _lock:
+            _living[id(self)] = self
+            _follow_compiler()
+            self.place()
+            _keep_out_of_states()
 
     def place(self) -> None:
-        module = self.module()
-        if self.handles or module is None:
-            return
-        self.handles = [
-            module.register_forward_pre_hook(_Call(self.enter, 2), prepend=self.first),
-            module.register_forward_hook(_Call(self.leave, 3), always_call=True),
-        ]
+        with _lock:
+            module = self.module()
+            if _compiling or self.handles or module is None:
+                return
+            self.handles = [
+                module.register_forward_pre_hook(_Call(self.enter, 2), prepend=self.first),
+                module.register_forward_hook(_Call(self.leave, 3), always_call=True),
+            ]
 
     def enter(self) -> None:
         self.inside += 1
@@ -81,16 +86,24 @@ class ModuleHook:
         self.handles = []
 
     def remove(self) -> None:
-        self.lift()
-        _living.pop(id(self), None)
-        if not _living:
-            _let_into_states()
+        with _lock:
+            self.lift()
+            _living.pop(id(self), None)
+            if not _living:
+                _let_into_states()
+                _forget_compiler()
+
+
+def after_fork() -> None:
+    """In the child: a thread that is not there may have held the lock."""
+    global _lock
+    _lock = threading.RLock()
 
 
 # torch.compile --------------------------------------------------------------------------------------------------------
-def follow_compiler() -> None:
+def _follow_compiler() -> None:
     """Asks torch to be told of compiling, once its compiler is loaded; never loads it."""
-    global _told_by
+    global _told_by, _compiling
     callbacks = sys.modules.get("torch._dynamo.callback")
     told_by: Any = getattr(callbacks, "callback_handler", None)
     starts = getattr(told_by, "start_callbacks", None)
@@ -99,9 +112,10 @@ def follow_compiler() -> None:
     told_by.register_start_callback(_compiling_starts)
     told_by.register_end_callback(_compiling_ends)
     _told_by = told_by
+    _compiling = getattr(told_by, "_CompilationCallbackHandler__pending_callbacks_counter", 0) > 0  # since before
 
 
-def forget_compiler() -> None:
+def _forget_compiler() -> None:
     if _told_by is not None and _compiling_starts in _told_by.start_callbacks:
         _told_by.remove_start_callback(_compiling_starts)
         _told_by.remove_end_callback(_compiling_ends)
@@ -109,36 +123,49 @@ def forget_compiler() -> None:
 
 def before_compile() -> None:
     """Something is to be compiled later. Where torch will not tell when (before 2.5), modules lose their hooks now."""
-    follow_compiler()
-    if _told_by is None:
-        _compiling_starts()
+    with _lock:
+        if _living:
+            _follow_compiler()
+        if _told_by is None:
+            _lift_all()
 
 
-def _compiling_starts(*_: object) -> None:
+def _lift_all() -> None:
     for hook in list(_living.values()):
         if not hook.inside:
             hook.lift()
 
 
+def _compiling_starts(*_: object) -> None:
+    global _compiling
+    with _lock:
+        _compiling = True
+        _lift_all()
+
+
 def _compiling_ends(*_: object) -> None:
-    config = sys.modules.get("torch._dynamo.config")
-    if getattr(config, "skip_nnmodule_hook_guards", False):
-        for hook in list(_living.values()):
-            hook.place()
+    global _compiling
+    with _lock:
+        _compiling = False
+        config = sys.modules.get("torch._dynamo.config")
+        if getattr(config, "skip_nnmodule_hook_guards", False):
+            for hook in list(_living.values()):
+                hook.place()
 
 
 def without_hooks(original: Any) -> Any:
     """The same function, during which no module has hooks of ours."""
 
-    @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for hook in list(_living.values()):
+        lifted = [hook for hook in list(_living.values()) if hook.handles]
+        for hook in lifted:
             hook.lift()
         try:
             return original(*args, **kwargs)
         finally:
-            for hook in list(_living.values()):
-                hook.place()
+            for hook in lifted:
+                if id(hook) in _living:  # not removed meanwhile
+                    hook.place()
 
     return call
 

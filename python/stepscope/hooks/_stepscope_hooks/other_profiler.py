@@ -5,15 +5,14 @@ Constructing one is seen; so is starting one that was constructed before an atta
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 
 from . import parallel, process
+from .replaced import Replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from .capture import Capture
@@ -29,33 +28,19 @@ class OtherProfiler:
     def __init__(self, capture: Capture) -> None:
         self.capture, self.notes = capture, capture.notes
         self.seen = False
-        self.methods: list[tuple[Any, str, Any, Any]] = []  # class, name, ours, its own
+        self.replaced = Replaced()
 
     def watch(self) -> None:
         import torch
 
         outer, inner = torch.profiler._KinetoProfile, torch.autograd.profiler.profile
-        self.replace(outer, "__init__", self.before)
+        self.replaced.replace(outer, "__init__", self.before)
         for name in ("__init__", "_prepare_trace", "_start_trace"):
-            self.replace(inner, name, self.before)
+            self.replaced.replace(inner, name, self.before)
         for owner in (outer, inner):
-            self.replace(owner, "export_chrome_trace", self.after_export)
+            self.replaced.replace(owner, "export_chrome_trace", self.after_export)
         if runs():  # in a process that was attached to
             self.comes()
-
-    def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-        original = getattr(owner, name, None)
-        if original is None:
-            return  # another version of torch
-        method = functools.wraps(original)(wrap(original))
-        setattr(owner, name, method)
-        self.methods.append((owner, name, method, original))
-
-    def remove(self) -> None:
-        for owner, name, method, original in self.methods:
-            if getattr(owner, name) is method:
-                setattr(owner, name, original)
-        self.methods = []
 
     def before(self, original: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -86,6 +71,7 @@ class OtherProfiler:
             capture.recordings.close(complete=False)
             capture.recordings.finish_early()
             capture.tell(own_profiler=True)
+        with self.notes.guard("answering requests"):  # whatever became of ours: a second start would empty theirs
             capture.record_no_more("the job runs a profiler of its own, and torch has room for one")
 
     def wrote(self, path: str) -> None:

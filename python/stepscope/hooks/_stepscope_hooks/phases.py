@@ -7,10 +7,10 @@ at every call. Forward passes are calls of the model's outermost modules, found 
 
 from __future__ import annotations
 
-import functools
 import threading
 
-from . import marks, module_hooks, roots
+from . import marks, module_hooks, own_code, roots
+from .replaced import Replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Phases:
         self.depth = threading.local()
         self.searches = 0  # for the outermost modules
         self.handles: list[Any] = []  # of torch's hooks
-        self.wrapped: list[tuple[Any, str, Any, Any]] = []  # (owner, name, ours, its own)
+        self.replaced = Replaced()
 
     def install(self) -> None:
         import torch
@@ -46,57 +46,46 @@ class Phases:
         if before is not None:
             self.handles.append(before(self.before_optimizer))
         self.handles.append(optimizer.register_optimizer_step_post_hook(self.after_optimizer))
-        self.wrap(torch.autograd, "backward", self.timed(torch.autograd.backward, marks.BACKWARD))
-        if hasattr(torch, "compile"):
-            self.wrap(torch, "compile", self.before_compile(torch.compile))
+        self.replaced.replace(torch.autograd, "backward", self.timed_backward)
+        self.replaced.replace(torch, "compile", self.before_compile)
         # Behind torch.jit.script, which counts the frames above it.
-        scripting: Any = getattr(getattr(torch, "jit", None), "_recursive", None)
-        if hasattr(scripting, "create_script_module"):
-            without = module_hooks.without_hooks(scripting.create_script_module)
-            self.wrap(scripting, "create_script_module", without)
+        scripting = getattr(getattr(torch, "jit", None), "_recursive", None)
+        self.replaced.replace(scripting, "create_script_module", module_hooks.without_hooks)
         loader = getattr(getattr(torch.utils, "data", None), "dataloader", None)
         iterator = getattr(loader, "_BaseDataLoaderIter", None)
-        if iterator is not None:
-            self.wrap(iterator, "__next__", self.timed_next(iterator.__next__))
-
-    def wrap(self, owner: Any, name: str, ours: Any) -> None:
-        self.wrapped.append((owner, name, ours, getattr(owner, name)))
-        setattr(owner, name, ours)
+        self.replaced.replace(iterator, "__next__", self.timed_next)
+        own_code.keep_from_compiler()
 
     def uninstall(self) -> None:
-        """Takes everything out again; what somebody else wrapped meanwhile is left, and does nothing."""
+        """Takes everything out again."""
         self.remove_roots()
-        module_hooks.forget_compiler()
         for handle in self.handles:
             handle.remove()
-        for owner, name, ours, own in self.wrapped:
-            if getattr(owner, name) is ours:
-                setattr(owner, name, own)
-        self.handles, self.wrapped = [], []
+        self.replaced.undo()
+        self.handles = []
 
     # Every wrapper calls the original exactly once, whatever becomes of our own part: the observer does not raise.
 
-    def timed(self, original: Any, phase: int) -> Any:
+    def timed_backward(self, original: Any) -> Any:
         observer, compiling = self.observer, self.compiling
 
-        @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
             if compiling():
                 return original(*args, **kwargs)
-            observer.phase_begins(phase)
+            observer.phase_begins(marks.BACKWARD)
             try:
                 return original(*args, **kwargs)
             finally:
-                observer.phase_ends(phase)
+                observer.phase_ends(marks.BACKWARD)
 
         return backward
 
     def before_compile(self, original: Any) -> Any:
-        @functools.wraps(original)
         def compile(*args: Any, **kwargs: Any) -> Any:
             try:
                 return original(*args, **kwargs)
             finally:  # it loads the compiler, which works at the first call of what it gives
+                own_code.keep_from_compiler()
                 module_hooks.before_compile()
 
         return compile
@@ -104,7 +93,6 @@ class Phases:
     def timed_next(self, original: Any) -> Any:
         observer = self.observer
 
-        @functools.wraps(original)
         def __next__(iterator: Any) -> Any:
             observer.loader_seen(iterator)
             observer.phase_begins(marks.DATALOADER)
@@ -115,10 +103,12 @@ class Phases:
 
         return __next__
 
+    @own_code.called_as_is
     def before_optimizer(self, optimizer: Any, args: object, kwargs: object) -> None:
         if not self.compiling():
             self.observer.optimizer_begins(optimizer)
 
+    @own_code.called_as_is
     def after_optimizer(self, optimizer: Any, args: object, kwargs: dict[str, Any]) -> None:
         if not self.compiling():
             self.observer.optimizer_ends(optimizer, kwargs)

@@ -1,7 +1,7 @@
 """One window recorded with torch.profiler: start, step marks, parts, stop, export to <run>/traces/rankR…/.
 
 Marks are ranges named ProfilerStep#N with the job's own step numbers. A long window is written in parts, each a file
-of its own, so that a kill loses the last one at most; parts are cut at step boundaries, where nothing else is open.
+of its own, so that a kill loses the last one at most; parts are cut at step boundaries, where no range is open.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Recorder:
         self.spent_s = 0.0  # of the job's time, all parts
         self.text_bytes = 0
         self.spools: list[Spool] = []
+        self.left_open: set[str] | None = set()  # names of ranges that were open at its stop; None: not known yet
         self.gc_s, self.gc_count, self.gc_began = 0.0, 0, 0.0
 
     def prepare(self) -> None:
@@ -114,10 +115,12 @@ class Recorder:
         running_s = time.perf_counter() - self.began
         return running_s >= PART_S or running_s * Recorder.rate >= PART_BYTES
 
-    def next_part(self) -> None:
-        """Writes what was recorded so far and records on. Call between steps."""
+    def end_part(self) -> None:
+        """Writes what was recorded so far. Call between steps."""
         self._stop_part()
         self.export(complete=True)
+
+    def next_part(self) -> None:
         self.part += 1
         self._start_part()
 
@@ -125,6 +128,10 @@ class Recorder:
     def stop(self) -> None:
         self.end_step(whole=False)
         self._stop_part()
+        self.leave()
+
+    def leave(self) -> None:
+        """Nothing of ours stays in the job."""
         if self.ranges is not None:
             self.ranges.remove()
         if self.on_gc in gc.callbacks:
@@ -143,6 +150,7 @@ class Recorder:
         self.profiler.add_metadata_json("stepscope", json.dumps(about))
         with torch_profiler.quiet_kineto():
             self.profiler.stop_trace()
+        self.left_open = None
         self.quiet.close()
         self.recorded_s = start - self.began
         self.cost_s["stop"] += time.perf_counter() - start
@@ -160,6 +168,7 @@ class Recorder:
         profiler, self.profiler = self.profiler, None
         with torch_profiler.quiet_kineto():
             written = spool.export(profiler, needs_work=self.kind == "seconds")
+        self.left_open = spool.left_open
         if not written:
             return
         self.spools.append(spool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from . import marks, plan
+from . import marks, moments, plan
 from .budget import Budget
 from .recorder import Recorder, device_settles
 from .termination import BeforeExec, Termination
@@ -35,6 +35,9 @@ class Recordings:
         self.asked: dict[Window | str, Request] = {}  # windows that a request asked for
         self.ready: Recorder | None = None  # prepared for the next boundary
         self.early: Recorder | None = None  # of the early window, stopped, not written
+        self.stacks_wait = 0  # steps, for ranges that the window before left open
+        self.waiting_told = False
+        self.time_is_up = False  # of the window in seconds
         self.done: list[Recorder] = []  # written
 
     @property
@@ -48,10 +51,26 @@ class Recordings:
         self.go_on(capture.wanted(capture.boundary))
         window = capture.wanted(capture.boundary)  # which a budget may just have ended
         if self.active is None and window is not None:
-            self.start(window, capture.boundary)
+            if moments.left.ended():
+                self.start(window, capture.boundary)
+            else:
+                self.wait(window)
+        elif self.active is None and self.stacks_wait:
+            self.stacks_wait -= 1
+            if moments.left.ended():
+                self.stacks_wait = 0
+                self.start(STACKS, capture.boundary)
         elif self.active is None and self.ready is None and capture.wanted(capture.boundary + 1):
             self.ready = self.recorder("steps")
             self.ready.prepare()
+
+    def wait(self, window: Window) -> None:
+        """A step of this window goes by."""
+        if not self.waiting_told:
+            self.waiting_told = True
+            self.notes.problem(f"step {self.capture.boundary} was not recorded: {moments.STILL_OPEN}")
+        if self.capture.boundary + 1 >= window[1]:
+            self.answer(window, f"not recorded: {moments.STILL_OPEN}")
 
     def recorder(self, kind: str) -> Recorder:
         self.windows += 1
@@ -92,13 +111,17 @@ class Recordings:
         if unasked and not capture.without_optimizer:
             self.release()  # before the first step of an optimizer: its steps are the better answer
             recorder.stop()
+            moments.left.leaves(None, in_step=False)
             self.marks.part(capture.boundary, marks.PART_WRITTEN)
-        elif current == SECONDS or window == current:
+        elif (current == SECONDS and not self.time_is_up) or window == current:
             self.record_on(recorder)
         else:
             self.close(complete=True)
             if current != STACKS and window is None and self.stacks_follow(recorder):
-                self.start(STACKS, capture.boundary)
+                if moments.left.ended():
+                    self.start(STACKS, capture.boundary)
+                else:
+                    self.stacks_wait = 2
 
     def record_on(self, recorder: Recorder) -> None:
         """One more step, unless that would cost more than it may."""
@@ -108,10 +131,11 @@ class Recordings:
             return
         assert self.active is not None
         window = self.active[1]
-        if self.budget.asked and recorder.part == 0:
-            self.next_part(recorder)  # what a step costs is not known before
-        elif recorder.part_is_due() and window != plan.EARLY:
+        what_a_step_costs = self.budget.asked and recorder.part == 0
+        if what_a_step_costs or (recorder.part_is_due() and window != plan.EARLY):
             self.next_part(recorder)
+            if self.active is None:
+                return
         reason = self.budget.exceeded(recorder, time.monotonic() - capture.armed_at)
         if reason is None:
             recorder.begin_step(capture.boundary)
@@ -123,12 +147,29 @@ class Recordings:
             self.close(complete=True)
         else:
             recorder.stop()
+            moments.left.leaves(None, in_step=False)
             self.drop(recorder)
 
     def next_part(self, recorder: Recorder) -> None:
-        recorder.next_part()
+        if moments.ranges_cross():  # the next part would have to wait for their end: one long part is better
+            return
+        recorder.end_part()
         self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
-        self.marks.part(self.capture.boundary, marks.PART_BEGINS)
+        moments.left.leaves(recorder.left_open, in_step=False)
+        if moments.left.ended():
+            recorder.next_part()
+            self.marks.part(self.capture.boundary, marks.PART_BEGINS)
+            return
+        assert self.active is not None
+        window = self.active[1]
+        if not isinstance(window, str):
+            self.capture.plan.ended = window
+        recorder.leave()
+        self.notes.problem(f"the window ended after a part: {', '.join(recorder.left_open or ['a range'])} did not end")
+        self.answer(window, "cut short by a range that did not end")
+        self.release()
+        self.done = [recorder]
+        self.capture.tell_context()
 
     def release(self) -> None:
         """Nothing records any more."""
@@ -166,10 +207,14 @@ class Recordings:
         self.release()
         if self.capture.plan.automatic and window == plan.EARLY and complete:
             self.early = recorder
+            moments.left.leaves(None, in_step=False)
             return
-        if self.early is None or len(recorder.steps) >= len(self.early.steps):
-            self.early = None
-            self.write(recorder, complete)
+        try:
+            if self.early is None or len(recorder.steps) >= len(self.early.steps):
+                self.early = None
+                self.write(recorder, complete)
+        finally:
+            moments.left.leaves(recorder.left_open, in_step=window == SECONDS)
         self.answer(window, "recorded" if complete else "cut short")
 
     def answer(self, window: Window | str, how: str) -> None:
@@ -206,14 +251,21 @@ class Recordings:
             capture.phases.find_roots()
         if request is not None:
             self.asked[SECONDS] = request
+        self.time_is_up = False
         self.start(SECONDS, None)
         if self.active is not None:
             self.active[0].asked = request is not None
         return True
 
-    def end_seconds(self) -> None:
-        if self.active is not None and self.active[1] == SECONDS:
-            self.close(complete=True)
+    def end_seconds(self) -> bool:
+        """False: not here. The end of a step does it then, if one comes before the clock tries again."""
+        if self.active is None or self.active[1] != SECONDS:
+            return True
+        self.time_is_up = True
+        if not moments.fits():
+            return False
+        self.close(complete=True)
+        return True
 
     # The end --------------------------------------------------------------------------------------------------------
     def finish_early(self) -> None:

@@ -7,8 +7,10 @@ which a kill of the job does not reach, compresses that into NAME.gz (compress.p
 from __future__ import annotations
 
 import contextlib
+import json
 import mmap
 import os
+import re
 import signal
 import sys
 
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_UNFINISHED = b'"finished": false'  # instants have it too
+_RANGE = re.compile(rb'"ph": "X",\s+"cat": "[^"]*",\s+"name": ("(?:[^"\\]|\\.)*")')
+
+
 class Spool:
     """One trace file on its way. `path` is where it will be, ending in .json.gz."""
 
@@ -27,6 +33,7 @@ class Spool:
         self.plain = path[: -len(".gz")]
         self.child = 0
         self.text_bytes = 0
+        self.left_open: set[str] | None = None  # names of ranges that were open when it stopped; None: not known
 
     def export(self, profiler: Any, needs_work: bool = False) -> bool:
         """Writes the trace; raises OSError where torch wrote none. With `needs_work` one without an op or kernel is
@@ -40,6 +47,7 @@ class Spool:
             try:
                 self._export_to(memory, profiler)
                 self.text_bytes = os.fstat(memory).st_size
+                self.left_open = _unfinished(memory)
                 if needs_work and self.text_bytes > 0 and not _has_work(memory):
                     return False
                 if self.text_bytes > 0:
@@ -110,6 +118,20 @@ class Spool:
 def _has_work(memory: int) -> bool:
     with mmap.mmap(memory, 0, prot=mmap.PROT_READ) as text:
         return any(text.find(mark) >= 0 for mark in (b'"cpu_op"', b'"kernel"'))
+
+
+def _unfinished(memory: int) -> set[str]:
+    if os.fstat(memory).st_size == 0:
+        return set()
+    names = set()
+    with mmap.mmap(memory, 0, prot=mmap.PROT_READ) as text:
+        at = text.find(_UNFINISHED)
+        while at >= 0:
+            found = _RANGE.match(text, text.rfind(b'"ph": ', 0, at))
+            if found is not None:
+                names.add(json.loads(found.group(1).decode(errors="replace")))
+            at = text.find(_UNFINISHED, at + 1)
+    return names
 
 
 def _memory_file() -> int | None:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import heapq
-import sys
 import threading
 import time
 
-from . import plan, process
+from . import moments, plan, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
     from typing import Any
 
     from .capture import Capture
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 
 RETRY_S = 0.05
 LOOK_S = 1.0  # for requests
+WAIT_S = 60.0  # for a moment at which a recording may start
 SEARCHES_S = (3.0, 10.0, 30.0, 100.0)  # after the import of torch: big models take their time to load
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
@@ -105,13 +104,12 @@ class Timer:
 
     # The window that was asked for before the job started ---------------------------------------------------------
     def begin_between(self) -> None:
-        """Not inside an import: torch imports parts of itself late, and half of a module may be there."""
         if self.span is None or (self.capture.settings.automatic and _optimizer_exists()):
             return
         begun: list[bool] = []
 
         def act() -> None:
-            if not _inside_import():
+            if moments.fits():
                 begun.append(True)
                 self.begin()
 
@@ -126,8 +124,13 @@ class Timer:
         if capture.recordings.start_seconds():
             self.at(time.monotonic() + span[1] - span[0], self.end)
 
-    def end(self) -> None:
-        self.on_main_thread(self.capture.recordings.end_seconds)
+    def end(self, then: Callable[[], None] | None = None) -> None:
+        ended: list[bool] = []
+        self.on_main_thread(lambda: ended.append(self.capture.recordings.end_seconds()))
+        if ended == [False]:
+            self.at(time.monotonic() + RETRY_S, lambda: self.end(then))
+        elif then is not None:
+            then()
 
     # Requests in seconds -------------------------------------------------------------------------------------------
     def take_requests(self) -> None:
@@ -148,15 +151,21 @@ class Timer:
 
         def begin() -> None:
             started: list[bool] = []
-            self.on_main_thread(lambda: started.append(self.capture.recordings.start_seconds(request)))
-            if started == [True]:
-                self.at(time.monotonic() + request.seconds, end)
-            else:
-                leave()
 
-        def end() -> None:
-            self.end()
-            leave()
+            def act() -> None:
+                if moments.fits() and moments.left.ended():
+                    started.append(self.capture.recordings.start_seconds(request))
+                elif time.time() > request.start_unix_ns / 1e9 + WAIT_S:
+                    self.capture.notes.answer_request(request.name, f"not recorded: {moments.NO_MOMENT}")
+                    started.append(False)
+
+            self.on_main_thread(act)
+            if started == [True]:
+                self.at(time.monotonic() + request.seconds, lambda: self.end(leave))
+            elif started == [False] or self.cancelled.is_set():
+                leave()
+            else:
+                self.at(time.monotonic() + RETRY_S, begin)
 
         def leave() -> None:
             if request.detach:
@@ -167,15 +176,6 @@ class Timer:
 
 def _on_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
-
-
-def _inside_import() -> bool:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _optimizer_exists() -> bool:
