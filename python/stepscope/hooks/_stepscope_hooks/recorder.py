@@ -48,6 +48,7 @@ class Recorder:
         self.part_steps: list[int] = []  # of the running part
         self.partial_steps: list[int] = []
         self.part = 0
+        self.in_parts = True
         self.began = 0.0
         self.cost_s = {"start": 0.0, "stop": 0.0, "export": 0.0}
         self.spent_s = 0.0  # of the job's time, all parts

@@ -131,8 +131,8 @@ class Recordings:
             return
         assert self.active is not None
         window = self.active[1]
-        what_a_step_costs = self.budget.asked and recorder.part == 0
-        if what_a_step_costs or (recorder.part_is_due() and window != plan.EARLY):
+        unknown_cost = self.budget.asked and recorder.part == 0  # until a part is written
+        if recorder.in_parts and (unknown_cost or (recorder.part_is_due() and window != plan.EARLY)):
             self.next_part(recorder)
             if self.active is None:
                 return
@@ -148,28 +148,26 @@ class Recordings:
         else:
             recorder.stop()
             moments.left.leaves(None, in_step=False)
-            self.drop(recorder)
+            self.drop(recorder, "cut short by the budget")
 
     def next_part(self, recorder: Recorder) -> None:
-        if moments.ranges_cross():  # the next part would have to wait for their end: one long part is better
-            return
-        recorder.end_part()
-        self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
-        moments.left.leaves(recorder.left_open, in_step=False)
-        if moments.left.ended():
-            recorder.next_part()
-            self.marks.part(self.capture.boundary, marks.PART_BEGINS)
-            return
         assert self.active is not None
         window = self.active[1]
-        if not isinstance(window, str):
-            self.capture.plan.ended = window
-        recorder.leave()
-        self.notes.problem(f"the window ended after a part: {', '.join(recorder.left_open or ['a range'])} did not end")
-        self.answer(window, "cut short by a range that did not end")
-        self.release()
-        self.done = [recorder]
-        self.capture.tell_context()
+        if moments.ranges_cross():  # the next part would have to wait for their end
+            recorder.in_parts = False
+            return
+        recorder.end_part()
+        moments.left.leaves(recorder.left_open, in_step=False)
+        if not moments.left.ended():
+            self.notes.problem(f"the window ended after step {recorder.steps[-1]}: {moments.STILL_OPEN}")
+            if not isinstance(window, str):
+                self.capture.plan.ended = window
+            recorder.leave()
+            self.drop(recorder, "cut short by a range that did not end")
+            return
+        self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
+        recorder.next_part()
+        self.marks.part(self.capture.boundary, marks.PART_BEGINS)
 
     def release(self) -> None:
         """Nothing records any more."""
@@ -177,10 +175,10 @@ class Recordings:
         self.termination.disarm()
         self.before_exec.disarm()
 
-    def drop(self, recorder: Recorder) -> None:
+    def drop(self, recorder: Recorder, how: str) -> None:
         """Ends a window whose running part holds nothing."""
         assert self.active is not None
-        self.answer(self.active[1], "cut short by the budget")
+        self.answer(self.active[1], how)
         self.release()
         self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
         self.done = [recorder]
