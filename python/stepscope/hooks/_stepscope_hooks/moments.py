@@ -42,7 +42,7 @@ _SAVES_STATE = (
 )
 _DISPATCHED = ("__torch_dispatch__", "__torch_function__")
 _RUNS_COMPILED = "_dynamo/eval_frame.py"  # a range of torch's is open around compiled code
-STILL_OPEN = "a range was still open that began in the recording before it, and torch would end it in lost memory"
+STILL_OPEN = "a range was still open from the recording before, and torch would write its end to freed memory"
 NO_MOMENT = "torch was compiling or in its backward pass at every look, or a range stayed open since the last recording"
 LONGEST_S = 10.0  # that a range is open in a job without steps, but for those that Python knows
 
@@ -50,26 +50,24 @@ LONGEST_S = 10.0  # that a range is open in a job without steps, but for those t
 def fits() -> bool:
     """Whether nothing below us on this thread's stack will put its state back, nor is an import going on: torch imports
     parts of itself late, and half of a module may be there."""
-    return not any(_hinders(path, frame.f_code.co_name) for path, frame in _stack())
+    return not any(
+        path.startswith(_SAVES_STATE) or path == "import" or function in _DISPATCHED for path, function in _stack()
+    )
 
 
-def _hinders(path: str, function: str) -> bool:
-    return path.startswith(_SAVES_STATE) or path == "import" or function in _DISPATCHED
-
-
-def _stack() -> list[tuple[str, FrameType]]:
-    """Frames with their file: below torch's folder, "import" where Python imports, else ""."""
+def _stack() -> list[tuple[str, str]]:
+    """File and function of each frame: the path below torch's folder, "import" where Python imports, else ""."""
     import torch
 
     folder = os.path.dirname(torch.__file__) + os.sep
-    found: list[tuple[str, FrameType]] = []
+    found: list[tuple[str, str]] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
+        path = "import" if name.startswith("<frozen importlib") else ""
         if name.startswith(folder):
-            found.append((name[len(folder) :], frame))
-        else:
-            found.append(("import" if name.startswith("<frozen importlib") else "", frame))
+            path = name[len(folder) :]
+        found.append((path, frame.f_code.co_name))
         frame = frame.f_back
     return found
 

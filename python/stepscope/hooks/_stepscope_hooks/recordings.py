@@ -36,7 +36,7 @@ class Recordings:
         self.ready: Recorder | None = None  # prepared for the next boundary
         self.early: Recorder | None = None  # of the early window, stopped, not written
         self.stacks_wait = 0  # steps, for ranges that the window before left open
-        self.waiting_told = False
+        self.waiting_told = False  # a user need not read it for every step
         self.time_is_up = False  # of the window in seconds
         self.done: list[Recorder] = []  # written
 
@@ -88,8 +88,7 @@ class Recordings:
             recorder.start(self.capture.models())
         except Exception as error:
             self.answer(window, f"not recorded: {type(error).__name__}: {error}")
-            if not isinstance(window, str):
-                self.capture.plan.ended = window  # it would fail at the next step again
+            self.give_up(window)  # it would fail at the next step again
             raise
         self.capture.identity = recorder.identity
         self.active = (recorder, window)
@@ -141,8 +140,7 @@ class Recordings:
             recorder.begin_step(capture.boundary)
             return
         self.notes.problem(reason)
-        if not isinstance(window, str):
-            capture.plan.ended = window
+        self.give_up(window)
         if recorder.part_steps:
             self.close(complete=True)
         else:
@@ -160,14 +158,18 @@ class Recordings:
         moments.left.leaves(recorder.left_open, in_step=False)
         if not moments.left.ended():
             self.notes.problem(f"the window ended after step {recorder.steps[-1]}: {moments.STILL_OPEN}")
-            if not isinstance(window, str):
-                self.capture.plan.ended = window
+            self.give_up(window)
             recorder.leave()
             self.drop(recorder, "cut short by a range that did not end")
             return
         self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
         recorder.next_part()
         self.marks.part(self.capture.boundary, marks.PART_BEGINS)
+
+    def give_up(self, window: Window | str) -> None:
+        """Its other steps are not recorded."""
+        if not isinstance(window, str):
+            self.capture.plan.ended = window
 
     def release(self) -> None:
         """Nothing records any more."""
