@@ -9,14 +9,19 @@ cd "$1"
 shift
 run() { ./stepscope_tests --no-intro --no-version "$@"; }
 [ $# -eq 0 ] || { run "$@"; exit; }
-# Side by side: the collector's tests mostly wait for processes that they started, and those of the session, which open
-# the corpus again and again, take as long as all others together.
+# Side by side: the collector's tests mostly wait for processes that they started and for daemons that give up, and those
+# of the session, which open the corpus again and again, take as long as all others together.
 status=0 started=()
-for room in collect session; do
-  run -sf="*src/$room/*" >"${room}_tests.log" 2>&1 &
+beside() {
+  local name=$1
+  shift
+  run "$@" >"${name}_tests.log" 2>&1 &
   started+=($!)
-done
+}
+beside daemon -sf='*src/collect/kineto_daemon/*'
+beside collect -sf='*src/collect/*' -sfe='*src/collect/kineto_daemon/*'
+beside session -sf='*src/session/*'
 run -sfe='*src/collect/*,*src/session/*' || status=1
 for pid in "${started[@]}"; do wait "$pid" || status=1; done
-cat collect_tests.log session_tests.log
+cat {daemon,collect,session}_tests.log
 exit $status

@@ -2,13 +2,12 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "base/temp_fixture.h"
+#include "base/whole_file.h"
 
 namespace stepscope::collect {
 namespace fs = std::filesystem;
@@ -17,8 +16,7 @@ TEST_CASE("requests are numbered files") {
   const TempFolder run;
   CHECK(write_request(run.path(), {}).value() == "0001");
   CHECK(write_request(run.path(), {5, "0,last"}).value() == "0002");
-  std::ifstream file(run / "requests/0002.json");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = whole_file(run / "requests/0002.json");
   CHECK(text.starts_with("{\"schema_version\": 1, \"id\": \"0002\", \"unix_ns\": 1"));
   CHECK(text.ends_with(", \"steps\": 5, \"ranks\": \"0,last\"}\n"));
 }

@@ -35,6 +35,7 @@ class Resampler {
     for (std::size_t i = 0; i < walls.size(); i++) {
       if (!trace.steps[i].partial) windows_.push_back({trace.steps[i].start_ns, walls[i].end});
     }
+    events_ = events_of_windows();
   }
 
   std::size_t steps() const { return windows_.size(); }
@@ -54,7 +55,7 @@ class Resampler {
     for (std::size_t i = 0; i < recipe.steps; i++) {
       const Interval window = windows_[drawn[i]];
       const Bend bend(window, recipe.slowdown > 0 ? calls_in(recipe.slowed, window) : Intervals{}, recipe, random);
-      copy_step(copy, window, bend, at, static_cast<std::int64_t>(i));
+      copy_step(copy, events_[drawn[i]], bend, at, static_cast<std::int64_t>(i));
       at += bend(window.end) + 1'000;
     }
     Run run;
@@ -130,19 +131,41 @@ class Resampler {
     return make_intervals(std::move(calls));
   }
 
-  void copy_step(Copy& copy, Interval window, const Bend& bend, std::int64_t at, std::int64_t number) const {
+  // A slice of a step, and its row in the table of what it is, if there is one.
+  struct Event {
+    SliceId slice;
+    enum class Table { slices, ops, launches, device } table = Table::slices;
+    std::size_t row = 0;
+  };
+
+  std::vector<std::vector<Event>> events_of_windows() const {
+    std::vector<std::vector<Event>> events(windows_.size());
+    std::size_t op = 0, launch = 0, device = 0;
+    for (std::uint32_t i = 0; i < trace_.slices.size(); i++) {
+      Event event{static_cast<SliceId>(i)};
+      const auto is_of = [&](const auto& rows, std::size_t& at, Event::Table table) {
+        while (at < rows.size() && rows.slice[at] < event.slice) at++;
+        if (at == rows.size() || rows.slice[at] != event.slice) return false;
+        event.table = table;
+        event.row = at;
+        return true;
+      };
+      if (!is_of(trace_.ops, op, Event::Table::ops) && !is_of(trace_.launches, launch, Event::Table::launches))
+        is_of(trace_.device, device, Event::Table::device);
+      const std::int64_t start = trace_.slices.start_ns[event.slice];
+      for (std::size_t step = 0; step < windows_.size(); step++)
+        if (start >= windows_[step].start && start < windows_[step].end) events[step].push_back(event);
+    }
+    return events;
+  }
+
+  void copy_step(Copy& copy, const std::vector<Event>& events, const Bend& bend, std::int64_t at,
+                 std::int64_t number) const {
     TraceFixture& f = copy.fixture;
     const std::int64_t shift = (number + 1) << 32;  // ids of one step are not those of another
     const auto shifted = [&](std::int64_t id) { return id > 0 ? id + shift : id; };
-    std::size_t op = 0, launch = 0, device = 0;
-    for (std::uint32_t i = 0; i < trace_.slices.size(); i++) {
-      const auto id = static_cast<SliceId>(i);
-      while (op < trace_.ops.size() && trace_.ops.slice[op] < id) op++;
-      while (launch < trace_.launches.size() && trace_.launches.slice[launch] < id) launch++;
-      while (device < trace_.device.size() && trace_.device.slice[device] < id) device++;
-      const std::int64_t start = trace_.slices.start_ns[id];
-      if (start < window.start || start >= window.end) continue;
-      const std::int64_t from = bend(start), dur = bend(trace_.slices.end_ns(id)) - from;
+    for (const auto& [id, table, row] : events) {
+      const std::int64_t from = bend(trace_.slices.start_ns[id]), dur = bend(trace_.slices.end_ns(id)) - from;
       const CategoryId category = trace_.slices.category[id];
       const std::string_view kind = category == CategoryId::none
                                         ? ""
@@ -150,21 +173,26 @@ class Resampler {
       const TrackId track = trace_.slices.track[id];
       std::string name(trace_.name(id));
       if (name.starts_with("ProfilerStep#")) name = "ProfilerStep#" + std::to_string(number);
-      if (op < trace_.ops.size() && trace_.ops.slice[op] == id) {
-        f.op(track, name, at + from, dur,
-             {shifted(trace_.ops.external_id[op]), shifted(trace_.ops.sequence[op]), trace_.ops.fwd_thread[op]}, kind);
-      } else if (launch < trace_.launches.size() && trace_.launches.slice[launch] == id) {
-        f.launch(track, name, at + from, dur, shifted(trace_.launches.correlation[launch]));
-      } else if (device < trace_.device.size() && trace_.device.slice[device] == id) {
-        f.device(track, kind, name, at + from, dur, shifted(trace_.device.correlation[device]));
-      } else {
-        f.slice(track, kind, name, at + from, dur);
+      switch (table) {
+        case Event::Table::slices: f.slice(track, kind, name, at + from, dur); break;
+        case Event::Table::ops:
+          f.op(track, name, at + from, dur,
+               {shifted(trace_.ops.external_id[row]), shifted(trace_.ops.sequence[row]), trace_.ops.fwd_thread[row]},
+               kind);
+          break;
+        case Event::Table::launches:
+          f.launch(track, name, at + from, dur, shifted(trace_.launches.correlation[row]));
+          break;
+        case Event::Table::device:
+          f.device(track, kind, name, at + from, dur, shifted(trace_.device.correlation[row]));
+          break;
       }
     }
   }
 
   const Trace& trace_;
   std::vector<Interval> windows_;
+  std::vector<std::vector<Event>> events_;  // of each window, in the order of the trace
 };
 
 }  // namespace stepscope::diff

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include "base/whole_file.h"
 #include "derive/derive.h"
 #include "read/nsys_sqlite/export_fixture.h"
 
@@ -23,11 +24,6 @@ SliceId slice_named(const Trace& trace, std::string_view name) {
   }
   FAIL("no slice ", name);
   return SliceId::none;
-}
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 void two_kernels(ExportFixture& f) {
@@ -302,15 +298,15 @@ TEST_CASE("53: a write-ahead log that was left over is read, and nothing is writ
   const TempFolder copy;
   std::filesystem::copy(f.path, copy / "a.sqlite");
   std::filesystem::copy(f.path + "-wal", copy / "a.sqlite-wal");
-  const std::string before = bytes_of(copy / "a.sqlite"), log = bytes_of(copy / "a.sqlite-wal");
+  const std::string before = whole_file(copy / "a.sqlite"), log = whole_file(copy / "a.sqlite-wal");
   REQUIRE(before.size() < log.size());  // the rows stand in the log only
   const auto traces = read::reader_named("nsys_sqlite")->read(copy / "a.sqlite", {});
   REQUIRE(traces);
   CHECK(traces->front().device.size() == 2);
   CHECK(issue_of(traces->front(), "wal_read") != nullptr);
   CHECK(std::distance(std::filesystem::directory_iterator(copy.path()), {}) == 2);
-  CHECK(bytes_of(copy / "a.sqlite") == before);
-  CHECK(bytes_of(copy / "a.sqlite-wal") == log);
+  CHECK(whole_file(copy / "a.sqlite") == before);
+  CHECK(whole_file(copy / "a.sqlite-wal") == log);
 }
 
 TEST_CASE("53: a damaged page costs the rest of its table, and the report says so") {

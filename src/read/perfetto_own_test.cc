@@ -2,6 +2,7 @@
 // as they were is tested in write/perfetto_test.cc.
 #include <doctest/doctest.h>
 
+#include "base/whole_file.h"
 #include "derive/derive.h"
 #include "formats/gzip_fixture.h"
 #include "read/perfetto_fixture.h"
@@ -14,7 +15,7 @@ std::string own_file() {
   const TempFolder folder;
   const Run run = corpus_fixture::opened(write::trace("tiny_train.json"));
   REQUIRE(write::writer("perfetto").write(run, folder / "own.pftrace", {}));
-  return write::text_of(folder / "own.pftrace");
+  return whole_file(folder / "own.pftrace");
 }
 
 void check_opens(const std::string& bytes) {

@@ -119,14 +119,14 @@ TEST_CASE("write: perfetto is read back as the same model, plain and gzip") {
     run.traces[0].rank.source = RankSource::distributed_info;  // else the name of the file decides again
     REQUIRE(writer("perfetto").write(run, folder / "out.pftrace", {}));
     check_whole(run, opened(folder / "out.pftrace"));
-    CHECK_EQ(check_nesting(text_of(folder / "out.pftrace")), run.traces[0].slices.size());
+    CHECK_EQ(check_nesting(whole_file(folder / "out.pftrace")), run.traces[0].slices.size());
   }
   const Run run = opened(trace("tiny_train.json"));
   for (const char* name : {"a.pftrace", "b.pftrace", "c.pftrace.gz"}) {
     REQUIRE(writer("perfetto").write(run, folder / name, {}));
   }
-  CHECK(text_of(folder / "a.pftrace") == text_of(folder / "b.pftrace"));
-  CHECK_LT(text_of(folder / "c.pftrace.gz").size(), text_of(folder / "a.pftrace").size() / 2);
+  CHECK(whole_file(folder / "a.pftrace") == whole_file(folder / "b.pftrace"));
+  CHECK_LT(whole_file(folder / "c.pftrace.gz").size(), whole_file(folder / "a.pftrace").size() / 2);
   CHECK_EQ(TraceCompare(run.traces[0], opened(folder / "c.pftrace.gz").traces[0]).contents(), "");
 }
 
@@ -147,9 +147,9 @@ TEST_CASE("write: ranks in one Perfetto file come back as they were") {
   }
   const Run run = opened(trace("two_ranks"));
   REQUIRE(writer("perfetto").write(run, folder / "prefix.pftrace", {.lane_prefix = "r"}));
-  CHECK_NE(text_of(folder / "prefix.pftrace").find("r1_"), std::string::npos);
+  CHECK_NE(whole_file(folder / "prefix.pftrace").find("r1_"), std::string::npos);
   REQUIRE(writer("perfetto").write(run, folder / "plain.pftrace", {}));
-  CHECK_NE(text_of(folder / "plain.pftrace").find("rank 1 / "), std::string::npos);
+  CHECK_NE(whole_file(folder / "plain.pftrace").find("rank 1 / "), std::string::npos);
 }
 
 TEST_CASE("write: slices that overlap go to further tracks, times before zero come back") {
@@ -171,7 +171,7 @@ TEST_CASE("write: slices that overlap go to further tracks, times before zero co
   REQUIRE(writer("perfetto").write(run, folder / "out.pftrace", {}));
   const Run back = opened(folder / "out.pftrace");
   CHECK_EQ(TraceCompare(run.traces[0], back.traces[0]).contents(), "");
-  const std::string text = text_of(folder / "out.pftrace");
+  const std::string text = whole_file(folder / "out.pftrace");
   CHECK_EQ(check_nesting(text), run.traces[0].slices.size());
   CHECK_EQ(halves_of(text).size(), 5);  // three lanes of the host, two of the stream
 }

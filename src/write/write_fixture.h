@@ -5,11 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "base/whole_file.h"
 #include "model/trace_compare_fixture.h"
 #include "session/run_fixture.h"
 #include "write/writer.h"
@@ -26,11 +25,6 @@ inline const Writer& writer(std::string_view name) {
 
 inline std::string trace(std::string_view name) {
   return (corpus_fixture::fs::path(__FILE__).parent_path() / "../../tests/traces" / name).string();
-}
-
-inline std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // Traces of our own, then real ones where they are.

@@ -21,13 +21,13 @@ TEST_CASE("write: a link stays a link, and what is no file is written to") {
   fs::create_symlink(folder / "real.txt", folder / "link.txt");
   REQUIRE(writer("folded").write(run, folder / "link.txt", {}));
   CHECK(fs::is_symlink(folder / "link.txt"));
-  CHECK(text_of(folder / "real.txt").find("aten::mm") != std::string::npos);
+  CHECK(whole_file(folder / "real.txt").find("aten::mm") != std::string::npos);
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   std::string read;
-  std::thread reader([&] { read = text_of(folder / "pipe"); });
+  std::thread reader([&] { read = whole_file(folder / "pipe"); });
   REQUIRE(writer("folded").write(run, folder / "pipe", {}));
   reader.join();
-  CHECK(read == text_of(folder / "real.txt"));
+  CHECK(read == whole_file(folder / "real.txt"));
   CHECK(fs::is_fifo(folder / "pipe"));
 }
 
@@ -42,10 +42,10 @@ TEST_CASE("write: chrome is read back as the same model, plain and gzip") {
       REQUIRE(writer("chrome").write(run, folder / name, {}));
       check_same(run, opened(folder / name));
     }
-    const std::string text = text_of(folder / "out.json");
+    const std::string text = whole_file(folder / "out.json");
     simdjson::dom::parser parser;
     CHECK_EQ(parser.parse(text).error(), simdjson::SUCCESS);
-    CHECK_LT(text_of(folder / "out.json.gz").size(), text.size() / 2);
+    CHECK_LT(whole_file(folder / "out.json.gz").size(), text.size() / 2);
   }
 }
 
@@ -68,16 +68,16 @@ TEST_CASE("write: merged ranks come back as they were") {
   REQUIRE(writer("chrome").write(run, folder / "merged.json.gz", {.lane_prefix = "r"}));
   check_same(run, opened(folder / "merged.json.gz"));
   REQUIRE(writer("chrome").write(run, folder / "prefix.json", {.lane_prefix = "r"}));
-  CHECK_NE(text_of(folder / "prefix.json").find("\"name\": \"r1_"), std::string::npos);
+  CHECK_NE(whole_file(folder / "prefix.json").find("\"name\": \"r1_"), std::string::npos);
   REQUIRE(writer("chrome").write(run, folder / "plain.json", {}));
-  CHECK_NE(text_of(folder / "plain.json").find("\"name\": \"rank 1 / "), std::string::npos);
+  CHECK_NE(whole_file(folder / "plain.json").find("\"name\": \"rank 1 / "), std::string::npos);
 }
 
 TEST_CASE("write: a merged file without its notes is told, not guessed") {
   const TempFolder folder;
   const Run run = opened(trace("two_ranks"));
   REQUIRE(writer("chrome").write(run, folder / "merged.json", {}));
-  std::string text = text_of(folder / "merged.json");
+  std::string text = whole_file(folder / "merged.json");
   text.replace(text.find("stepscope_rank_1"), 16, "stepscope_rank_9");
   std::ofstream(folder / "merged.json") << text;
   const Run damaged = opened(folder / "merged.json");
@@ -93,7 +93,7 @@ TEST_CASE("write: folded stacks add up to the time of the outermost slices") {
     const Run run = opened(path);
     REQUIRE(writer("folded").write(run, folder / "out.txt", {}));
     std::int64_t written = 0, expected = 0;
-    std::istringstream lines(text_of(folder / "out.txt"));
+    std::istringstream lines(whole_file(folder / "out.txt"));
     for (std::string line; std::getline(lines, line);) written += std::stoll(line.substr(line.rfind(' ') + 1));
     for (const Trace& one : run.traces) {
       for (std::size_t track = 0; track < one.tracks.size(); track++) {
@@ -147,7 +147,7 @@ TEST_CASE("write: csv has every row of every table") {
   const TempFolder folder;
   const Run run = opened(trace("two_ranks"));
   REQUIRE(writer("csv").write(run, folder / "tables", {}));
-  const std::string slices = text_of(folder / "tables/slices.csv");
+  const std::string slices = whole_file(folder / "tables/slices.csv");
   const auto lines = static_cast<std::size_t>(std::count(slices.begin(), slices.end(), '\n'));
   CHECK_EQ(lines, 1 + run.traces[0].slices.size() + run.traces[1].slices.size());
   CHECK(slices.starts_with("rank,slice,start_ns,dur_ns,name,category,kind,"));

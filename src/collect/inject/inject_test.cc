@@ -8,11 +8,10 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "base/temp_fixture.h"
+#include "base/whole_file.h"
 #include "collect/inject/payload.h"
 #include "collect/inject/python_child_fixture.h"
 #include "collect/processes/memory_map.h"
@@ -23,13 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 30'000ms;  // a slow machine; what is meant to end ends much earlier
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream out;
-  out << file.rdbuf();
-  return out.str();
-}
 
 std::string writes(const std::string& path, const std::string& expression = "'ok'") {
   return "with open('" + path + "', 'w') as f:\n    f.write(str(" + expression + "))\n";
@@ -44,7 +36,7 @@ Injection injected(pid_t pid, const std::string& source, std::chrono::millisecon
 // Returns when the process is inside of the system call read.
 void wait_for_read(pid_t pid) {
   const std::string call = std::to_string(SYS_read) + " 0x0 ";
-  while (text_of("/proc/" + std::to_string(pid) + "/syscall").rfind(call, 0) != 0) std::this_thread::sleep_for(1ms);
+  while (whole_file("/proc/" + std::to_string(pid) + "/syscall").rfind(call, 0) != 0) std::this_thread::sleep_for(1ms);
 }
 
 // Mappings that only an injection makes: code without a file.
@@ -86,13 +78,13 @@ TEST_CASE("inject: into a busy loop, a loop of sleeps and beside other threads")
     const Injection done =
         injected(child.pid(), "import threading\n" +
                                   writes(folder / "out", "threading.current_thread() is threading.main_thread()"));
-    CHECK(text_of(folder / "out") == "True");
+    CHECK(whole_file(folder / "out") == "True");
     CHECK(done.python.major == 3);
     CHECK(anonymous_code(child.pid()) == code_before);
     // The job's own names are not ours.
     injected(child.pid(), "mine = 1");
     injected(child.pid(), "import __main__\n" + writes(folder / "names", "hasattr(__main__, 'mine')"));
-    CHECK(text_of(folder / "names") == "False");
+    CHECK(whole_file(folder / "names") == "False");
   }
 }
 
@@ -126,7 +118,7 @@ TEST_CASE("inject: a job blocked in read runs the source when its data come in t
   const auto done = inject_python(child.pid(), writes(folder / "out"), kPatience);
   feeder.join();
   CHECK(done.has_value());
-  CHECK(text_of(folder / "out") == "ok");
+  CHECK(whole_file(folder / "out") == "ok");
   CHECK(child.line() == "late data");
 }
 
@@ -203,7 +195,7 @@ TEST_CASE("inject: signals from outside while the thread is stopped arrive, once
     while (!stop) {
       kill(child.pid(), SIGUSR1);
       ++sent;
-      while (text_of(status).find("ShdPnd:\t0000000000000000") == std::string::npos) std::this_thread::yield();
+      while (whole_file(status).find("ShdPnd:\t0000000000000000") == std::string::npos) std::this_thread::yield();
     }
   });
   for (int i = 0; i < 30; ++i) injected(child.pid(), "pass");
@@ -211,7 +203,7 @@ TEST_CASE("inject: signals from outside while the thread is stopped arrive, once
   sender.join();
   injected(child.pid(), "import os, sys\n" + writes(folder / "seen", "len(os.read(sys.out, 1 << 20))"));
   MESSAGE("signals sent: ", sent);
-  CHECK(std::atoi(text_of(folder / "seen").c_str()) == std::min(sent, 1 << 16));
+  CHECK(std::atoi(whole_file(folder / "seen").c_str()) == std::min(sent, 1 << 16));
 }
 
 TEST_CASE("inject: fifty times into a computing job, whose result is bit for bit the same") {
@@ -309,7 +301,7 @@ TEST_CASE("inject: a source of 64 kB with quotes, line ends and UTF-8") {
   source +=
       "]\nwith open('" + folder / "out" + "', 'w', encoding='utf-8') as f:\n    f.write(text + str(len(lines)))\n";
   injected(child.pid(), source);
-  CHECK(text_of(folder / "out").rfind(text, 0) == 0);
+  CHECK(whole_file(folder / "out").rfind(text, 0) == 0);
 }
 
 TEST_CASE("inject: what goes wrong in the source stays there; a job's own exit gets through") {
@@ -326,7 +318,7 @@ TEST_CASE("inject: what goes wrong in the source stays there; a job's own exit g
   injected(child.pid(), "1 / 0");
   injected(child.pid(), "this is no Python (");
   injected(child.pid(), writes(folder / "still", "'alive'"));
-  CHECK(text_of(folder / "still") == "alive");
+  CHECK(whole_file(folder / "still") == "alive");
   // The signal's handler raises SystemExit inside of the source; the job may be gone before we see the source end.
   (void)inject_python(child.pid(), "import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(0.2)",
                       kPatience);

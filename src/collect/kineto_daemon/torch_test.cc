@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "base/command_output.h"
 #include "base/temp_fixture.h"
+#include "base/whole_file.h"
 #include "collect/kineto_daemon/collect_traces.h"
 #include "collect/kineto_daemon/process.h"
 
@@ -169,18 +169,8 @@ struct Bench {
     return collect_traces(&server, *served, collect);
   }
 
-  std::string output() {
-    std::stringstream out;
-    out << std::ifstream(log).rdbuf();
-    return out.str();
-  }
+  std::string output() { return whole_file(log); }
 };
-
-std::string read(const std::string& path) {
-  std::stringstream out;
-  out << std::ifstream(path).rdbuf();
-  return out.str();
-}
 
 // The N of all iter#N in a trace.
 std::set<int> iterations(const std::string& trace) {
@@ -222,7 +212,7 @@ TEST_CASE("torch under our daemon: by time and by iteration") {
   const Collected first = bench.trace(by_time, pids);
   REQUIRE(first.files.size() == 1);
   CHECK_FALSE(first.files[0].elsewhere);
-  const std::string text = read(first.files[0].path);
+  const std::string text = whole_file(first.files[0].path);
   CHECK(text.find("Optimizer.step#SGD.step") != std::string::npos);
   CHECK(text.find("\"Input Dims\"") != std::string::npos);
   CHECK(iterations(text).size() > 1);
@@ -233,7 +223,7 @@ TEST_CASE("torch under our daemon: by time and by iteration") {
   by_iteration.start_roundup = 10;
   const Collected second = bench.trace(by_iteration, pids);
   REQUIRE(second.files.size() == 1);
-  const std::set<int> traced = iterations(read(second.files[0].path));
+  const std::set<int> traced = iterations(whole_file(second.files[0].path));
   REQUIRE_FALSE(traced.empty());
   CHECK(*traced.begin() % 10 == 1);
   CHECK(has_three_after(*traced.begin() - 1, traced));
@@ -281,9 +271,10 @@ TEST_CASE("torch under our daemon: two ranks record the same iterations, their l
   by_iteration.start_iteration = bench.steps_done() + 1000;  // some seconds: both will have been told
   const Collected by_step = bench.trace(by_iteration, ranks);
   REQUIRE(by_step.files.size() == 2);
-  const std::set<int> zero = iterations(read(by_step.files[0].path));
+  const std::set<int> zero = iterations(whole_file(by_step.files[0].path));
   CHECK(has_three_after(static_cast<int>(*by_iteration.start_iteration), zero));
-  CHECK(has_three_after(static_cast<int>(*by_iteration.start_iteration), iterations(read(by_step.files[1].path))));
+  CHECK(
+      has_three_after(static_cast<int>(*by_iteration.start_iteration), iterations(whole_file(by_step.files[1].path))));
 
   OnDemand by_time = in(bench);
   by_time.file_prefix += "_time";
@@ -291,8 +282,8 @@ TEST_CASE("torch under our daemon: two ranks record the same iterations, their l
   const Collected at_once = bench.trace(by_time, ranks);
   REQUIRE(at_once.files.size() == 2);
   std::set<int> both;
-  for (const int n : iterations(read(at_once.files[0].path))) {
-    if (iterations(read(at_once.files[1].path)).count(n) > 0) both.insert(n);
+  for (const int n : iterations(whole_file(at_once.files[0].path))) {
+    if (iterations(whole_file(at_once.files[1].path)).count(n) > 0) both.insert(n);
   }
   CHECK_FALSE(both.empty());
 
