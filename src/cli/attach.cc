@@ -264,7 +264,7 @@ int attach(const AttachOptions& options) {
   return folder ? ask_job(*folder, options) : refused(folder.error());
 }
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kAttachExamples = R"(Examples:
   stepscope attach 4711                the job that process 4711 belongs to
   stepscope attach train.py --steps 5  by the name of its script
   stepscope attach serve.py --time 5   a job without steps, such as a server
@@ -277,7 +277,7 @@ stepscope doctor says whether this machine grants it. A job that was started
 with KINETO_USE_DAEMON=1 is recorded without it (--method daemon).
 Exit codes: 0 recorded, 1 not, 4 not by all ranks or not to the end.)";
 
-void set_up(CLI::App& app, int& code) {
+void set_up_attach(CLI::App& app, int& code) {
   auto options = std::make_shared<AttachOptions>();
   if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
   app.add_option("target", options->target, "PID or name of a process of the job");
@@ -296,12 +296,12 @@ void set_up(CLI::App& app, int& code) {
   app.add_option("--out", options->out, "Folder of all runs (default ./stepscope)");
   app.add_option("--timeout", options->timeout_s, "Seconds to wait for the steps (default 300)")
       ->check(CLI::Range(1.0, 1e6));
-  app.footer(kExamples);
+  app.footer(kAttachExamples);
   app.callback([options, &code] { code = attach(*options); });
 }
 
 }  // namespace
 
-Command attach_command() { return {"attach", "Record some steps of a job that runs already", set_up}; }
+Command attach_command() { return {"attach", "Record some steps of a job that runs already", set_up_attach}; }
 
 }  // namespace stepscope::cli

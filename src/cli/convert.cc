@@ -19,7 +19,7 @@ struct ConvertOptions {
   write::WriteOptions write;
 };
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kConvertExamples = R"(Examples:
   stepscope convert trace.json.gz --to folded -o stacks.txt       for flamegraph.pl and its relatives
   stepscope convert trace.json.gz --to speedscope -o trace.speedscope.json
   stepscope convert traces/ --to perfetto -o all.pftrace          all ranks in one file, for ui.perfetto.dev
@@ -65,7 +65,7 @@ void set_up_convert(CLI::App& app, int& code) {
   app.add_option("--lane-prefix", options->write.lane_prefix, "Name lanes of ranks r0_NAME instead of 'rank 0 / NAME'")
       ->type_name("r");
   options->input.add_options(app);
-  app.footer(kFooter);
+  app.footer(kConvertExamples);
   app.callback([options, &code] { code = outcome(convert(*options)); });
 }
 

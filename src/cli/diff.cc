@@ -24,7 +24,7 @@ struct DiffOptions {
   ReportOutput output;
 };
 
-constexpr const char* kFooter =
+constexpr const char* kDiffExamples =
     R"(Examples:
   stepscope diff before.json.gz after.json.gz    is it slower, and what is the change made of
   stepscope diff runs/old runs/new --by kernel   folders of ranks; the table of kernels only
@@ -124,7 +124,7 @@ void set_up_diff(CLI::App& app, int& code) {
       ->take_all();
   options->output.add_options(app, std::to_string(kRows));
   options->open.add_options(app);
-  app.footer(kFooter);
+  app.footer(kDiffExamples);
   app.callback([options, &code] { code = run_diff(*options); });
 }
 

@@ -138,7 +138,7 @@ int examine(const DoctorOptions& options) {
   return main_job_possible(checks) ? kOk : kRefused;
 }
 
-void set_up(CLI::App& app, int& code) {
+void set_up_doctor(CLI::App& app, int& code) {
   auto options = std::make_shared<DoctorOptions>();
   app.add_option("--python", options->python, "Python to look at (default: of $VIRTUAL_ENV, else python3)");
   app.add_option("--out", options->out, "Folder where runs are to be written (default ./stepscope)")->type_name("DIR");
@@ -150,6 +150,8 @@ void set_up(CLI::App& app, int& code) {
 
 }  // namespace
 
-Command doctor_command() { return {"doctor", "Say what works on this machine, and how to fix what does not", set_up}; }
+Command doctor_command() {
+  return {"doctor", "Say what works on this machine, and how to fix what does not", set_up_doctor};
+}
 
 }  // namespace stepscope::cli

@@ -204,23 +204,23 @@ int show(const LiveOptions& options) {
   return outcome(write_stdout(picture(*folder, terminal, running)));
 }
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kLiveExamples = R"(Examples:
   stepscope live                       the newest run in ./stepscope
   stepscope live stepscope/train       the newest run of a job
   stepscope live RUN_FOLDER --once     once, for scripts
 Columns: share of the median step in data loading, forward, backward, optimizer and outside of them.)";
 
-void set_up(CLI::App& app, int& code) {
+void set_up_live(CLI::App& app, int& code) {
   auto options = std::make_shared<LiveOptions>();
   if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
   app.add_option("job", options->job, "Run folder, or a folder of runs (default ./stepscope)");
   app.add_flag("--once", options->once, "Print once and end");
-  app.footer(kExamples);
+  app.footer(kLiveExamples);
   app.callback([options, &code] { code = show(*options); });
 }
 
 }  // namespace
 
-Command live_command() { return {"live", "Show how a running job stands, rank by rank", set_up}; }
+Command live_command() { return {"live", "Show how a running job stands, rank by rank", set_up_live}; }
 
 }  // namespace stepscope::cli

@@ -18,7 +18,7 @@ struct MergeOptions {
   write::WriteOptions write;
 };
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kMergeExamples = R"(Examples:
   stepscope merge rank0.json rank1.json -o merged.json.gz
   stepscope merge traces/ -o merged.json --lane-prefix r      lanes r0_…, r1_… instead of rank 0 / …
 
@@ -45,7 +45,7 @@ void set_up_merge(CLI::App& app, int& code) {
   app.add_option("--lane-prefix", options->write.lane_prefix, "Name lanes r0_NAME instead of 'rank 0 / NAME'")
       ->type_name("r");
   options->input.add_options(app);
-  app.footer(kFooter);
+  app.footer(kMergeExamples);
   app.callback([options, &code] { code = outcome(merge(*options)); });
 }
 

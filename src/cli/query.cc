@@ -28,7 +28,7 @@ struct QueryOptions {
   std::int64_t limit = -1;  // not given
 };
 
-constexpr const char* kFooter =
+constexpr const char* kQueryExamples =
     R"sql(Examples:
   stepscope query trace.json.gz "select name, sum(dur_ns) as total_ns from kernels group by name order by 2 desc"
   stepscope query traces/ .tables               every table with its meaning, those of the answers too
@@ -152,7 +152,7 @@ void set_up_query(CLI::App& app, int& code) {
       ->type_name("SECONDS")
       ->check(CLI::Range(0.001, 1e9));
   options->input.add_options(app);
-  app.footer(kFooter);
+  app.footer(kQueryExamples);
   app.callback([options, &code] { code = outcome(answer_query(*options)); });
 }
 

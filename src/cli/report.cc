@@ -31,7 +31,7 @@ struct ReportOptions {
   std::vector<std::string> arguments;  // NAME=VALUE of the compatible mode
 };
 
-constexpr const char* kFooter =
+constexpr const char* kReportExamples =
     R"(Examples:
   stepscope report trace.json.gz                 where the time of a step goes, on one screen
   stepscope report traces/                       a folder of ranks as one run
@@ -156,7 +156,7 @@ void set_up_report(CLI::App& app, int& code) {
       ->type_name("name|shape|stack");
   options->input.add_options(app);
   set_up_compat(app, *options);
-  app.footer(kFooter);
+  app.footer(kReportExamples);
   app.callback([options, &code] { code = run_report(*options); });
 }
 

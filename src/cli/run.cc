@@ -157,7 +157,7 @@ int run(const collect::Typed& typed) {
   return hooks ? run_recorded(command, *settings, *hooks, *nsys) : run_plain(command, *settings, hooks.error());
 }
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kRunExamples = R"(Examples:
   stepscope run -- python train.py                     steps 10-14 (a job of few steps: steps 1-5)
   stepscope run --steps 100:103 -- torchrun --nproc-per-node 8 train.py
   stepscope run --seconds 5:7 -- python serve.py       a job without an optimizer
@@ -168,15 +168,15 @@ Nothing of the job is changed: its output, input and exit code are its own
 (128 + signal when it was killed). A step ends with the optimizer's step().
 )";
 
-void set_up(CLI::App& app, int& code) {
+void set_up_run(CLI::App& app, int& code) {
   const SettingOptions options(app);
-  app.footer(std::string(kExamples) + kSettingsFooter);
+  app.footer(std::string(kRunExamples) + kSettingsFooter);
   app.callback([options, &code] { code = run(options.typed()); });
 }
 
 }  // namespace
 
-Command run_command() { return {"run", "Run a job unchanged and record some of its steps", set_up}; }
+Command run_command() { return {"run", "Run a job unchanged and record some of its steps", set_up_run}; }
 
 int take_job_arguments(int argc, char** argv) {
   if (argc < 2 || std::string_view(argv[1]) != "run") return argc;

@@ -26,7 +26,7 @@ struct SchemaOptions {
   bool json = false, markdown = false;
 };
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kSchemaExamples = R"(Examples:
   stepscope schema                              the tables of every trace
   stepscope schema kernels                      columns, units and meaning of one
   stepscope schema idle_causes --of trace.json  tables of answers, as this recording gives them
@@ -129,7 +129,7 @@ void set_up_schema(CLI::App& app, int& code) {
   auto* json = app.add_flag("--json", options->json, "A JSON array of tables");
   app.add_flag("--markdown", options->markdown, "As docs/tables.md has it")->excludes(json);
   options->input.add_options(app);
-  app.footer(kFooter);
+  app.footer(kSchemaExamples);
   app.callback([options, &code] { code = outcome(write_schema(*options)); });
 }
 
