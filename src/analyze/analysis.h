@@ -21,7 +21,12 @@ struct AnalyzeOptions {
 struct Analysis {
   std::string_view name;     // as on the command line
   std::string_view summary;  // the question it answers
-  Result<Answer> (*run)(const Run& run, const AnalyzeOptions& options);
+  // What stands in the answer but its name and summary.
+  Result<Answer> (*find)(const Run& run, const AnalyzeOptions& options);
+
+  Result<Answer> run(const Run& run, const AnalyzeOptions& options) const {
+    return titled(find(run, options), name, summary);
+  }
 };
 
 std::span<const Analysis> analyses();  // from analyses.list, in that order

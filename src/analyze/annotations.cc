@@ -11,8 +11,7 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "What do the program's own ranges cost?";
-constexpr std::array kKinds{SliceKind::user_annotation};
+constexpr std::array kRangeKinds{SliceKind::user_annotation};
 
 Value per(std::int64_t sum, std::size_t steps) {
   return steps > 0 ? Value(static_cast<double>(sum) / static_cast<double>(steps)) : Value();
@@ -108,12 +107,12 @@ constexpr std::string_view kNoRanges =
 
 Result<Answer> run_annotations(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "annotations", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<RankPaths> ranks;
   std::uint64_t calls = 0, outside = 0;
   for (const Trace& trace : run.traces) {
     const auto whole = std::count_if(trace.steps.begin(), trace.steps.end(), [](const Step& s) { return !s.partial; });
-    ranks.push_back({&trace, path_tree(trace, kKinds), static_cast<std::size_t>(whole)});
+    ranks.push_back({&trace, path_tree(trace, kRangeKinds), static_cast<std::size_t>(whole)});
     for (const PathNode& node : ranks.back().tree.nodes) calls += node.calls;
     outside += ranks.back().tree.work_outside;
   }
@@ -139,6 +138,6 @@ Result<Answer> run_annotations(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis annotations_analysis() { return {"annotations", kSummary, run_annotations}; }
+Analysis annotations_analysis() { return {"annotations", "What do the program's own ranges cost?", run_annotations}; }
 
 }  // namespace stepscope::analyze

@@ -16,9 +16,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary =
-    "How much of each collective is transfer, how much is waiting for the last rank, and how fast is it?";
-
 std::string_view dtype_of(const Run& run, const MatchMember& member) {
   if (member.collective == MatchMember::kNone) return {};
   const Trace& trace = run.traces[member.trace];
@@ -33,7 +30,7 @@ std::string_view call_name(const Run& run, const MatchMember& member) {
 }
 
 // All matches of one group, kind, type and size.
-struct Line {
+struct CollectiveLine {
   std::size_t example = 0;
   std::int64_t count = 0, calls = 0, complete = 0;
   std::int64_t shared = 0, shared_calls = 0;  // matches of at least two ranks, and their calls
@@ -43,16 +40,16 @@ struct Line {
   MatchedBy by = MatchedBy::alone;
 };
 
-std::vector<Line> lines_of(const Run& run) {
+std::vector<CollectiveLine> lines_of(const Run& run) {
   using Key = std::tuple<std::uint32_t, CollectiveKind, std::string_view, std::int64_t, std::string_view>;
-  std::map<Key, Line> lines;
+  std::map<Key, CollectiveLine> lines;
   for (std::size_t i = 0; i < run.matches.size(); i++) {
     const Match& match = run.matches.rows[i];
     const auto members = run.matches.of(i);
     const bool known = members.front().collective != MatchMember::kNone;
     const std::int64_t size = match.kind == CollectiveKind::all_to_all ? 0 : match.elements;  // differs by call
-    Line& line = lines[{match.lane, match.kind, dtype_of(run, members.front()), size,
-                        known ? std::string_view() : call_name(run, members.front())}];
+    CollectiveLine& line = lines[{match.lane, match.kind, dtype_of(run, members.front()), size,
+                                  known ? std::string_view() : call_name(run, members.front())}];
     if (line.count++ == 0) line.example = i;
     const MatchTime time = match_time(run, i);
     line.calls += static_cast<std::int64_t>(members.size());
@@ -74,20 +71,21 @@ std::vector<Line> lines_of(const Run& run) {
     line.complete_transfer_ns += time.transfer_ns;
     line.complete_bytes += match.bytes;
   }
-  std::vector<Line> out;
+  std::vector<CollectiveLine> out;
   for (const auto& [key, line] : lines) out.push_back(line);
-  std::stable_sort(out.begin(), out.end(), [](const Line& a, const Line& b) { return a.duration_ns > b.duration_ns; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const CollectiveLine& a, const CollectiveLine& b) { return a.duration_ns > b.duration_ns; });
   return out;
 }
 
-std::string kind_text(const Run& run, const Line& line) {
+std::string kind_text(const Run& run, const CollectiveLine& line) {
   const Match& match = run.matches.rows[line.example];
   if (match.kind != CollectiveKind::other) return std::string(to_string(match.kind));
   const std::string_view name = call_name(run, run.matches.of(line.example).front());
   return std::string(name.substr(0, name.find_first_of("(<")));
 }
 
-std::vector<Value> row_of(const Run& run, const Line& line) {
+std::vector<Value> row_of(const Run& run, const CollectiveLine& line) {
   const Match& match = run.matches.rows[line.example];
   const CommLane& lane = run.matches.lanes[match.lane];
   const bool whole = line.complete > 0;
@@ -117,7 +115,7 @@ std::vector<Value> row_of(const Run& run, const Line& line) {
           std::string(to_string(line.by))};
 }
 
-Table collectives_table(const Run& run, const std::vector<Line>& lines) {
+Table collectives_table(const Run& run, const std::vector<CollectiveLine>& lines) {
   Table table{
       .name = "collectives",
       .columns = {
@@ -140,7 +138,7 @@ Table collectives_table(const Run& run, const std::vector<Line>& lines) {
           {"bandwidth_is", ValueType::text, Unit::none,
            "transfer: of collectives seen on all ranks; lower bound: some waiting is in the time"},
           {"matched_by", ValueType::text, Unit::none, "How its calls on the ranks were found"}}};
-  for (const Line& line : lines) table.rows.push_back(row_of(run, line));
+  for (const CollectiveLine& line : lines) table.rows.push_back(row_of(run, line));
   return table;
 }
 
@@ -313,12 +311,13 @@ void add_scalars(Answer& answer, const Run& run) {
 
 Result<Answer> run_collectives(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "collectives", .summary = std::string(kSummary)};
+  Answer answer;
   add_scalars(answer, run);
   const auto lines = lines_of(run);
   answer.tables = {collectives_table(run, lines), groups_table(run), ranks_table(run), uneven_table(run)};
   limit_rows(answer, answer.tables[0], options.max_rows, "those with less time");
-  const bool lower = std::any_of(lines.begin(), lines.end(), [](const Line& l) { return l.complete < l.count; });
+  const bool lower =
+      std::any_of(lines.begin(), lines.end(), [](const CollectiveLine& l) { return l.complete < l.count; });
   if (run.matches.size() == 0) {
     answer.notes.push_back("No communication was recorded.");
   } else if (lower) {
@@ -332,6 +331,10 @@ Result<Answer> run_collectives(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis collectives_analysis() { return {"collectives", kSummary, run_collectives}; }
+Analysis collectives_analysis() {
+  return {"collectives",
+          "How much of each collective is transfer, how much is waiting for the last rank, and how fast is it?",
+          run_collectives};
+}
 
 }  // namespace stepscope::analyze

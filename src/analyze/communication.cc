@@ -15,8 +15,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "How much communication is there, how much of it is hidden, and how fast is it?";
-
 std::int64_t communication_in(const DeviceTime& device, const Intervals& window) {
   return shared_length(device.of(DeviceClass::communication), window);
 }
@@ -58,7 +56,7 @@ Table devices_table(const std::vector<RankTime>& ranks) {
 }
 
 // Communication kernels of one collective kind, group and type; or, without metadata, of one rule or name.
-struct Line {
+struct CommunicationLine {
   std::uint32_t collective = kNoCollective;  // example
   std::uint32_t row = 0;                     // example
   std::int64_t count = 0, time_ns = 0, bytes = 0, bytes_unknown = 0;
@@ -78,15 +76,15 @@ std::uint64_t line_key(const Trace& trace, std::uint32_t row, std::uint32_t coll
   return (static_cast<std::uint64_t>(kind_and_group) << 31 | size_and_type) & ~(std::uint64_t{1} << 63);
 }
 
-std::vector<Line> lines_of(const Trace& trace, const DeviceTime& device) {
+std::vector<CommunicationLine> lines_of(const Trace& trace, const DeviceTime& device) {
   KeyIndex kinds, keys;
-  std::vector<Line> lines;
+  std::vector<CommunicationLine> lines;
   for (const std::uint32_t row : device.rows) {
     if (trace.device.device_class[row] != static_cast<std::uint8_t>(DeviceClass::communication)) continue;
     const std::uint32_t collective = collective_of(trace, row);
     const std::uint32_t at = keys[line_key(trace, row, collective, kinds)];
     if (at == lines.size()) lines.push_back({.collective = collective, .row = row});
-    Line& line = lines[at];
+    CommunicationLine& line = lines[at];
     const SliceId slice = trace.device.slice[row];
     line.count++;
     line.time_ns += trace.slices.dur_ns[slice];
@@ -97,7 +95,7 @@ std::vector<Line> lines_of(const Trace& trace, const DeviceTime& device) {
   return lines;
 }
 
-std::string kind_of(const Trace& trace, const Line& line) {
+std::string kind_of(const Trace& trace, const CommunicationLine& line) {
   const std::string_view recorded = line.collective != kNoCollective
                                         ? trace.strings[trace.collectives.kind[line.collective]]
                                         : trace.name(trace.device.slice[line.row]);
@@ -107,7 +105,7 @@ std::string kind_of(const Trace& trace, const Line& line) {
   return std::string(rule != nullptr && !rule->family.empty() ? std::string_view(rule->family) : to_string(kind));
 }
 
-std::vector<Value> row_of(const Trace& trace, const DeviceTime& device, const Line& line) {
+std::vector<Value> row_of(const Trace& trace, const DeviceTime& device, const CommunicationLine& line) {
   const bool metadata = line.collective != kNoCollective;
   const Collectives& all = trace.collectives;
   const std::int64_t size = metadata ? all.group_size[line.collective] : kAbsent;
@@ -158,7 +156,7 @@ Table collectives_table(const std::vector<RankTime>& ranks, bool& bytes_missing)
   std::vector<std::pair<std::int64_t, std::vector<Value>>> found;
   for (const RankTime& rank : ranks) {
     for (const DeviceTime& device : rank.devices) {
-      for (const Line& line : lines_of(*rank.trace, device)) {
+      for (const CommunicationLine& line : lines_of(*rank.trace, device)) {
         bytes_missing = bytes_missing || line.bytes_unknown > 0;
         found.emplace_back(line.time_ns, row_of(*rank.trace, device, line));
       }
@@ -238,7 +236,7 @@ void find_exposed(Answer& answer, const std::vector<RankTime>& ranks) {
 
 Result<Answer> run_communication(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "communication", .summary = std::string(kSummary)};
+  Answer answer;
   const auto ranks = rank_times(run);
   add_window_lengths(answer, ranks);
   add_window_scalars(answer, ranks, "communication", "Union of communication on the device", communication_in);
@@ -271,6 +269,9 @@ Result<Answer> run_communication(const Run& run, const AnalyzeOptions& options) 
 
 }  // namespace
 
-Analysis communication_analysis() { return {"communication", kSummary, run_communication}; }
+Analysis communication_analysis() {
+  return {"communication", "How much communication is there, how much of it is hidden, and how fast is it?",
+          run_communication};
+}
 
 }  // namespace stepscope::analyze

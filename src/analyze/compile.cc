@@ -15,8 +15,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "What did torch.compile do: compile times, recompilations, graph breaks?";
-
 enum class Mark : std::uint8_t { unasked, none, compile, compile_id, stage, region, graph };
 
 Mark mark_of(std::string_view name) {
@@ -244,13 +242,13 @@ Table kernels_table(const Run& run) {
   return table;
 }
 
-struct Totals {
+struct CompileTotals {
   std::int64_t compilations = 0, recompilations = 0, known = 0, compile_ns = 0, again_ns = 0, breaks = 0, window_ns = 0;
   bool seen = false;  // any trace of torch.compile
 };
 
-Totals totals_of(const std::vector<Compiled>& ranks) {
-  Totals totals;
+CompileTotals totals_of(const std::vector<Compiled>& ranks) {
+  CompileTotals totals;
   for (const Compiled& rank : ranks) {
     totals.seen = totals.seen || !rank.compilations.empty() || !rank.regions.empty() || !rank.graphs.empty();
     totals.compile_ns += length(make_intervals(rank.compiling));
@@ -267,7 +265,7 @@ Totals totals_of(const std::vector<Compiled>& ranks) {
   return totals;
 }
 
-void add_findings(Answer& answer, const Totals& totals) {
+void add_findings(Answer& answer, const CompileTotals& totals) {
   const auto add = [&](std::string id, std::string sentence, std::vector<Evidence> evidence, std::string next) {
     answer.findings.push_back({.id = std::move(id),
                                .cause = "compile",
@@ -303,10 +301,10 @@ constexpr std::string_view kNotSeen =
 
 Result<Answer> run_compile(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "compile", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<Compiled> ranks;
   for (const Trace& trace : run.traces) ranks.push_back(look(trace));
-  const Totals totals = totals_of(ranks);
+  const CompileTotals totals = totals_of(ranks);
   const auto scalar = [&](std::string_view name, Value value, Unit unit, std::string_view meaning) {
     add_scalar(answer, name, totals.seen ? std::move(value) : Value(), unit, totals.seen ? meaning : kNotSeen);
   };
@@ -331,6 +329,8 @@ Result<Answer> run_compile(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis compile_analysis() { return {"compile", kSummary, run_compile}; }
+Analysis compile_analysis() {
+  return {"compile", "What did torch.compile do: compile times, recompilations, graph breaks?", run_compile};
+}
 
 }  // namespace stepscope::analyze

@@ -17,7 +17,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "What is copied and filled, how fast, and is it hidden behind compute?";
 constexpr std::int64_t kSmallBytes = 64 << 10;  // below it a copy takes as long as asking for it
 
 struct Direction {
@@ -204,7 +203,7 @@ void add_series(Answer& answer, const DeviceCopies& found) {
   }
 }
 
-struct Totals {
+struct CopyTotals {
   Sum all, pageable, small;
   std::int64_t span_ns = 0;
 };
@@ -220,8 +219,8 @@ void merge(Sum& into, const Sum& sum) {
   into.small += sum.small;
 }
 
-Totals totals_of(const std::vector<DeviceCopies>& devices) {
-  Totals totals;
+CopyTotals totals_of(const std::vector<DeviceCopies>& devices) {
+  CopyTotals totals;
   for (const DeviceCopies& found : devices) {
     totals.span_ns += found.device->span.end - found.device->span.start;
     for (const Sum& sum : found.by_name) {
@@ -233,7 +232,7 @@ Totals totals_of(const std::vector<DeviceCopies>& devices) {
   return totals;
 }
 
-void add_scalars(Answer& answer, const Totals& totals, bool device_work) {
+void add_scalars(Answer& answer, const CopyTotals& totals, bool device_work) {
   const Sum& all = totals.all;
   const auto scalar = [&](std::string_view name, Value value, Unit unit, std::string_view meaning, bool known) {
     add_scalar(answer, name, known ? std::move(value) : Value(), unit,
@@ -266,7 +265,7 @@ void place(Finding& finding, const std::vector<DeviceCopies>& devices, const Wan
   }
 }
 
-void find_pageable(Answer& answer, const std::vector<DeviceCopies>& devices, const Totals& totals) {
+void find_pageable(Answer& answer, const std::vector<DeviceCopies>& devices, const CopyTotals& totals) {
   const std::int64_t cost = std::max(totals.pageable.host_ns, totals.pageable.exposed_ns);
   if (cost * 100 <= totals.span_ns) return;  // below 1 % of the span it is not worth a change
   Finding finding{
@@ -285,7 +284,7 @@ void find_pageable(Answer& answer, const std::vector<DeviceCopies>& devices, con
   answer.findings.push_back(std::move(finding));
 }
 
-void find_small(Answer& answer, const std::vector<DeviceCopies>& devices, const Totals& totals) {
+void find_small(Answer& answer, const std::vector<DeviceCopies>& devices, const CopyTotals& totals) {
   const Sum& small = totals.small;
   if (small.count < 100 || std::max(small.host_ns, small.exposed_ns) * 50 <= totals.span_ns) return;
   Finding finding{.id = "small_copies",
@@ -305,13 +304,13 @@ void find_small(Answer& answer, const std::vector<DeviceCopies>& devices, const 
 
 Result<Answer> run_copies(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "copies", .summary = std::string(kSummary)};
+  Answer answer;
   const auto ranks = rank_times(run);
   std::vector<DeviceCopies> devices;
   for (const RankTime& rank : ranks) {
     for (const DeviceTime& device : rank.devices) devices.push_back(copies_of(*rank.trace, device));
   }
-  const Totals totals = totals_of(devices);
+  const CopyTotals totals = totals_of(devices);
   add_scalars(answer, totals, !devices.empty());
   answer.tables = {directions_table(devices), ops_table(devices)};
   for (const DeviceCopies& found : devices) add_series(answer, found);
@@ -329,6 +328,8 @@ Result<Answer> run_copies(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis copies_analysis() { return {"copies", kSummary, run_copies}; }
+Analysis copies_analysis() {
+  return {"copies", "What is copied and filled, how fast, and is it hidden behind compute?", run_copies};
+}
 
 }  // namespace stepscope::analyze

@@ -18,7 +18,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "What do counters and hardware metrics say?";
 constexpr std::size_t kMostSeries = 100;
 
 struct CounterKey {
@@ -220,7 +219,7 @@ constexpr std::string_view kNone = "The recording has no counters and no profile
 
 Result<Answer> run_counters(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "counters", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<Measured> ranks;
   std::int64_t counters = 0, ranges = 0;
   for (const Trace& trace : run.traces) {
@@ -245,6 +244,6 @@ Result<Answer> run_counters(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis counters_analysis() { return {"counters", kSummary, run_counters}; }
+Analysis counters_analysis() { return {"counters", "What do counters and hardware metrics say?", run_counters}; }
 
 }  // namespace stepscope::analyze

@@ -17,7 +17,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "What bounds the run: which work does every instant wait for?";
 constexpr std::size_t kMostSegments = 200;
 
 struct NameTotal {
@@ -108,7 +107,7 @@ class RankPaths {
   std::map<std::pair<PathClass, std::string>, std::size_t> totals_;
 };
 
-struct Totals {
+struct PathTotals {
   PathTimes whole{}, steps{};
   std::int64_t whole_ns = 0, steps_ns = 0, step_count = 0;
 
@@ -119,8 +118,8 @@ struct Totals {
   std::int64_t shown_ns() const { return step_count > 0 ? steps_ns : whole_ns; }
 };
 
-Totals totals_of(const std::vector<RankPaths>& ranks) {
-  Totals totals;
+PathTotals totals_of(const std::vector<RankPaths>& ranks) {
+  PathTotals totals;
   const auto add = [](PathTimes& to, const PathTimes& times) {
     for (std::size_t i = 0; i < kPathClasses; i++) to[i] += times[i];
   };
@@ -136,7 +135,7 @@ Totals totals_of(const std::vector<RankPaths>& ranks) {
   return totals;
 }
 
-Table classes_table(const Totals& totals) {
+Table classes_table(const PathTotals& totals) {
   Table table{.name = "classes",
               .columns = {{"class", ValueType::text, Unit::none, "What the path was with"},
                           {"step_ns", ValueType::integer, Unit::ns, "Mean over the whole steps of all ranks"},
@@ -323,7 +322,7 @@ bool covers(const Bound& bound, PathClass what) {
   return std::find(bound.classes.begin(), bound.classes.end(), what) != bound.classes.end();
 }
 
-std::int64_t time_of(const Bound& bound, const Totals& totals) {
+std::int64_t time_of(const Bound& bound, const PathTotals& totals) {
   std::int64_t time = 0;
   for (std::size_t i = 0; i < kPathClasses; i++) {
     if (covers(bound, static_cast<PathClass>(i))) time += totals.shown(static_cast<PathClass>(i));
@@ -337,7 +336,7 @@ bool has_frames(const Trace& trace) {
 }
 
 // The host binds in three ways that want different advice.
-void say_how_the_host_binds(Finding& finding, const Run& run, const Totals& totals) {
+void say_how_the_host_binds(Finding& finding, const Run& run, const PathTotals& totals) {
   const auto any = [&](const auto& test) { return std::any_of(run.traces.begin(), run.traces.end(), test); };
   if (totals.shown(PathClass::python) * 2 > totals.shown_ns()) {
     finding.sentence =
@@ -355,7 +354,7 @@ void say_how_the_host_binds(Finding& finding, const Run& run, const Totals& tota
   }
 }
 
-void find_bound(Answer& answer, const Run& run, const Totals& totals, const std::vector<NameTotal>& names) {
+void find_bound(Answer& answer, const Run& run, const PathTotals& totals, const std::vector<NameTotal>& names) {
   const Bound& bound = *std::max_element(kBounds.begin(), kBounds.end(), [&](const Bound& a, const Bound& b) {
     return time_of(a, totals) < time_of(b, totals);
   });
@@ -381,7 +380,7 @@ void find_bound(Answer& answer, const Run& run, const Totals& totals, const std:
   answer.findings.push_back(std::move(finding));
 }
 
-void add_scalars(Answer& answer, const Totals& totals) {
+void add_scalars(Answer& answer, const PathTotals& totals) {
   const auto sum = [&](std::initializer_list<PathClass> classes) {
     std::int64_t time = 0;
     for (const PathClass path_class : classes) time += totals.shown(path_class);
@@ -405,10 +404,10 @@ void add_scalars(Answer& answer, const Totals& totals) {
 
 Result<Answer> run_critical_path(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "critical_path", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<RankPaths> ranks;
   for (const Trace& trace : run.traces) ranks.emplace_back(trace, ranks.size());
-  const Totals totals = totals_of(ranks);
+  const PathTotals totals = totals_of(ranks);
   const std::vector<NameTotal> names = name_totals(ranks);
   add_scalars(answer, totals);
   answer.tables = {classes_table(totals), names_table(ranks, names), segments_table(ranks), steps_table(ranks),
@@ -429,6 +428,8 @@ Result<Answer> run_critical_path(const Run& run, const AnalyzeOptions& options) 
 
 }  // namespace
 
-Analysis critical_path_analysis() { return {"critical_path", kSummary, run_critical_path}; }
+Analysis critical_path_analysis() {
+  return {"critical_path", "What bounds the run: which work does every instant wait for?", run_critical_path};
+}
 
 }  // namespace stepscope::analyze

@@ -11,7 +11,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "Does the training wait for its data?";
 constexpr std::string_view kNoLoader =
     "No data loader was seen in the recording: torch's DataLoader marks itself, other loaders need "
     "record_function(\"dataloader\") around the next batch.";
@@ -65,12 +64,12 @@ Loading look(const Trace& trace) {
   return out;
 }
 
-struct Totals {
+struct LoaderTotals {
   std::int64_t steps = 0, wall_ns = 0, wait_ns = 0, exposed_ns = 0;
   bool any = false, workers = false, single = false, device = false;
 };
 
-void add_steps(Table& table, Totals& totals, const Loading& rank) {
+void add_steps(Table& table, LoaderTotals& totals, const Loading& rank) {
   const auto walls = step_walls(*rank.trace);
   const Intervals exposed = subtract(rank.waits, rank.busy);
   const auto waits = lengths_in(rank.waits, walls), alone = lengths_in(exposed, walls);
@@ -106,7 +105,7 @@ std::string where_of(std::string_view name, bool main) {
   return main ? "the thread of the steps, as far as the recording shows" : "another thread";
 }
 
-Table sources_table(const std::vector<Loading>& ranks, Totals& totals) {
+Table sources_table(const std::vector<Loading>& ranks, LoaderTotals& totals) {
   Table table{.name = "sources",
               .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
                           {"name", ValueType::text, Unit::none, "Range of the data loader"},
@@ -135,7 +134,7 @@ Table sources_table(const std::vector<Loading>& ranks, Totals& totals) {
   return table;
 }
 
-void find_wait(Answer& answer, const Totals& totals) {
+void find_wait(Answer& answer, const LoaderTotals& totals) {
   if (totals.steps < 2 || totals.exposed_ns * 20 <= totals.wall_ns) return;  // below 5 % it is not worth a change
   std::string next =
       "Raise num_workers of the DataLoader, set pin_memory=True and persistent_workers=True, then record again";
@@ -166,10 +165,10 @@ void find_wait(Answer& answer, const Totals& totals) {
 
 Result<Answer> run_dataloader(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "dataloader", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<Loading> ranks;
   for (const Trace& trace : run.traces) ranks.push_back(look(trace));
-  Totals totals;
+  LoaderTotals totals;
   Table sources = sources_table(ranks, totals), steps = steps_table();
   for (const Loading& rank : ranks) {
     if (!rank.sources.empty()) add_steps(steps, totals, rank);
@@ -198,6 +197,6 @@ Result<Answer> run_dataloader(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis dataloader_analysis() { return {"dataloader", kSummary, run_dataloader}; }
+Analysis dataloader_analysis() { return {"dataloader", "Does the training wait for its data?", run_dataloader}; }
 
 }  // namespace stepscope::analyze

@@ -11,7 +11,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "What does the execution trace hold, and what depends on what?";
 constexpr std::string_view kNoGraph =
     "No execution trace was given. Record one with torch's ExecutionTraceObserver and give it beside the profiler's "
     "trace.";
@@ -142,7 +141,7 @@ void add_scalars(Answer& answer, const Run& run) {
 }
 
 Result<Answer> run_graph(const Run& run, const AnalyzeOptions& options) {
-  Answer answer{.name = "graph", .summary = std::string(kSummary)};
+  Answer answer;
   add_scalars(answer, run);
   const bool any = std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& t) { return t.nodes.size() > 0; });
   if (!any) {
@@ -157,6 +156,8 @@ Result<Answer> run_graph(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis graph_analysis() { return {"graph", kSummary, run_graph}; }
+Analysis graph_analysis() {
+  return {"graph", "What does the execution trace hold, and what depends on what?", run_graph};
+}
 
 }  // namespace stepscope::analyze

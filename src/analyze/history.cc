@@ -10,7 +10,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "How did the whole job go, beside the recorded steps?";
 constexpr std::string_view kNoMarks =
     "No marks of the job's steps lie beside this recording: `stepscope run` keeps them in the run folder's telemetry.";
 constexpr std::array kPhases{Phase::dataloader, Phase::forward, Phase::backward, Phase::optimizer};
@@ -179,7 +178,7 @@ void find_drift(Answer& answer, const std::vector<RankHistory>& ranks) {
 }
 
 Result<Answer> run_history(const Run& run, const AnalyzeOptions& options) {
-  Answer answer{.name = "history", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<RankHistory> ranks;
   for (const Trace& trace : run.history) ranks.push_back(look(trace));
   std::size_t steps = 0;
@@ -207,6 +206,6 @@ Result<Answer> run_history(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis history_analysis() { return {"history", kSummary, run_history}; }
+Analysis history_analysis() { return {"history", "How did the whole job go, beside the recorded steps?", run_history}; }
 
 }  // namespace stepscope::analyze

@@ -12,7 +12,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "When is the device idle, and why?";
 constexpr std::size_t kGapsShown = 100;  // of the biggest gaps, where no other limit is asked for
 
 struct DeviceGaps {
@@ -242,7 +241,7 @@ void find_synchronization(Answer& answer, const std::vector<DeviceGaps>& devices
 
 Result<Answer> run_idle(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "idle", .summary = std::string(kSummary)};
+  Answer answer;
   const auto ranks = rank_times(run);
   std::vector<DeviceGaps> devices;
   std::int64_t gaps = 0;
@@ -279,6 +278,6 @@ Result<Answer> run_idle(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis idle_analysis() { return {"idle", kSummary, run_idle}; }
+Analysis idle_analysis() { return {"idle", "When is the device idle, and why?", run_idle}; }
 
 }  // namespace stepscope::analyze

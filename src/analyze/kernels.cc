@@ -11,8 +11,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "Which kernels take the time of the device?";
-
 using Rows = std::vector<std::vector<Value>>;
 
 const std::vector<TableColumn>& time_columns() {
@@ -184,7 +182,7 @@ void add_scalars(Answer& answer, const std::vector<RankTime>& ranks) {
 
 Result<Answer> run_kernels(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "kernels", .summary = std::string(kSummary)};
+  Answer answer;
   const auto ranks = rank_times(run);
   add_scalars(answer, ranks);
   answer.tables = {families_table(ranks), kernels_table(ranks), variants_table(ranks)};
@@ -195,6 +193,6 @@ Result<Answer> run_kernels(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis kernels_analysis() { return {"kernels", kSummary, run_kernels}; }
+Analysis kernels_analysis() { return {"kernels", "Which kernels take the time of the device?", run_kernels}; }
 
 }  // namespace stepscope::analyze

@@ -16,7 +16,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "What does launching work cost, and how much is queued?";
 constexpr std::int64_t kLateNs = 100'000;  // HTA's limits for delays and calls that are out of the ordinary
 constexpr std::int64_t kSlowNs = 50'000;
 // CUDA queues 1024 commands a stream before a launch call blocks. Some of them are in no trace (event records), so that
@@ -218,15 +217,15 @@ void add_queues(Answer& answer, Table& table, const RankLaunches& rank, std::int
   }
 }
 
-struct Totals {
+struct LaunchTotals {
   std::int64_t calls = 0, without_work = 0, work = 0, host_ns = 0, launches = 0, shorts = 0, slow = 0, late = 0,
                excess_ns = 0;
   std::int64_t span_ns = 0, idle_ns = 0;
   std::vector<std::int64_t> delays;
 };
 
-Totals totals_of(const std::vector<RankLaunches>& ranks) {
-  Totals totals;
+LaunchTotals totals_of(const std::vector<RankLaunches>& ranks) {
+  LaunchTotals totals;
   for (const RankLaunches& rank : ranks) {
     for (const LaunchCall& call : rank.calls) {
       totals.calls++;
@@ -255,7 +254,7 @@ Totals totals_of(const std::vector<RankLaunches>& ranks) {
 constexpr std::string_view kNoLaunches =
     "No launch call was recorded: this is a CPU run, or the profiler did not trace the runtime of the device.";
 
-void add_scalars(Answer& answer, Totals& totals, std::int64_t full_ns) {
+void add_scalars(Answer& answer, LaunchTotals& totals, std::int64_t full_ns) {
   const bool any = totals.calls > 0, linked = !totals.delays.empty();
   const auto scalar = [&](std::string_view name, Value value, Unit unit, std::string_view meaning, bool known) {
     add_scalar(answer, name, known ? std::move(value) : Value(), unit,
@@ -284,7 +283,7 @@ void add_scalars(Answer& answer, Totals& totals, std::int64_t full_ns) {
 }
 
 // Short kernels cost time only where the device waits meanwhile.
-void find_short_launches(Answer& answer, const Totals& totals, const Table& short_ops) {
+void find_short_launches(Answer& answer, const LaunchTotals& totals, const Table& short_ops) {
   if (totals.idle_ns * 10 <= totals.span_ns || totals.excess_ns * 20 <= totals.span_ns) return;
   Finding finding{
       .id = "short_launches",
@@ -312,12 +311,12 @@ void find_short_launches(Answer& answer, const Totals& totals, const Table& shor
 
 Result<Answer> run_launches(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "launches", .summary = std::string(kSummary)};
+  Answer answer;
   const auto times = rank_times(run);
   std::vector<RankLaunches> ranks;
   for (const RankTime& time : times)
     ranks.push_back({time.trace, &time, launch_calls(*time.trace, work_by_start(*time.trace))});
-  Totals totals = totals_of(ranks);
+  LaunchTotals totals = totals_of(ranks);
   Table queues = queues_table();
   std::int64_t full_ns = 0, reversed = 0;
   for (const RankLaunches& rank : ranks) add_queues(answer, queues, rank, full_ns, reversed);
@@ -336,6 +335,8 @@ Result<Answer> run_launches(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis launches_analysis() { return {"launches", kSummary, run_launches}; }
+Analysis launches_analysis() {
+  return {"launches", "What does launching work cost, and how much is queued?", run_launches};
+}
 
 }  // namespace stepscope::analyze

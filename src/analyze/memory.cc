@@ -13,7 +13,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "How much memory is held, by whom at the peak, and does it grow?";
 constexpr std::size_t kLargest = 100;  // allocations shown where no other limit is asked for
 constexpr std::string_view kNoMemory =
     "No memory events were recorded. Record them with profile_memory=True of torch.profiler.";
@@ -330,7 +329,7 @@ void add_scalars(Answer& answer, const std::vector<Held>& all) {
 
 Result<Answer> run_memory(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "memory", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<Held> all;
   for (const Trace& trace : run.traces) {
     for (DeviceMemory& memory : device_memories(trace)) all.push_back(measure(trace, std::move(memory)));
@@ -361,6 +360,8 @@ Result<Answer> run_memory(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis memory_analysis() { return {"memory", kSummary, run_memory}; }
+Analysis memory_analysis() {
+  return {"memory", "How much memory is held, by whom at the peak, and does it grow?", run_memory};
+}
 
 }  // namespace stepscope::analyze

@@ -12,7 +12,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "Which operators cost time and memory, on the host and on the device?";
 constexpr std::size_t kMaxFrames = 12;  // of a stack, innermost first; deeper ones say nothing about the operator
 
 struct RankOps {
@@ -229,7 +228,7 @@ void add_notes(Answer& answer, const std::vector<RankOps>& ranks, bool shapes, b
 
 Result<Answer> run_operators(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "operators", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<RankOps> ranks;
   for (const Trace& trace : run.traces) ranks.push_back({&trace, op_calls(trace)});
   add_scalars(answer, ranks);
@@ -248,6 +247,8 @@ Result<Answer> run_operators(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis operators_analysis() { return {"operators", kSummary, run_operators}; }
+Analysis operators_analysis() {
+  return {"operators", "Which operators cost time and memory, on the host and on the device?", run_operators};
+}
 
 }  // namespace stepscope::analyze

@@ -15,7 +15,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "Where does the time of a step go?";
 constexpr std::size_t kTop = 10;
 
 struct RankView {
@@ -288,7 +287,7 @@ void add_notes(Answer& answer, const Run& run, bool device_work) {
 
 Result<Answer> run_overview(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "overview", .summary = std::string(kSummary)};
+  Answer answer;
   const std::size_t top = options.max_rows > 0 ? options.max_rows : kTop;
   Table operators = top_operators(run, top);  // first: it takes most memory, and nothing else is held yet
   std::vector<RankView> ranks;
@@ -315,6 +314,6 @@ Result<Answer> run_overview(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis overview_analysis() { return {"overview", kSummary, run_overview}; }
+Analysis overview_analysis() { return {"overview", "Where does the time of a step go?", run_overview}; }
 
 }  // namespace stepscope::analyze

@@ -12,8 +12,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "Can these answers be trusted, and what is missing from the recording?";
-
 Table issues_table(const Run& run) {
   Table table{
       .name = "issues",
@@ -233,7 +231,7 @@ void add_findings(Answer& answer, std::int64_t unclassified_ns, std::int64_t wor
 
 Result<Answer> run_quality(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "quality", .summary = std::string(kSummary)};
+  Answer answer;
   const auto ranks = rank_times(run);
   std::int64_t unclassified_ns = 0, work_ns = 0;
   Table unclassified = unclassified_table(ranks, unclassified_ns, work_ns);
@@ -259,6 +257,8 @@ Result<Answer> run_quality(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis quality_analysis() { return {"quality", kSummary, run_quality}; }
+Analysis quality_analysis() {
+  return {"quality", "Can these answers be trusted, and what is missing from the recording?", run_quality};
+}
 
 }  // namespace stepscope::analyze

@@ -16,7 +16,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "Do all ranks do the same, and which one do the others wait for?";
 constexpr double kWorthNaming = 0.01;  // of the time of the steps
 constexpr std::size_t kShown = 12;     // ranks that a note lists by number
 
@@ -293,7 +292,7 @@ void add_notes(Answer& answer, const Run& run, const std::vector<RankLateness>& 
 
 Result<Answer> run_ranks(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "ranks", .summary = std::string(kSummary)};
+  Answer answer;
   const auto ranks = views_of(run);
   const auto late = lateness(run);
   std::vector<RankTime> times;
@@ -337,6 +336,8 @@ Result<Answer> run_ranks(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis ranks_analysis() { return {"ranks", kSummary, run_ranks}; }
+Analysis ranks_analysis() {
+  return {"ranks", "Do all ranks do the same, and which one do the others wait for?", run_ranks};
+}
 
 }  // namespace stepscope::analyze

@@ -12,7 +12,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "Which kernels follow each other again and again, and which could be fused?";
 constexpr std::size_t kMostNames = 32;
 
 struct StreamFound {
@@ -137,7 +136,7 @@ void find_fusible(Answer& answer, const Totals& totals, const Table& table) {
 
 Result<Answer> run_sequences(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "sequences", .summary = std::string(kSummary)};
+  Answer answer;
   const auto ranks = rank_times(run);
   Totals totals;
   Table repeated{.name = "repeated",
@@ -190,6 +189,8 @@ Result<Answer> run_sequences(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis sequences_analysis() { return {"sequences", kSummary, run_sequences}; }
+Analysis sequences_analysis() {
+  return {"sequences", "Which kernels follow each other again and again, and which could be fused?", run_sequences};
+}
 
 }  // namespace stepscope::analyze

@@ -14,8 +14,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "How long do prefill and decode take, for which batches?";
-
 struct Round {
   const Trace* trace;
   SliceId slice;
@@ -198,7 +196,7 @@ constexpr std::string_view kNoMarks =
 
 Result<Answer> run_serving(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "serving", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<std::vector<Round>> ranks;
   std::int64_t rounds = 0, tokens = 0;
   bool told_tokens = false;
@@ -227,6 +225,8 @@ Result<Answer> run_serving(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis serving_analysis() { return {"serving", kSummary, run_serving}; }
+Analysis serving_analysis() {
+  return {"serving", "How long do prefill and decode take, for which batches?", run_serving};
+}
 
 }  // namespace stepscope::analyze

@@ -15,7 +15,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "Which Python functions take the time?";
 constexpr std::array kKinds{SliceKind::python_function};
 constexpr std::size_t kMostNodes = 2000;  // of the tree: what a picture can show
 constexpr double kLeastShare = 0.001;     // of its host or device time
@@ -156,7 +155,7 @@ const Trace* with_frames(const Run& run, const Trace* trace) {
 
 Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "stacks", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<RankStacks> ranks;
   std::uint64_t calls = 0;
   bool texts = false;
@@ -196,6 +195,6 @@ Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis stacks_analysis() { return {"stacks", kSummary, run_stacks}; }
+Analysis stacks_analysis() { return {"stacks", "Which Python functions take the time?", run_stacks}; }
 
 }  // namespace stepscope::analyze

@@ -11,8 +11,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "How long is a step, and what is its time spent on?";
-
 struct RankSteps {
   const Trace* trace;
   std::vector<StepTimes> steps;
@@ -187,7 +185,7 @@ void add_notes(Answer& answer, const std::vector<RankSteps>& ranks, bool device_
 
 Result<Answer> run_steps(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "steps", .summary = std::string(kSummary)};
+  Answer answer;
   std::vector<RankSteps> ranks;
   bool device_work = false;
   for (const Trace& trace : run.traces) {
@@ -207,6 +205,6 @@ Result<Answer> run_steps(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis steps_analysis() { return {"steps", kSummary, run_steps}; }
+Analysis steps_analysis() { return {"steps", "How long is a step, and what is its time spent on?", run_steps}; }
 
 }  // namespace stepscope::analyze

@@ -13,8 +13,6 @@
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::string_view kSummary = "How well is the device used?";
-
 struct Use {
   std::int64_t kernel_ns = 0;        // sum of kernel durations
   std::int64_t blocks_known_ns = 0;  // of these, with blocks per SM known
@@ -164,7 +162,7 @@ void add_scalars(Answer& answer, const Table& table) {
 
 Result<Answer> run_utilization(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
-  Answer answer{.name = "utilization", .summary = std::string(kSummary)};
+  Answer answer;
   Table table{.name = "devices", .columns = columns()};
   const auto ranks = rank_times(run);
   for (const RankTime& rank : ranks) {
@@ -193,6 +191,6 @@ Result<Answer> run_utilization(const Run& run, const AnalyzeOptions& options) {
 
 }  // namespace
 
-Analysis utilization_analysis() { return {"utilization", kSummary, run_utilization}; }
+Analysis utilization_analysis() { return {"utilization", "How well is the device used?", run_utilization}; }
 
 }  // namespace stepscope::analyze

@@ -76,7 +76,10 @@ class Input {
 struct Analysis {
   std::string_view name;     // as the other tool's function, without "get_"
   std::string_view summary;  // the question it answers
-  Result<Answer> (*run)(const Input& input);
+  // What stands in the answer but its name and summary.
+  Result<Answer> (*find)(const Input& input);
+
+  Result<Answer> run(const Input& input) const { return titled(find(input), name, summary); }
 };
 
 std::span<const Argument> arguments();

@@ -25,4 +25,12 @@ const Table* Answer::table(std::string_view wanted) const {
   return found == tables.end() ? nullptr : &*found;
 }
 
+Result<Answer> titled(Result<Answer> answer, std::string_view name, std::string_view summary) {
+  if (answer) {
+    answer->name = name;
+    answer->summary = summary;
+  }
+  return answer;
+}
+
 }  // namespace stepscope

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/result.h"
 #include "model/issue.h"
 
 namespace stepscope {
@@ -93,6 +94,8 @@ struct Answer {
   const Scalar* scalar(std::string_view name) const;
   const Table* table(std::string_view name) const;
 };
+
+Result<Answer> titled(Result<Answer> answer, std::string_view name, std::string_view summary);
 
 struct Input {
   std::string path, format, writer;

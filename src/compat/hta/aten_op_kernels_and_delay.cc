@@ -11,8 +11,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "Which kernels do operators launch, and how late do they start?";
-
 bool is_launch(std::string_view name) {
   return name.starts_with("runFunction") || name.starts_with("cuLaunchKernel") ||
          (name.starts_with("cuda") && name.find("LaunchKernel", 4) != std::string_view::npos);
@@ -97,8 +95,8 @@ void add_rows(std::int64_t rank, const std::map<CallKey, OpCall>& calls, Table& 
   }
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "aten_op_kernels_and_delay", .summary = std::string(kSummary)};
+Result<Answer> run_aten_op_kernels_and_delay(const Input& input) {
+  Answer answer;
   Table out{
       .name = "aten_op_kernels_and_delay",
       .columns = {whole("rank", "Rank"), words("aten_op_name", "Operator"),
@@ -116,6 +114,9 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis aten_op_kernels_and_delay_analysis() { return {"aten_op_kernels_and_delay", kSummary, run}; }
+Analysis aten_op_kernels_and_delay_analysis() {
+  return {"aten_op_kernels_and_delay", "Which kernels do operators launch, and how late do they start?",
+          run_aten_op_kernels_and_delay};
+}
 
 }  // namespace stepscope::compat::hta

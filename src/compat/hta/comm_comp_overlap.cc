@@ -6,10 +6,8 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "How much of the communication is hidden behind computation?";
-
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "comm_comp_overlap", .summary = std::string(kSummary)};
+Result<Answer> run_comm_comp_overlap(const Input& input) {
+  Answer answer;
   Table out{
       .name = "comm_comp_overlap",
       .columns = {whole("rank", "Rank"), number("comp_comm_overlap_pctg",
@@ -27,6 +25,8 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis comm_comp_overlap_analysis() { return {"comm_comp_overlap", kSummary, run}; }
+Analysis comm_comp_overlap_analysis() {
+  return {"comm_comp_overlap", "How much of the communication is hidden behind computation?", run_comm_comp_overlap};
+}
 
 }  // namespace stepscope::compat::hta

@@ -15,8 +15,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "Which chain of work decides how long the step takes?";
-
 std::string_view to_string(EdgeType type) {
   switch (type) {
     case EdgeType::operation: return "critical_path_operator";
@@ -132,8 +130,8 @@ void add_rank(const PathBuilder& builder, const std::vector<std::uint32_t>& path
   for (const auto& [type, sum] : types) out.by_type.rows.push_back({rank, std::string(type), sum.count, sum.duration});
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "critical_path_analysis", .summary = std::string(kSummary)};
+Result<Answer> run_critical_path_analysis(const Input& input) {
+  Answer answer;
   PathTables out;
   const std::string annotation(input.argument("annotation"));
   for (const EventTable& table : input.tables().ranks) {
@@ -159,6 +157,8 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis critical_path_analysis_analysis() { return {"critical_path_analysis", kSummary, run}; }
+Analysis critical_path_analysis_analysis() {
+  return {"critical_path_analysis", "Which chain of work decides how long the step takes?", run_critical_path_analysis};
+}
 
 }  // namespace stepscope::compat::hta

@@ -11,7 +11,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "What do launches cost, and how late do kernels start?";
 constexpr std::array<std::string_view, 5> kLaunches{"cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpyAsync",
                                                     "cudaMemsetAsync",
                                                     "runFunction - job_prep_and_submit_for_execution"};
@@ -78,8 +77,8 @@ std::vector<Value> summary_of(const Input& input, std::int64_t rank, const std::
   return row;
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "cuda_kernel_launch_stats", .summary = std::string(kSummary)};
+Result<Answer> run_cuda_kernel_launch_stats(const Input& input) {
+  Answer answer;
   Table summary = summary_columns();
   Table all{.name = "launches",
             .columns = {whole("rank", "Rank"), whole("correlation", "Correlation id"),
@@ -97,6 +96,9 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis cuda_kernel_launch_stats_analysis() { return {"cuda_kernel_launch_stats", kSummary, run}; }
+Analysis cuda_kernel_launch_stats_analysis() {
+  return {"cuda_kernel_launch_stats", "What do launches cost, and how late do kernels start?",
+          run_cuda_kernel_launch_stats};
+}
 
 }  // namespace stepscope::compat::hta

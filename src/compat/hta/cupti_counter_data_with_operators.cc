@@ -11,8 +11,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "What did the hardware counters say, and under which operators?";
-
 // Columns that HTA's table has for every event; of a range they only hold defaults.
 struct Constant {
   std::string_view name, value;
@@ -126,8 +124,8 @@ std::vector<Value> row_of(const EventTable& table, const CallGraph& graph, const
   return row;
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "cupti_counter_data_with_operators", .summary = std::string(kSummary)};
+Result<Answer> run_cupti_counter_data_with_operators(const Input& input) {
+  Answer answer;
   for (const EventTable& table : input.tables().ranks) {
     Ranges ranges;
     ranges.rows = by_start_of(table, [&](const Row& row) { return table.category(row) == "cuda_profiler_range"; });
@@ -165,6 +163,9 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis cupti_counter_data_with_operators_analysis() { return {"cupti_counter_data_with_operators", kSummary, run}; }
+Analysis cupti_counter_data_with_operators_analysis() {
+  return {"cupti_counter_data_with_operators", "What did the hardware counters say, and under which operators?",
+          run_cupti_counter_data_with_operators};
+}
 
 }  // namespace stepscope::compat::hta

@@ -10,8 +10,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "Which sequences of kernels come again and again?";
-
 struct Pattern {
   std::int64_t count = 0;
   double kernel_time = 0, op_time = 0;
@@ -51,8 +49,8 @@ std::map<std::string, Pattern> patterns_of(const EventTable& table, const Input&
   return patterns;
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "frequent_cuda_kernel_sequences", .summary = std::string(kSummary)};
+Result<Answer> run_frequent_cuda_kernel_sequences(const Input& input) {
+  Answer answer;
   Table out{.name = "frequent_cuda_kernel_sequences",
             .columns = {whole("rank", "Rank"), words("pattern", "Operator|kernel|kernel…"),
                         whole("count", "How often it came"), number("GPU kernel duration (us)", "Of all its kernels"),
@@ -74,6 +72,9 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis frequent_cuda_kernel_sequences_analysis() { return {"frequent_cuda_kernel_sequences", kSummary, run}; }
+Analysis frequent_cuda_kernel_sequences_analysis() {
+  return {"frequent_cuda_kernel_sequences", "Which sequences of kernels come again and again?",
+          run_frequent_cuda_kernel_sequences};
+}
 
 }  // namespace stepscope::compat::hta

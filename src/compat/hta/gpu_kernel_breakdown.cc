@@ -11,7 +11,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "Which kernels take the device's time?";
 constexpr std::array kTypes{KernelType::computation, KernelType::communication, KernelType::memory};
 
 std::string state_name(std::size_t state) {
@@ -57,7 +56,7 @@ Table kernel_table(std::vector<Line> lines) {
   return table;
 }
 
-Result<Answer> run(const Input& input) {
+Result<Answer> run_gpu_kernel_breakdown(const Input& input) {
   const std::size_t types = input.flag("include_memory_kernels") ? 3 : 2;
   std::map<std::string, double> times;
   std::vector<Line> lines;
@@ -76,13 +75,15 @@ Result<Answer> run(const Input& input) {
       if (swept.seen[state]) times[state_name(state)] += swept.time[state];
     }
   }
-  Answer answer{.name = "gpu_kernel_breakdown", .summary = std::string(kSummary)};
+  Answer answer;
   answer.tables = {type_table(times), kernel_table(std::move(lines))};
   return answer;
 }
 
 }  // namespace
 
-Analysis gpu_kernel_breakdown_analysis() { return {"gpu_kernel_breakdown", kSummary, run}; }
+Analysis gpu_kernel_breakdown_analysis() {
+  return {"gpu_kernel_breakdown", "Which kernels take the device's time?", run_gpu_kernel_breakdown};
+}
 
 }  // namespace stepscope::compat::hta

@@ -10,8 +10,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "Under which annotation did each kernel run?";
-
 bool is_device_side(const EventTable& table, const Row& row) {
   const std::string_view name = table.name(row);
   return (row.stream >= 0 && row.correlation >= 0) || name == "Event Sync" || name == "Context Sync";
@@ -42,8 +40,8 @@ void annotate(std::vector<const Row*> rows, std::vector<const Row*> annotations,
   }
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "gpu_kernels_with_user_annotations", .summary = std::string(kSummary)};
+Result<Answer> run_gpu_kernels_with_user_annotations(const Input& input) {
+  Answer answer;
   Table out{.name = "gpu_kernels_with_user_annotations",
             .columns = {whole("rank", "Rank"), whole("index", "Event"), words("name", "Kernel"),
                         whole("stream", "Stream"), number("ts", "us since the earliest event of all ranks"),
@@ -84,6 +82,9 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis gpu_kernels_with_user_annotations_analysis() { return {"gpu_kernels_with_user_annotations", kSummary, run}; }
+Analysis gpu_kernels_with_user_annotations_analysis() {
+  return {"gpu_kernels_with_user_annotations", "Under which annotation did each kernel run?",
+          run_gpu_kernels_with_user_annotations};
+}
 
 }  // namespace stepscope::compat::hta

@@ -8,8 +8,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "How long do the user annotations last?";
-
 Table annotations(const Input& input, std::string_view name, std::string_view category, Answer& answer) {
   Table out{
       .name = std::string(name),
@@ -30,8 +28,8 @@ Table annotations(const Input& input, std::string_view name, std::string_view ca
   return out;
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "gpu_user_annotation_breakdown", .summary = std::string(kSummary)};
+Result<Answer> run_gpu_user_annotation_breakdown(const Input& input) {
+  Answer answer;
   answer.tables.push_back(annotations(input, "gpu", "gpu_user_annotation", answer));
   answer.tables.push_back(annotations(input, "cpu", "user_annotation", answer));
   return answer;
@@ -39,6 +37,8 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis gpu_user_annotation_breakdown_analysis() { return {"gpu_user_annotation_breakdown", kSummary, run}; }
+Analysis gpu_user_annotation_breakdown_analysis() {
+  return {"gpu_user_annotation_breakdown", "How long do the user annotations last?", run_gpu_user_annotation_breakdown};
+}
 
 }  // namespace stepscope::compat::hta

@@ -12,7 +12,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "What do the streams wait for?";
 constexpr std::array<std::string_view, 3> kCauses{"host_wait", "kernel_wait", "other"};
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -57,8 +56,8 @@ void add_stream(const EventTable& table, std::int64_t stream, const std::vector<
   }
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "idle_time_breakdown", .summary = std::string(kSummary)};
+Result<Answer> run_idle_time_breakdown(const Input& input) {
+  Answer answer;
   Table idle{
       .name = "idle",
       .columns = {whole("rank", "Rank"), whole("stream", "Stream"), words("idle_category", "What was waited for"),
@@ -90,6 +89,8 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis idle_time_breakdown_analysis() { return {"idle_time_breakdown", kSummary, run}; }
+Analysis idle_time_breakdown_analysis() {
+  return {"idle_time_breakdown", "What do the streams wait for?", run_idle_time_breakdown};
+}
 
 }  // namespace stepscope::compat::hta

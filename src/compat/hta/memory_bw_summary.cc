@@ -7,10 +7,8 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "How fast do copies and fills run?";
-
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "memory_bw_summary", .summary = std::string(kSummary)};
+Result<Answer> run_memory_bw_summary(const Input& input) {
+  Answer answer;
   Table out{.name = "memory_bw_summary", .columns = {whole("rank", "Rank"), words("name", "Kind")}};
   add_describe_columns(out, "memory_bw_gbps/");
   for (const EventTable& table : input.tables().ranks) {
@@ -30,6 +28,8 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis memory_bw_summary_analysis() { return {"memory_bw_summary", kSummary, run}; }
+Analysis memory_bw_summary_analysis() {
+  return {"memory_bw_summary", "How fast do copies and fills run?", run_memory_bw_summary};
+}
 
 }  // namespace stepscope::compat::hta

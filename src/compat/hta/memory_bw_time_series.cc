@@ -6,10 +6,8 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "When are memory copies and fills running, and how fast?";
-
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "memory_bw_time_series", .summary = std::string(kSummary)};
+Result<Answer> run_memory_bw_time_series(const Input& input) {
+  Answer answer;
   Table out{.name = "memory_bw_time_series",
             .columns = {whole("rank", "Rank"), words("name", "Kind"),
                         number("ts", "us since the earliest event of all ranks"),
@@ -25,6 +23,9 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis memory_bw_time_series_analysis() { return {"memory_bw_time_series", kSummary, run}; }
+Analysis memory_bw_time_series_analysis() {
+  return {"memory_bw_time_series", "When are memory copies and fills running, and how fast?",
+          run_memory_bw_time_series};
+}
 
 }  // namespace stepscope::compat::hta

@@ -15,7 +15,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "Which ranks make the others wait?";
 constexpr double kLeastShare = 0.01;  // of a mean step
 
 struct Kernel {
@@ -101,7 +100,7 @@ std::map<std::int64_t, std::int64_t> count_late(const std::vector<Kernel>& kerne
   return late;
 }
 
-Result<Answer> run(const Input& input) {
+Result<Answer> run_potential_stragglers(const Input& input) {
   const auto wanted = static_cast<std::size_t>(std::max(1.0, input.number("num_candidates")));
   const Steps steps = measure_steps(input.tables());
   const auto late = count_late(widest(long_communication(input.tables(), steps)), wanted);
@@ -111,7 +110,7 @@ Result<Answer> run(const Input& input) {
   Table out{.name = "potential_stragglers",
             .columns = {whole("rank", "Rank"), whole("times", "Steps in which it was among the last")}};
   for (const auto& [rank, times] : ranks) out.rows.push_back({rank, times});
-  Answer answer{.name = "potential_stragglers", .summary = std::string(kSummary)};
+  Answer answer;
   if (out.rows.empty()) {
     answer.notes.emplace_back(
         "No rank is named: that takes profiler steps and two ranks with long kernels named ncclKernel…; HTA ends with "
@@ -124,6 +123,8 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis potential_stragglers_analysis() { return {"potential_stragglers", kSummary, run}; }
+Analysis potential_stragglers_analysis() {
+  return {"potential_stragglers", "Which ranks make the others wait?", run_potential_stragglers};
+}
 
 }  // namespace stepscope::compat::hta

@@ -7,9 +7,7 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "Which profiler steps are there?";
-
-Result<Answer> run(const Input& input) {
+Result<Answer> run_profiler_steps(const Input& input) {
   std::set<std::int64_t> steps;
   for (const EventTable& table : input.tables().ranks) {
     for (const Row& row : table.rows()) {
@@ -18,13 +16,13 @@ Result<Answer> run(const Input& input) {
   }
   Table out{.name = "profiler_steps", .columns = {whole("step", "Number of the step")}};
   for (const std::int64_t step : steps) out.rows.push_back({step});
-  Answer answer{.name = "profiler_steps", .summary = std::string(kSummary)};
+  Answer answer;
   answer.tables.push_back(std::move(out));
   return answer;
 }
 
 }  // namespace
 
-Analysis profiler_steps_analysis() { return {"profiler_steps", kSummary, run}; }
+Analysis profiler_steps_analysis() { return {"profiler_steps", "Which profiler steps are there?", run_profiler_steps}; }
 
 }  // namespace stepscope::compat::hta

@@ -7,10 +7,8 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "How long are the queues of the streams?";
-
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "queue_length_summary", .summary = std::string(kSummary)};
+Result<Answer> run_queue_length_summary(const Input& input) {
+  Answer answer;
   Table out{.name = "queue_length_summary", .columns = {whole("rank", "Rank"), whole("stream", "Stream")}};
   add_describe_columns(out, "queue_length/");
   for (const EventTable& table : input.tables().ranks) {
@@ -27,6 +25,8 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis queue_length_summary_analysis() { return {"queue_length_summary", kSummary, run}; }
+Analysis queue_length_summary_analysis() {
+  return {"queue_length_summary", "How long are the queues of the streams?", run_queue_length_summary};
+}
 
 }  // namespace stepscope::compat::hta

@@ -6,10 +6,8 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "When do the queues of the streams grow and shrink?";
-
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "queue_length_time_series", .summary = std::string(kSummary)};
+Result<Answer> run_queue_length_time_series(const Input& input) {
+  Answer answer;
   Table out{.name = "queue_length_time_series",
             .columns = {whole("rank", "Rank"), whole("stream", "Stream"),
                         number("ts", "us since the earliest event of all ranks"),
@@ -25,6 +23,9 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis queue_length_time_series_analysis() { return {"queue_length_time_series", kSummary, run}; }
+Analysis queue_length_time_series_analysis() {
+  return {"queue_length_time_series", "When do the queues of the streams grow and shrink?",
+          run_queue_length_time_series};
+}
 
 }  // namespace stepscope::compat::hta

@@ -7,10 +7,8 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "How much of the device time is idle, computation, or neither?";
-
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "temporal_breakdown", .summary = std::string(kSummary)};
+Result<Answer> run_temporal_breakdown(const Input& input) {
+  Answer answer;
   Table out{.name = "temporal_breakdown",
             .columns = {whole("rank", "Rank"), number("idle_time(us)", "No device row runs"),
                         number("compute_time(us)", "Union of computation"), number("non_compute_time(us)", "The rest"),
@@ -39,6 +37,9 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis temporal_breakdown_analysis() { return {"temporal_breakdown", kSummary, run}; }
+Analysis temporal_breakdown_analysis() {
+  return {"temporal_breakdown", "How much of the device time is idle, computation, or neither?",
+          run_temporal_breakdown};
+}
 
 }  // namespace stepscope::compat::hta

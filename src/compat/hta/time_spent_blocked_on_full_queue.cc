@@ -9,8 +9,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "For how long were the queues of the streams full?";
-
 std::vector<TableColumn> columns() {
   return {whole("rank", "Rank"), whole("stream", "Stream"),
           number("duration_at_max_queue_length", "Time with max_queue_length launches or more, us"),
@@ -27,8 +25,8 @@ std::optional<double> full_time(const QueueLine& line, double full) {
   return time;
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "time_spent_blocked_on_full_queue", .summary = std::string(kSummary)};
+Result<Answer> run_time_spent_blocked_on_full_queue(const Input& input) {
+  Answer answer;
   Table literal{.name = "time_spent_blocked_on_full_queue", .columns = columns()};
   Table all{.name = "all_streams", .columns = columns()};
   for (const EventTable& table : input.tables().ranks) {
@@ -45,6 +43,9 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis time_spent_blocked_on_full_queue_analysis() { return {"time_spent_blocked_on_full_queue", kSummary, run}; }
+Analysis time_spent_blocked_on_full_queue_analysis() {
+  return {"time_spent_blocked_on_full_queue", "For how long were the queues of the streams full?",
+          run_time_spent_blocked_on_full_queue};
+}
 
 }  // namespace stepscope::compat::hta

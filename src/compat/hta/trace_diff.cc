@@ -11,8 +11,6 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "Which operators and kernels differ between two traces?";
-
 struct Totals {
   double count = 0, duration = 0;
 };
@@ -93,8 +91,8 @@ Table counted(const std::map<std::string, Both>& names) {
   return out;
 }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "trace_diff", .summary = std::string(kSummary)};
+Result<Answer> run_trace_diff(const Input& input) {
+  Answer answer;
   const Trace *control = nullptr, *test = nullptr;
   for (const Trace& trace : input.run().traces) {
     const Trace*& side = is_within(trace.source.path, input.run().path) ? control : test;
@@ -116,6 +114,8 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis trace_diff_analysis() { return {"trace_diff", kSummary, run}; }
+Analysis trace_diff_analysis() {
+  return {"trace_diff", "Which operators and kernels differ between two traces?", run_trace_diff};
+}
 
 }  // namespace stepscope::compat::hta

@@ -9,15 +9,13 @@
 namespace stepscope::compat::hta {
 namespace {
 
-constexpr std::string_view kSummary = "Which events does HTA analyze?";
-
 Table counted(std::string_view name, TableColumn key, std::string_view meaning) {
   return {.name = std::string(name), .columns = {whole("rank", "Rank"), std::move(key), whole("rows", meaning)}};
 }
 
-Result<Answer> run(const Input& input) {
+Result<Answer> run_trace_table(const Input& input) {
   const Tables& tables = input.tables();
-  Answer answer{.name = "trace_table", .summary = std::string(kSummary)};
+  Answer answer;
   answer.scalars.push_back(
       {"min_ts", tables.min_ts, Unit::none, "Earliest start of all ranks, us, subtracted from all"});
   Table ranks{.name = "ranks",
@@ -47,6 +45,6 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis trace_table_analysis() { return {"trace_table", kSummary, run}; }
+Analysis trace_table_analysis() { return {"trace_table", "Which events does HTA analyze?", run_trace_table}; }
 
 }  // namespace stepscope::compat::hta

@@ -12,8 +12,6 @@
 namespace stepscope::compat::tensorboard {
 namespace {
 
-constexpr std::string_view kSummary = "Where does a step go, and is the device used?";
-
 using Parts = std::array<Ranges, 8>;
 
 Parts split(const Events& events) {
@@ -141,8 +139,8 @@ void add_devices(std::int64_t rank, const Events& events, Table& devices) {
 
 bool has_runtime(const Events& events) { return !events.roles[Role::runtime].empty(); }
 
-Result<Answer> run(const Input& input) {
-  Answer answer{.name = "overview", .summary = std::string(kSummary)};
+Result<Answer> run_overview(const Input& input) {
+  Answer answer;
   Table steps = step_columns(), overlaps = overlap_columns(), devices = device_columns();
   for (const Trace& trace : input.run().traces) {
     const Events events = read_events(trace);
@@ -165,6 +163,6 @@ Result<Answer> run(const Input& input) {
 
 }  // namespace
 
-Analysis overview_analysis() { return {"overview", kSummary, run}; }
+Analysis overview_analysis() { return {"overview", "Where does a step go, and is the device used?", run_overview}; }
 
 }  // namespace stepscope::compat::tensorboard

@@ -13,9 +13,9 @@ struct Launch {
   const Row* work;
 };
 
-TrackId track_of(const EventTable& table, const Row& row) { return table.trace().slices.track[row.index]; }
+TrackId track_id_of(const EventTable& table, const Row& row) { return table.trace().slices.track[row.index]; }
 StringId process_of(const EventTable& table, const Row& row) {
-  return table.trace().tracks[static_cast<std::size_t>(track_of(table, row))].process;
+  return table.trace().tracks[static_cast<std::size_t>(track_id_of(table, row))].process;
 }
 
 // The row on a device that a call is linked to; nullptr where HTA's join finds none.
@@ -99,11 +99,11 @@ void find_waits(const EventTable& table, const std::vector<Launch>& launches, Ev
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
     if (*at < launches.size()) {
       const Launch& launch = launches[*at];
-      next[{track_of(table, *launch.call), launch.work->stream}] = launch.call->index;
+      next[{track_id_of(table, *launch.call), launch.work->stream}] = launch.call->index;
       continue;
     }
     const Row& call = *calls[*at - launches.size()];
-    const auto launch = next.find({track_of(table, call), work_of(table, call)->stream});
+    const auto launch = next.find({track_id_of(table, call), work_of(table, call)->stream});
     waits.launch_after_wait[call.index] = launch == next.end() ? kNone : launch->second;
   }
 }
