@@ -95,6 +95,7 @@ struct Answer {
   const Table* table(std::string_view name) const;
 };
 
+// With the name and the question under which an analysis is listed: it does not say them itself. Errors pass through.
 Result<Answer> titled(Result<Answer> answer, std::string_view name, std::string_view summary);
 
 struct Input {
