@@ -48,9 +48,8 @@ check: build ## layers, layout, clang-tidy, ruff, mypy, tsc, notices, 30 s of ea
 	@tools/setup.sh build test check fuzz
 	@tools/check.sh $(JOBS)
 
-test: build venv-torch ## C++ tests under ASan and UBSan, web and Python tests
+test: build ## C++ tests under ASan and UBSan, web and Python tests
 	@tools/setup.sh build test fuzz browser
-	@tools/venv.sh tests
 	@$(PY) tools/run_tests.py --jobs $(JOBS)
 
 bench: build venv-torch ## speed of reading against simdjson, json.load and HTA; what recording costs a job; as ratios

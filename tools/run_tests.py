@@ -33,6 +33,8 @@ class Suite:
     commands: list[list[str]]
     count: Callable[[str], Counts]
     may_be_empty: bool = False
+    preparation: list[str] = field(default_factory=list)  # runs beside the suites before this one
+    preparing: subprocess.Popen[bytes] | None = None
     counts: Counts = field(default_factory=Counts)
 
 
@@ -69,10 +71,11 @@ def suites(jobs: str) -> list[Suite]:
     build = ["tools/cmake_build.sh", "dev", "build-dev", jobs]
     workers = str(int(jobs) + 1)  # they wait for jobs that they started, a fifth of the time
     pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-n", workers, "-m", "not soak"]
+    install = ["bash", "-c", "tools/venv.sh torch && tools/venv.sh tests"]
     return [
         Suite("C++ (ASan, UBSan)", [[*build, "stepscope_tests"], ["tools/doctest.sh", "build-dev"]], count_doctest),
         Suite("web", [["tools/web.sh", "test"]], count_node, may_be_empty=True),
-        Suite("Python", [[*pytest, "tests"]], count_pytest),
+        Suite("Python", [[*pytest, "tests"]], count_pytest, preparation=install),
     ]
 
 
@@ -93,11 +96,11 @@ def run(command: list[str]) -> tuple[int, str]:
 def run_suite(suite: Suite) -> None:
     started = time.monotonic()
     print(f"== {suite.name}", flush=True)
-    status, text = 0, ""
+    status, text = suite.preparing.wait() if suite.preparing else 0, ""
     for command in suite.commands:
-        status, text = run(command)
         if status != 0:
             break
+        status, text = run(command)
     suite.counts = suite.count(text)
     seen = suite.counts.passed + suite.counts.failed
     if suite.counts.failed == 0 and (status != 0 or (seen == 0 and not suite.may_be_empty)):
@@ -110,6 +113,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", default="1", help="how many compilers at once")
     everything = suites(parser.parse_args().jobs)
+    for suite in everything:
+        if suite.preparation:
+            suite.preparing = subprocess.Popen(suite.preparation, cwd=ROOT)
     for suite in everything:
         run_suite(suite)
     for suite in everything:

@@ -13,6 +13,9 @@ python=${PYTHON:-python3}
 venv=.venv
 purelib='import sysconfig; print(sysconfig.get_paths()["purelib"])'
 
+# What torch and the tests need is compiled when it is first imported: most of it never is.
+install() { "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-compile "$@"; }
+
 say() { echo "setup: $*" >&2; }
 
 # Seen through links and version managers' shims; a virtual environment is one of its own.
@@ -59,7 +62,7 @@ torch() {
   [ "$venv/.torch" -nt "$venv/.python" ] && return
   if ! "$venv/bin/python" -c 'import torch' 2>/dev/null; then
     say "installing torch==2.13.0 (a GPU build is several GB; README.md says how to choose a CPU build)"
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check torch==2.13.0 numpy ||
+    install torch==2.13.0 numpy ||
       { say "pip could not install torch==2.13.0; name a Python that has torch: make PYTHON=/path/to/python3 …"; exit 1; }
   fi
   "$venv/bin/python" -W ignore -c 'import torch; print("torch", torch.__version__)' >"$venv/.torch"
@@ -71,7 +74,7 @@ tests() {
   local numpy
   numpy=$("$venv/bin/python" -W ignore -c 'import numpy; print(numpy.__version__)' 2>/dev/null) || numpy=
   echo "${numpy:+numpy==$numpy}" >"$venv/constraints.txt"
-  "$venv/bin/python" -m pip install -qq --disable-pip-version-check -c "$venv/constraints.txt" -r tests/requirements.txt ||
+  install -c "$venv/constraints.txt" -r tests/requirements.txt ||
     say "pip could not install tests/requirements.txt beside numpy ${numpy:-(none)}: the tests that need it are skipped"
   touch "$venv/.tests"
 }

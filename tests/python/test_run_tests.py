@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import run_tests
 from run_tests import Counts
 
@@ -44,6 +46,13 @@ def test_a_suite_without_tests_is_a_failure() -> None:
 
 def test_a_suite_that_breaks_before_its_tests_is_a_failure() -> None:
     suite = run_tests.Suite("x", [["false"], ["printf", DOCTEST]], run_tests.count_doctest)
+    run_tests.run_suite(suite)
+    assert suite.counts == Counts(0, 1, 0)
+
+
+def test_a_suite_whose_preparation_fails_is_a_failure() -> None:
+    suite = run_tests.Suite("x", [["printf", DOCTEST]], run_tests.count_doctest)
+    suite.preparing = subprocess.Popen(["false"])
     run_tests.run_suite(suite)
     assert suite.counts == Counts(0, 1, 0)
 
