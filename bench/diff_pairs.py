@@ -122,6 +122,7 @@ def split(path: Path, borders: Borders) -> list[Path]:
     wall = [t for e in marks for t in (float(e["ts"]), float(e["ts"]) + float(e["dur"]))]
     each = len(borders[0][1])
     assert len(wall) == each * len(borders), "a part of a step is not in the recording"
+    starts = [float(event["ts"]) for event in events]
     parts: list[list[dict[str, Any]]] = [[] for _ in range(1 + max(kind for kind, _ in borders))]
     for number, (kind, cpu) in enumerate(borders):
         begin, end = number * each, (number + 1) * each
@@ -132,7 +133,7 @@ def split(path: Path, borders: Borders) -> list[Path]:
             share = (ts - times[at]) / max(times[at + 1] - times[at], 1e-3)
             return start + (cpu[at] - cpu[0] + min(max(share, 0), 1) * (cpu[at + 1] - cpu[at])) / 1e3
 
-        first = bisect.bisect_left(events, start, key=lambda e: float(e["ts"]))
+        first = bisect.bisect_left(starts, start)
         for event in events[first:]:
             ts = float(event["ts"])
             if ts >= wall[end - 1]:

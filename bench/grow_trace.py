@@ -73,16 +73,19 @@ def template(event: dict[str, Any], layout: str, base: int, steps: int) -> Calla
         marks.append((token, fill))
         return token
 
+    def moved(number: int) -> Callable[[int, int], str]:
+        return lambda k, shift: str(number + k * base)
+
     copy = dict(event)
     start = to_ns(event["ts"])
     copy["ts"] = mark(lambda k, shift: f"{(start + shift) // 1000}.{(start + shift) % 1000:03d}")
     if isinstance(event.get("id"), int):
-        copy["id"] = mark(lambda k, shift, v=event["id"]: str(v + k * base))
+        copy["id"] = mark(moved(event["id"]))
     if isinstance(event.get("args"), dict):
         args = dict(event["args"])
         for key in IDS:
             if isinstance(args.get(key), int) and 0 < args[key] < 2**40:
-                args[key] = mark(lambda k, shift, v=args[key]: str(v + k * base))
+                args[key] = mark(moved(args[key]))
         copy["args"] = args
     step = STEP.match(str(event.get("name", "")))
     if step and steps:

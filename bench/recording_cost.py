@@ -22,7 +22,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepscope.hooks._stepscope_hooks.capture import Capture
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPSCOPE = str(ROOT / "build" / "stepscope")
@@ -91,15 +94,24 @@ def call_ns(function: Callable[[], object], calls: int = 20_000) -> float:
     return (time.thread_time_ns() - began) / calls
 
 
-def hooks_ns(capture: Any, rounds: int) -> dict[str, float]:
+def loaded_hooks() -> Any:
+    """The hooks that `stepscope run` brought into this process; nothing else here can import them."""
+    return sys.modules["_stepscope_hooks"]
+
+
+def loaded_capture() -> Capture:
+    capture: Capture = loaded_hooks()._capture
+    return capture
+
+
+def hooks_ns(capture: Capture, rounds: int) -> dict[str, float]:
     """CPU time that each hook adds to one call of what it sits on, torch's own dispatch to it included."""
     import torch
 
-    hooks = sys.modules["_stepscope_hooks"]
-    marks, roots = hooks.marks, hooks.roots  # type: ignore[attr-defined]
+    roots = loaded_hooks().roots
 
     class Still(torch.optim.Optimizer):
-        def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        def step(self, closure: Any = None) -> None:
             pass
 
     class Empty(torch.nn.Module):
@@ -110,7 +122,7 @@ def hooks_ns(capture: Any, rounds: int) -> dict[str, float]:
     root = roots.Root(seen, capture.phases)
     still = Still([torch.nn.Parameter(torch.ones(1))], {})
     capture.leader = None  # the next optimizer to step counts the steps
-    timed = capture.phases.timed(time.thread_time_ns, marks.BACKWARD)
+    timed = capture.phases.timed_backward(time.thread_time_ns)
     found: dict[str, list[float]] = {"forward": [], "backward": [], "optimizer": []}
     with torch.enable_grad():
         for _ in range(rounds):
@@ -127,22 +139,30 @@ def hooks_ns(capture: Any, rounds: int) -> dict[str, float]:
 def idle(rounds: int) -> dict[str, Any]:
     training = Training()
     training.cpu_ns(20)
-    capture = sys.modules["_stepscope_hooks"]._capture  # type: ignore[attr-defined]
+    capture = loaded_capture()
     first = capture.marks.written
     training.cpu_ns(20)
     marked = (capture.marks.written - first) / 20  # forward, backward, optimizer and the step: all hooks were called
-    armed, bare = [], []
+    armed: list[float] = []
+    bare: list[float] = []
     for number in range(6 * rounds):
         for with_hooks in (True, False) if number % 2 else (False, True):
-            if with_hooks:
-                capture.phases.install()
-                capture.phases.find_roots(training.optimizer)
-            training.cpu_ns(2)  # the search for the model went through all caches
+            # The search for the model, paid once in a job, goes through all objects: before either side.
+            capture.phases.install()
+            capture.phases.find_roots(training.optimizer)
+            if not with_hooks:
+                capture.phases.uninstall()
+            training.cpu_ns(2)
             (armed if with_hooks else bare).append(training.cpu_ns(8))
             if with_hooks:
                 capture.phases.uninstall()
     capture.phases.install()
-    look_ns = call_ns(lambda: (setattr(capture.requests, "looked_at", 0.0), capture.requests.look()), 2000)
+
+    def look() -> None:
+        capture.requests.looked_at = 0.0
+        capture.requests.look()
+
+    look_ns = call_ns(look, 2000)
     return {"marked": marked, "armed": armed, "bare": bare, "hooks": hooks_ns(capture, rounds), "look_ns": look_ns}
 
 
@@ -152,8 +172,7 @@ def window(rounds: int) -> dict[str, Any]:
 
     training = Training()
     training.cpu_ns(20)
-    hooks = sys.modules["_stepscope_hooks"]
-    capture = hooks._capture  # type: ignore[attr-defined]
+    capture = loaded_capture()
     found: dict[str, list[float]] = {name: [] for name in ("ours", "torch", "plain", "ours_end", "torch_end")}
 
     def ours() -> None:
@@ -170,7 +189,7 @@ def window(rounds: int) -> dict[str, Any]:
         capture.phases.uninstall()
 
     def torchs() -> None:
-        with hooks.other_profiler.own_profiler():  # type: ignore[attr-defined]
+        with loaded_hooks().other_profiler.own_profiler():
             profiler = torch.profiler.profile(
                 activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True, profile_memory=True
             )

@@ -37,9 +37,7 @@ tidy() {
 }
 
 types() {
-  local package=()
-  [ -f python/stepscope/__init__.py ] && package=(python)
-  "$bin/mypy" --no-error-summary --cache-dir build/mypy "${package[@]}" tools tests
+  "$bin/mypy" --no-error-summary --cache-dir build/mypy
 }
 
 fuzz() {

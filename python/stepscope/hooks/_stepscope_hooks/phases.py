@@ -63,6 +63,7 @@ class Phases:
             handle.remove()
         self.replaced.undo()
         self.handles = []
+        self.searches = 0
 
     # Every wrapper calls the original exactly once, whatever becomes of our own part: the observer does not raise.
 

@@ -56,9 +56,11 @@ def outermost(optimizer: Any, level: int = 0) -> list[Any]:
         found = [module for module in found if any(id(p) in trained for p in module.parameters())]
     else:
         found = [module for module in found if next(module.parameters(), None) is not None]
+    found = [module for module in found if _callable(module)]
+    unique = {id(module): module for module in found}
     for _ in range(level):
-        found += [c for m in found for c in m.__dict__["_modules"].values() if c is not None and _callable(c)]
-    unique = {id(module): module for module in found if _callable(module)}
+        found = [c for m in found for c in m.__dict__["_modules"].values() if c is not None and _callable(c)]
+        unique.update((id(child), child) for child in found)
     return list(unique.values())[:MOST]
 
 
