@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+
 from stepscope.hooks._stepscope_hooks import roots
 
 
-def test_each_level_adds_its_modules_once() -> None:
+def test_each_level_adds_its_modules_once(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     model = torch.nn.Linear(2, 2)
     chain = [model]
@@ -14,5 +17,14 @@ def test_each_level_adds_its_modules_once() -> None:
         model = torch.nn.Sequential(model)
         chain.insert(0, model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for level in range(40):  # without a bound where a module is counted once for each way to it
+    looked_at = []
+
+    def counted(module: object, original: Callable[[object], bool] = roots._callable) -> bool:
+        looked_at.append(module)
+        return original(module)
+
+    monkeypatch.setattr(roots, "_callable", counted)
+    for level in range(12):
+        looked_at.clear()
         assert roots.outermost(optimizer, level) == chain[: level + 1]
+        assert len(looked_at) <= len(chain)
