@@ -273,7 +273,7 @@ void add_notes(Answer& answer, const Run& run, bool device_work) {
         "well to see times.");
     return;
   }
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : timelines(run)) {
     if (trace.step_source.empty()) continue;
     if (std::find(answer.notes.begin(), answer.notes.end(), trace.step_source) == answer.notes.end()) {
       answer.notes.push_back(trace.step_source);

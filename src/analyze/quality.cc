@@ -8,6 +8,7 @@
 #include "analyze/analysis.h"
 #include "model/answer_parts.h"
 #include "model/kernel_groups.h"
+#include "model/windows.h"
 
 namespace stepscope::analyze {
 namespace {
@@ -44,7 +45,7 @@ Table links_table(const Run& run) {
           {"launches_dropped", ValueType::integer, Unit::count, "Launch calls without any device work"},
           {"partial_overlaps", ValueType::integer, Unit::count,
            "Slices that overlap their neighbor without nesting; kept"}}};
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : timelines(run)) {
     const LinkCounts& links = trace.links;
     table.rows.push_back({trace.rank.rank, count(links.device_linked), count(links.device_linked_by_flow),
                           count(links.device_unlinked), count(links.launches_with_work), count(links.launches_dropped),
@@ -170,7 +171,7 @@ Table missing_table(const Run& run) {
                           {"what", ValueType::text, Unit::none, "What the recording lacks"},
                           {"costs", ValueType::text, Unit::none, "What cannot be answered without it"},
                           {"how", ValueType::text, Unit::none, "How to record it"}}};
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : timelines(run)) {
     for (const Lack& lack : lacks_of(run, trace)) {
       table.rows.push_back({trace.rank.rank, std::string(lack.what), std::string(lack.costs), std::string(lack.how)});
     }
@@ -249,9 +250,8 @@ Result<Answer> run_quality(const Run& run, const AnalyzeOptions& options) {
   answer.tables = {missing_table(run), issues_table(run), links_table(run), std::move(unclassified)};
   limit_rows(answer, answer.tables.back(), options.max_rows, "those with less time");
   add_findings(answer, unclassified_ns, work_ns, counts);
-  for (const Trace& trace : run.traces) {
-    if (!trace.step_source.empty() && run.traces.size() == 1) answer.notes.push_back(trace.step_source);
-  }
+  const auto timed = timelines(run);
+  if (timed.size() == 1 && !timed.front().step_source.empty()) answer.notes.push_back(timed.front().step_source);
   return answer;
 }
 

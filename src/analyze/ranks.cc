@@ -27,12 +27,11 @@ struct RankView {
 };
 
 std::vector<RankView> views_of(const Run& run) {
-  std::vector<RankView> views(run.traces.size());
-  for (std::size_t i = 0; i < views.size(); i++) {
-    views[i].trace = &run.traces[i];
-    views[i].time = rank_time(run.traces[i]);
-    views[i].steps = step_times(run.traces[i], views[i].time);
-    views[i].walls = whole_walls(run.traces[i], views[i].steps);
+  std::vector<RankView> views;
+  for (const Trace& trace : timelines(run)) {
+    RankView& view = views.emplace_back(RankView{.trace = &trace, .time = rank_time(trace)});
+    view.steps = step_times(trace, view.time);
+    view.walls = whole_walls(trace, view.steps);
   }
   return views;
 }
@@ -130,7 +129,7 @@ Table clocks_table(const Run& run) {
                   {"bound_ns", ValueType::integer, Unit::ns,
                    "Nine in ten ends of shared collectives agree as closely; unknown: not from collectives"},
                   {"pairs", ValueType::integer, Unit::count, "Shared collectives behind it"}}};
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : timelines(run)) {
     const TraceClock& clock = trace.clock;
     const bool fitted = clock.source == ClockSource::collectives;
     table.rows.push_back({trace.rank.rank, std::string(to_string(clock.source)), clock.offset_ns,
@@ -148,7 +147,7 @@ Table missing_table(const Run& run, std::int64_t& missing) {
                           {"count", ValueType::integer, Unit::count, "How many"}}};
   std::set<std::int64_t> opened;
   std::int64_t world = 0;
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : timelines(run)) {
     opened.insert(trace.rank.rank);
     world = std::max(world, trace.rank.world_size);
   }
@@ -263,13 +262,13 @@ void find_straggler(Answer& answer, const Run& run, const std::vector<RankView>&
 }
 
 void add_notes(Answer& answer, const Run& run, const std::vector<RankLateness>& late, const Table& missing) {
-  if (run.traces.size() < 2) {
+  if (timelines(run).size() < 2) {
     answer.notes.push_back("One rank was opened. Give the files of all ranks, or their folder, to compare them.");
     return;
   }
   std::string without;
   std::size_t count = 0;
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : timelines(run)) {
     if (clock_is_fitted(trace)) continue;
     if (count++ < kShown) without += (without.empty() ? "" : ", ") + std::to_string(trace.rank.rank);
   }

@@ -188,7 +188,7 @@ Result<Answer> run_steps(const Run& run, const AnalyzeOptions& options) {
   Answer answer;
   std::vector<RankSteps> ranks;
   bool device_work = false;
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : timelines(run)) {
     const RankTime time = rank_time(trace);
     device_work = device_work || !time.devices.empty();
     ranks.push_back({&trace, step_times(trace, time), critical_parts(trace)});

@@ -80,7 +80,8 @@ void find_steps(Trace& trace) {
     trace.step_source = "the repeated annotation \"" + trace.steps.front().name + "\"";
   } else {
     trace.steps = whole_recording(trace);
-    trace.step_source = trace.steps.empty() ? "no steps: the recording is empty"
+    trace.step_source = trace.only_graph()    ? "no steps: an execution trace has no times"
+                        : trace.steps.empty() ? "no steps: the recording is empty"
                                             : "the whole recording as one step (it has no step marks)";
   }
 }

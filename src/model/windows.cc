@@ -66,9 +66,17 @@ RankTime rank_time(const Trace& trace) {
   return out;
 }
 
+std::span<const Trace> timelines(const Run& run) {
+  const std::span<const Trace> all(run.traces);
+  const auto graph =
+      std::find_if(run.traces.begin(), run.traces.end(), [](const Trace& trace) { return trace.only_graph(); });
+  const auto count = static_cast<std::size_t>(graph - run.traces.begin());
+  return count == 0 ? all : all.first(count);
+}
+
 std::vector<RankTime> rank_times(const Run& run) {
   std::vector<RankTime> out;
-  for (const Trace& trace : run.traces) out.push_back(rank_time(trace));
+  for (const Trace& trace : timelines(run)) out.push_back(rank_time(trace));
   return out;
 }
 

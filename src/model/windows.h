@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/intervals.h"
@@ -36,6 +37,10 @@ struct RankTime {
   Intervals steps;
   std::size_t whole_steps = 0;
 };
+
+// The traces that say when things ran. Execution traces, which do not, stand behind them in the run; where there is
+// nothing else, they are all.
+std::span<const Trace> timelines(const Run& run);
 
 RankTime rank_time(const Trace& trace);
 std::vector<RankTime> rank_times(const Run& run);

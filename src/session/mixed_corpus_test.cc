@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/temp_fixture.h"
+#include "model/windows.h"
 #include "session/run_fixture.h"
 
 namespace stepscope {
@@ -32,6 +33,7 @@ TEST_CASE("corpus: a folder of mixed recordings opens as one run, and every answ
   CHECK(formats == std::multiset<std::string>{"chakra", "chrome_trace", "chrome_trace", "execution_trace",
                                               "nsys_sqlite", "nsys_sqlite"});
   CHECK(timelines == std::set<std::int64_t>{0, 1, 2, 3});  // those of nsys name no rank: the free numbers
+  CHECK(stepscope::timelines(run).size() == timelines.size());
   const auto report = session::answer(run, {});
   REQUIRE(report);
   CHECK(report->failed.empty());

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace stepscope::session {
 namespace {
@@ -94,8 +95,9 @@ std::optional<std::int64_t> rank_in_name(std::string_view path) {
 
 void settle_ranks(Run& run) {
   give_ranks(run);
+  const auto place = [](const Trace& trace) { return std::pair(trace.only_graph(), trace.rank.rank); };
   std::stable_sort(run.traces.begin(), run.traces.end(),
-                   [](const Trace& a, const Trace& b) { return a.rank.rank < b.rank.rank; });
+                   [&](const Trace& a, const Trace& b) { return place(a) < place(b); });
   note_clashes(run);
 }
 

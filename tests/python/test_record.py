@@ -259,6 +259,48 @@ def test_parts_are_joined(place: Place) -> None:
     assert "parts_missing" in codes
 
 
+def test_execution_traces_stand_beside_the_timeline(place: Place) -> None:
+    script = place.script(NET + LOOP)
+    plain = place.plain(sys.executable, script, "12")
+    options = ("--steps", "5:8", "--with", "modules,execution-trace")
+    job = place.run(sys.executable, script, "12", options=options)
+    assert (job.code, job.stdout, job.others) == (plain.returncode, plain.stdout, plain.stderr.splitlines())
+    linked = 0
+    for timeline in job.traces():
+        nodes = read(timeline.with_name(timeline.name.replace(".pt.trace.", ".et.")))["nodes"]
+        assert {"aten::addmm", "AddmmBackward0"} <= {node["name"] for node in nodes}
+        events = [event for event in read(timeline)["traceEvents"] if event.get("cat") == "cpu_op"]
+        known = {a["value"] for node in nodes for a in node["attrs"] if a["name"] == "rf_id"}
+        here = [event["args"].get("Record function id") in known for event in events]
+        assert sum(here) > 0.95 * len(here)
+        linked += sum(here)
+    assert linked > 100
+    assert job.folder is not None
+    report = json.loads(place.plain(str(place.stepscope), "report", str(job.folder), "--json").stdout)
+    scalars = report["answers"]["overview"]["scalars"]
+    assert [scalars[name]["value"] for name in ("rank_count", "whole_step_count")] == [1, 3]
+
+
+def test_an_execution_trace_of_the_jobs_own_stays_whole(place: Place) -> None:
+    observed = """
+    from torch.profiler import ExecutionTraceObserver
+    observer = ExecutionTraceObserver()
+    observer.register_callback("own.json")
+    observer.start()
+    """
+    nodes = """
+    observer.unregister_callback()
+    import json
+    print(len(json.load(open("own.json"))["nodes"]))
+    """
+    script = place.script(NET + observed + LOOP + nodes)
+    job = place.run(sys.executable, script, "12", options=("--steps", "5:8", "--with", "execution-trace"))
+    assert job.code == 0
+    assert int(job.stdout.split()[-1]) > 12 * 50
+    assert "the job records its own" in job.stderr
+    assert job.recorded_steps() == [[5, 6, 7]]
+
+
 def test_a_budget_shortens_the_window(place: Place) -> None:
     script = place.script(NET + LOOP)
     job = place.run(sys.executable, script, "30", options=("--steps", "4:20", "--budget", "0.0001%"))

@@ -3,7 +3,8 @@
 What torch.compile traces with hooks in place would be another program, and compiled again when they go. torch tells
 when it starts and ends compiling a frame. Meanwhile hooks are lifted from all modules but those that run right now:
 these are outside of the frame. Hooks that come to a compiled module afterwards are not called and not looked at, which
-is torch's default (skip_nnmodule_hook_guards); under another setting they stay away.
+is torch's default (skip_nnmodule_hook_guards); under another setting they stay away. Older torch (2.5 was tried, 2.13
+is right) looks at hooks of all classes but its own whatever the setting: those modules then have none.
 
 A module that is copied or pickled goes without our hooks. Where its class says itself what belongs to its state, they
 become calls of a function of Python's own library that does nothing, so that the file opens where stepscope is not.
@@ -18,6 +19,8 @@ import sys
 import threading
 import weakref
 
+from . import torch_version
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_hooks_always_called")  # dicts by the number of the hook
 
 _living: dict[int, ModuleHook] = {}
+_asked_for = False  # torch.compile was called
 _told_by: Any = None  # torch's list of whom to call
 _compiling = False
 _lock = threading.RLock()  # hooks may come from our clock's thread, just when another one starts to compile
@@ -65,7 +69,7 @@ class ModuleHook:
     def place(self) -> None:
         with _lock:
             module = self.module()
-            if _compiling or self.handles or module is None:
+            if _compiling or self.handles or module is None or _compiled_with_guards_on(type(module)):
                 return
             self.handles = [
                 module.register_forward_pre_hook(_Call(self.enter, 2), prepend=self.first),
@@ -123,11 +127,21 @@ def _forget_compiler() -> None:
 
 def before_compile() -> None:
     """Something is to be compiled later. Where torch will not tell when (before 2.5), modules lose their hooks now."""
+    global _asked_for
     with _lock:
+        _asked_for = True
         if _living:
             _follow_compiler()
         if _told_by is None:
             _lift_all()
+
+
+def _compiled_with_guards_on(cls: type) -> bool:
+    """Whether a hook that comes or goes may make torch compile anew what has a module of this class."""
+    if not torch_version.before(2, 13) or cls.__module__.startswith(("torch.nn.", "torch.ao.", "torch._dynamo.")):
+        return False
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return _asked_for or "frames" in counters
 
 
 def _lift_all() -> None:

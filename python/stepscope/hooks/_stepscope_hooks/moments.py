@@ -14,6 +14,8 @@ import sys
 import time
 import weakref
 
+from . import torch_version
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -50,8 +52,10 @@ LONGEST_S = 10.0  # that a range is open in a job without steps, but for those t
 def fits() -> bool:
     """Whether nothing below us on this thread's stack will put its state back, nor is an import going on: torch imports
     parts of itself late, and half of a module may be there."""
+    older = (_RUNS_COMPILED,) if torch_version.before(2, 13) else ()  # a job crashed with 2.5
+    keeps_out = (*_SAVES_STATE, *older)
     return not any(
-        path.startswith(_SAVES_STATE) or path == "import" or function in _DISPATCHED for path, function in _stack()
+        path.startswith(keeps_out) or path == "import" or function in _DISPATCHED for path, function in _stack()
     )
 
 

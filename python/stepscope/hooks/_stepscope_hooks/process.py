@@ -25,7 +25,14 @@ LAUNCHERS = (
 
 
 def command_line() -> list[str]:
-    return list(getattr(sys, "orig_argv", None) or getattr(sys, "argv", None) or [])
+    told = getattr(sys, "orig_argv", None)  # Python 3.10
+    if told:
+        return list(told)
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            return [os.fsdecode(part) for part in file.read().split(b"\0")[:-1]]
+    except OSError:
+        return list(getattr(sys, "argv", None) or [])
 
 
 def is_compile_worker() -> bool:

@@ -14,6 +14,7 @@ import threading
 import time
 
 from . import modules, other_profiler, parallel, process, torch_profiler
+from .execution_trace import ExecutionTrace
 from .spool import Spool
 
 TYPE_CHECKING = False
@@ -38,6 +39,8 @@ class Recorder:
         self.asked = False  # by a request, while the job ran
         self.number = number  # of the window in this process
         self.features = settings.features | {"stack"} if stacks else settings.features
+        self.with_execution_trace = "execution-trace" in settings.features and not stacks
+        self.execution_trace: ExecutionTrace | None = None  # of the running part
         self.identity: Identity = process.rank()  # as at the start: a group may be gone at the end
         self.thread: int | None = None
         self.ranges: modules.ModuleRanges | None = None
@@ -80,6 +83,7 @@ class Recorder:
         if self.profiler is None:
             self.prepare()
         start = time.perf_counter()
+        self._start_execution_trace()
         with other_profiler.own_profiler(), torch_profiler.quiet_kineto():
             self.quiet = torch_profiler.start(self.profiler, "memory" in self.features)
         number, world, source = self.identity
@@ -87,6 +91,15 @@ class Recorder:
             self.profiler.add_metadata_json("distributedInfo", json.dumps({"rank": number, "world_size": world}))
         self.began = time.perf_counter()
         self.cost_s["start"] += self.began - start
+
+    def _start_execution_trace(self) -> None:
+        if not self.with_execution_trace:
+            return
+        try:
+            self.execution_trace = ExecutionTrace()
+        except Exception as error:
+            self.with_execution_trace = False
+            self.notes.problem(f"no execution trace was recorded: {error}")
 
     def on_gc(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
@@ -149,6 +162,8 @@ class Recorder:
             "partial_steps": self.partial_steps,
         }
         self.profiler.add_metadata_json("stepscope", json.dumps(about))
+        if self.execution_trace is not None:
+            self.execution_trace.stop()
         with torch_profiler.quiet_kineto():
             self.profiler.stop_trace()
         self.left_open = None
@@ -164,18 +179,22 @@ class Recorder:
         folder = os.path.join(self.notes.run_folder, place)
         os.makedirs(folder, exist_ok=True)
         tail = "stacks.pt.trace.json.gz" if self.kind == "stacks" else "pt.trace.json.gz"
-        name = f"{self.notes.name}.{time.time_ns()}.{tail}"
-        spool = Spool(os.path.join(folder, name))
+        name = f"{self.notes.name}.{time.time_ns()}"
+        spool = Spool(os.path.join(folder, f"{name}.{tail}"))
         profiler, self.profiler = self.profiler, None
         with torch_profiler.quiet_kineto():
             written = spool.export(profiler, needs_work=self.kind == "seconds")
         self.left_open = spool.left_open
         if not written:
             return
-        self.spools.append(spool)
+        spools = [spool]
+        if self.execution_trace is not None:
+            spools.append(self.execution_trace.export(os.path.join(folder, f"{name}.et.json.gz")))
+        self.spools += spools
         self.cost_s["export"] += time.perf_counter() - start
-        self.text_bytes += spool.text_bytes
-        Recorder.rate = spool.text_bytes / max(self.recorded_s, 1e-3)
+        text_bytes = sum(spool.text_bytes for spool in spools)
+        self.text_bytes += text_bytes
+        Recorder.rate = text_bytes / max(self.recorded_s, 1e-3)
         self.spent_s += sum(self.cost_s.values())
         window = {
             "window": self.number,
@@ -185,10 +204,13 @@ class Recorder:
             "complete": complete,
             "steps": self.part_steps,
             "partial_steps": self.partial_steps,
-            "text_bytes": spool.text_bytes,
+            "text_bytes": text_bytes,
             "cost_s": {key: round(value, 6) for key, value in self.cost_s.items()},
             "gc": {"collections": self.gc_count, "seconds": round(self.gc_s, 6)},
         }
+        if self.execution_trace is not None:
+            window["execution_trace"] = os.path.join(place, os.path.basename(spools[-1].written))
+            self.execution_trace = None
         if self.part == 0 and self.ranges is not None and self.ranges.paths:
             window["modules"] = self.ranges.places()
         self.notes.fields["windows"].append(window)

@@ -311,5 +311,8 @@ def may_record_again() -> bool:
     """CUPTI before CUDA 12.6 may crash a job with CUDA graphs when it attaches a second time."""
     import torch
 
+    cuda = getattr(torch, "cuda", None)
+    if cuda is None or not cuda.is_initialized():  # CUPTI stays out (torch_profiler.activities)
+        return True
     version = getattr(torch.version, "cuda", None)
     return not version or tuple(int(part) for part in version.split(".")[:2]) >= (12, 6)

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_UNFINISHED = b'"finished": false'  # instants have it too
-_RANGE = re.compile(rb'"ph": "X",\s+"cat": "[^"]*",\s+"name": ("(?:[^"\\]|\\.)*")')
+_RANGE = rb'"ph": "X",\s+"cat": "%s",\s+"name": ("(?:[^"\\]|\\.)*")'
+_UNFINISHED = {  # what it says of a range that was open at the end
+    b'"finished": false': re.compile(_RANGE % rb'[^"]*'),  # instants have it too
+    b'"dur": 0,': re.compile(_RANGE % b"user_annotation"),  # older torch, and of what took no time
+    b'"dur": 0.000,': re.compile(_RANGE % b"user_annotation"),
+}
 
 
 class Spool:
@@ -38,7 +42,7 @@ class Spool:
     def export(self, profiler: Any, needs_work: bool = False) -> bool:
         """Writes the trace; raises OSError where torch wrote none. With `needs_work` one without an op or kernel is
         dropped, and the answer is False: a process that only waits for others has nothing to show."""
-        memory = _memory_file()
+        memory = memory_file()
         if memory is None:
             with other_profiler.own_profiler():
                 profiler.export_chrome_trace(self.plain)
@@ -46,12 +50,10 @@ class Spool:
         else:
             try:
                 self._export_to(memory, profiler)
-                self.text_bytes = os.fstat(memory).st_size
                 self.left_open = _unfinished(memory)
-                if needs_work and self.text_bytes > 0 and not _has_work(memory):
+                if needs_work and os.fstat(memory).st_size > 0 and not _has_work(memory):
                     return False
-                if self.text_bytes > 0:
-                    self._compress(memory)
+                self.compress(memory)
             finally:
                 os.close(memory)
         if self.text_bytes == 0:
@@ -70,7 +72,11 @@ class Spool:
                 if os.path.islink(link):
                     os.unlink(link)
 
-    def _compress(self, memory: int) -> None:
+    def compress(self, memory: int) -> None:
+        """Starts to write what a file in memory holds to `path`."""
+        self.text_bytes = os.fstat(memory).st_size
+        if self.text_bytes == 0:
+            return
         os.lseek(memory, 0, os.SEEK_SET)
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compress.py")
         log = os.path.join(os.path.dirname(self.path), "..", "..", "hooks.log")
@@ -125,16 +131,18 @@ def _unfinished(memory: int) -> set[str]:
         return set()
     names = set()
     with mmap.mmap(memory, 0, prot=mmap.PROT_READ) as text:
-        at = text.find(_UNFINISHED)
-        while at >= 0:
-            found = _RANGE.match(text, text.rfind(b'"ph": ', 0, at))
-            if found is not None:
-                names.add(json.loads(found.group(1).decode(errors="replace")))
-            at = text.find(_UNFINISHED, at + 1)
+        for said, of_range in _UNFINISHED.items():
+            at = text.find(said)
+            while at >= 0:
+                found = of_range.match(text, text.rfind(b'"ph": ', 0, at))
+                if found is not None:
+                    names.add(json.loads(found.group(1).decode(errors="replace")))
+                at = text.find(said, at + 1)
     return names
 
 
-def _memory_file() -> int | None:
+def memory_file() -> int | None:
+    """A file in memory that torch can write to by a name, where the system has such files."""
     try:
         memory = os.memfd_create("stepscope-trace")
     except (AttributeError, OSError):

@@ -47,10 +47,17 @@ def prepare(features: frozenset[str]) -> Any:
 def start(profiler: Any, memory: bool) -> contextlib.ExitStack:
     """Starts it; what comes back is to be closed when it has stopped."""
     quiet = contextlib.ExitStack()
-    if memory and "TORCH_CPP_LOG_LEVEL" not in os.environ:
-        quiet.enter_context(_at_least("libc10.so", "FLAGS_caffe2_log_level", 2))  # errors only
+    if memory:
+        quiet.enter_context(errors_only())
     profiler.start_trace()
     return quiet
+
+
+def errors_only() -> contextlib.AbstractContextManager[None]:
+    """Within this block torch's C++ log shows no warnings, unless the job chose its level."""
+    if "TORCH_CPP_LOG_LEVEL" in os.environ:
+        return contextlib.nullcontext()
+    return _at_least("libc10.so", "FLAGS_caffe2_log_level", 2)
 
 
 def quiet_kineto() -> contextlib.AbstractContextManager[None]:
