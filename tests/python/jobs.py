@@ -29,6 +29,37 @@ TRAIN = """
         print(step, loss.item())
 """
 
+NET = """
+    import sys, torch
+    from torch.utils.data import DataLoader, TensorDataset
+    torch.manual_seed(0)
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+        def forward(self, x):
+            return x + self.down(torch.relu(self.up(x)))
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([Block() for _ in range(2)])
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+    net = Net()
+"""
+LOOP = """
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    loader = DataLoader(TensorDataset(torch.ones(4 * int(sys.argv[1]), 8)), batch_size=4)
+    for number, (x,) in enumerate(loader):
+        loss = net(x).square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(loss.item())
+"""
+
 
 class Job:
     """A command under `stepscope run`, and what came of it."""
@@ -106,3 +137,16 @@ class Place:
 
     def run(self, *command: str, options: tuple[str, ...] = (), **more: str) -> Job:
         return Job(self.out, self.execute(self.command(*command, options=options), **more))
+
+
+def report(place: Place, *arguments: str) -> dict[str, Any]:
+    done = place.plain(str(place.stepscope), "report", *arguments, "--json", "--no-cache")
+    assert done.returncode in (0, 4), done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def rows(answer: dict[str, Any], table: str) -> list[dict[str, Any]]:
+    found = answer["tables"][table]
+    names = [column["name"] for column in found["columns"]]
+    return [dict(zip(names, row)) for row in found["rows"]]

@@ -13,10 +13,10 @@ import sys
 import time
 
 import pytest
-from jobs import Job, Place, needs_torch, read
+from jobs import Job, Place, needs_torch, read, report, rows
+from rings import rings
+from rings import steps_of as marked_steps
 from test_attach import LOOP, attach, running
-from test_record import report, rings, rows
-from test_record import steps_of as marked_steps
 
 TRAIN = """
     import os, signal, sys, threading, time, torch

@@ -4,7 +4,8 @@ What torch.compile traces with hooks in place would be another program, and comp
 when it starts and ends compiling a frame. Meanwhile hooks are lifted from all modules but those that run right now:
 these are outside of the frame. Hooks that come to a compiled module afterwards are not called and not looked at, which
 is torch's default (skip_nnmodule_hook_guards); under another setting they stay away. Older torch (2.5 was tried, 2.13
-is right) looks at hooks of all classes but its own whatever the setting: those modules then have none.
+is right) looks at hooks of all classes but its own whatever the setting: those modules then have none. What
+`Module.compile()` compiled runs its hooks inside of the program: there we stand around what it is called by.
 
 A module that is copied or pickled goes without our hooks. Where its class says itself what belongs to its state, they
 become calls of a function of Python's own library that does nothing, so that the file opens where stepscope is not.
@@ -51,6 +52,43 @@ class _Call:
         return functools.partial, (does_nothing.check_unused_args, None)
 
 
+class _CompiledCall:
+    """In place of the function that a module which was compiled in place is called by."""
+
+    def __init__(self, module: Any, own: Any) -> None:
+        functools.update_wrapper(self, own)
+        self.module, self.own = weakref.ref(module), own
+        self.hooks: list[ModuleHook] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        hooks = list(self.hooks)
+        for hook in hooks:
+            hook.enter()
+        try:
+            return self.own(*args, **kwargs)
+        finally:
+            for hook in reversed(hooks):
+                hook.leave()
+
+
+class _CompiledHandle:
+    """One hook around such a call; removed as torch's own handles are."""
+
+    def __init__(self, module: Any, hook: ModuleHook) -> None:
+        call = module.__dict__["_compiled_call_impl"]
+        if not isinstance(call, _CompiledCall):
+            call = module.__dict__["_compiled_call_impl"] = _CompiledCall(module, call)
+        self.id = -1  # of no dict of torch's
+        self.call, self.hook = call, hook
+        call.hooks.insert(0 if hook.first else len(call.hooks), hook)
+
+    def remove(self) -> None:
+        self.call.hooks.remove(self.hook)
+        module = self.call.module()
+        if not self.call.hooks and module is not None and module.__dict__.get("_compiled_call_impl") is self.call:
+            module.__dict__["_compiled_call_impl"] = self.call.own
+
+
 class ModuleHook:
     """Calls `before()` and `after()` around each forward pass of a module, also one that raises."""
 
@@ -70,6 +108,9 @@ class ModuleHook:
         with _lock:
             module = self.module()
             if _compiling or self.handles or module is None or _compiled_with_guards_on(type(module)):
+                return
+            if is_compiled_in_place(module):
+                self.handles = [_CompiledHandle(module, self)]
                 return
             self.handles = [
                 module.register_forward_pre_hook(_Call(self.enter, 2), prepend=self.first),
@@ -123,6 +164,19 @@ def _forget_compiler() -> None:
     if _told_by is not None and _compiling_starts in _told_by.start_callbacks:
         _told_by.remove_start_callback(_compiling_starts)
         _told_by.remove_end_callback(_compiling_ends)
+
+
+def is_compiled_in_place(module: Any) -> bool:
+    return module.__dict__.get("_compiled_call_impl") is not None
+
+
+def compiled_in_place(module: Any) -> None:
+    """Its hooks would be called inside of the program from now on."""
+    with _lock:
+        for hook in list(_living.values()):
+            if hook.module() is module and not hook.inside:
+                hook.lift()
+                hook.place()
 
 
 def before_compile() -> None:

@@ -1,12 +1,12 @@
 """Ranges of the model's modules in a recording: "stepscope.module: layers.0.attn (Attention)".
 
 Hooks on each module, in place only while a window is recorded: torch's cheap C range, 0.4 µs each. Modules inside a
-compiled one run without hooks and get none, so nothing is compiled again. Wrappers' own path parts are left out.
+compiled one run without hooks and get none, so nothing is compiled again; one compiled in place has a range itself. Wrappers' own path parts are left out.
 """
 
 from __future__ import annotations
 
-from .module_hooks import ModuleHook
+from .module_hooks import ModuleHook, is_compiled_in_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class ModuleRanges:
         seen.add(id(module))
         if has_forward(module):
             self.hook(module, ".".join(part for part in (root, path) if part) or type(module).__name__)
+        if is_compiled_in_place(module):
+            return
         wrapper = type(module).__name__ in _WRAPPING
         for name, child in module.__dict__["_modules"].items():
             if child is None:
@@ -92,5 +94,4 @@ def has_forward(module: Any) -> bool:
 
 
 def is_compiled(module: Any) -> bool:
-    own = module.__dict__
-    return "_orig_mod" in own.get("_modules", {}) or own.get("_compiled_call_impl") is not None
+    return "_orig_mod" in module.__dict__.get("_modules", {})

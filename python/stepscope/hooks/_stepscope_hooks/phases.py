@@ -48,6 +48,7 @@ class Phases:
         self.handles.append(optimizer.register_optimizer_step_post_hook(self.after_optimizer))
         self.replaced.replace(torch.autograd, "backward", self.timed_backward)
         self.replaced.replace(torch, "compile", self.before_compile)
+        self.replaced.replace(torch.nn.Module, "compile", self.compiled_in_place)
         # Behind torch.jit.script, which counts the frames above it.
         scripting = getattr(getattr(torch, "jit", None), "_recursive", None)
         self.replaced.replace(scripting, "create_script_module", module_hooks.without_hooks)
@@ -88,6 +89,14 @@ class Phases:
             finally:  # it loads the compiler, which works at the first call of what it gives
                 own_code.keep_from_compiler()
                 module_hooks.before_compile()
+
+        return compile
+
+    def compiled_in_place(self, original: Any) -> Any:
+        def compile(module: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, *args, **kwargs)
+            module_hooks.compiled_in_place(module)
+            return result
 
         return compile
 
