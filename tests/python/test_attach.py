@@ -123,6 +123,22 @@ def test_a_job_that_was_started_with_nothing_special(place: Place) -> None:
     assert json.loads(done.stdout)["answers"]["steps"]["scalars"]["step_count"]["value"] == 4
 
 
+def test_the_shared_loop_without_optimizer_and_modules(place: Place, corpus: Path) -> None:
+    program = corpus.parent / "examples" / "matmul_loop.py"
+    if not program.exists():
+        pytest.skip("../shared/examples is not there")
+    text = f"import torch, runpy; print('running', flush=True); runpy.run_path({str(program)!r})"
+    with running(place, [sys.executable, "-c", text]) as job:
+        folder, said = attach(place, str(job.pid), "--time", "1")
+        assert "recorded 1 s of 1 rank" in said
+        assert job.communicate(timeout=120) == ("", "")
+    assert job.returncode == 0
+    (trace,) = (folder / "traces").rglob("*.gz")
+    names = [event.get("name") for event in read(trace)["traceEvents"]]
+    assert names.count("matmul_step") >= 2
+    assert abs(names.count("aten::mm") - names.count("matmul_step")) <= 1
+
+
 @pytest.mark.parametrize("when", ["runs", "is_constructed"])
 def test_a_profiler_of_the_job_s_own_keeps_its_events(place: Place, when: str) -> None:
     """torch has room for one, and a second would empty it without a word."""
