@@ -25,6 +25,7 @@
 #include "run/manifest.h"
 #include "run/own_traces.h"
 #include "run/run_folder.h"
+#include "run/tasks.h"
 
 namespace stepscope::cli {
 namespace fs = std::filesystem;
@@ -79,15 +80,73 @@ void forget_run(const fs::path& folder, const fs::path& new_out) {
   if (!new_out.empty()) fs::remove(new_out, code);
 }
 
-void wait_for_recordings(const std::string& folder, run::Manifest& manifest) {
+void wait_for_recordings(const std::string& folder, const std::vector<run::ProcessNote>& processes,
+                         run::Manifest& manifest) {
   constexpr double kPatienceS = 20;
   std::vector<std::string> announced;
-  for (const run::ProcessNote& note : manifest.processes) {
+  for (const run::ProcessNote& note : processes) {
     announced.insert(announced.end(), note.traces.begin(), note.traces.end());
   }
   for (const std::string& trace : run::wait_for_traces(folder, announced, kPatienceS)) {
     manifest.problems.push_back(trace + " was not written to its end");
   }
+}
+
+// Where this run is written, and whether other tasks of the same launch write there too.
+struct Place {
+  std::optional<run::Task> task;
+  std::string folder;
+
+  bool speaks() const { return !task || task->first(); }
+  Result<void> write(const run::Manifest& manifest) const {
+    return task ? run::write_task(folder, *task, manifest) : run::write_manifest(folder, manifest);
+  }
+};
+
+// nsys has its own way to record several tasks, with a report each.
+Result<Place> make_place(const collect::Settings& settings, const std::string& job, bool alone) {
+  Place place;
+  if (!alone) place.task = run::this_task([](const char* name) -> const char* { return std::getenv(name); });
+  const auto folder = place.task ? run::share_run_folder(settings.out, job, *place.task)
+                                 : run::make_run_folder(settings.out, job, run::start_stamp(std::time(nullptr)));
+  if (!folder) return fail(folder.error());
+  place.folder = *folder;
+  return place;
+}
+
+// What the processes below this command said. Where tasks share the folder, those of this host: when the last task of a
+// host ends, what still writes there may be ended too.
+std::vector<run::ProcessNote> own_processes(const Place& place, const run::Manifest& manifest) {
+  std::vector<run::ProcessNote> own = manifest.processes;
+  if (place.task) {
+    std::erase_if(own, [&](const run::ProcessNote& note) { return !note.host.starts_with(manifest.host); });
+  }
+  return own;
+}
+
+// The job has ended: what it left is gathered, and said.
+void finish(const Place& place, run::Manifest& manifest, const collect::Settings& settings, const std::string& nsys,
+            const collect::Ending& ending) {
+  constexpr double kFinishingS = 2;  // twice of what a child has that writes for an ended process
+  const std::string& folder = place.folder;
+  manifest.processes = run::settled_process_notes(folder, kFinishingS, manifest.problems);
+  const std::vector<run::ProcessNote> own = own_processes(place, manifest);
+  wait_for_recordings(folder, own, manifest);
+  const std::size_t own_traces = run::take_own_traces(folder, own, manifest.problems);
+  if (!nsys.empty()) {
+    for (std::string& problem : collect::export_reports(nsys, folder)) manifest.problems.push_back(std::move(problem));
+  }
+  auto written = place.write(manifest);
+  if (!place.speaks()) return;
+  if (place.task && ending.code == 0) {  // the others end at the same time, if all is well
+    run::wait_for_tasks(folder, kFinishingS);
+    manifest.processes = run::read_process_notes(folder, manifest.problems);
+    written = place.write(manifest);
+  }
+  Outcome outcome = outcome_of(folder, manifest);
+  outcome.own_traces = own_traces;
+  if (!written && outcome.problem.empty()) outcome.problem = to_text(written.error());
+  print_notice(end_text(outcome, folder, settings.capture, ending));
 }
 
 // `nsys`: the program that records; empty: torch.profiler does.
@@ -96,46 +155,40 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   const std::string job = settings.job.empty() ? run::job_name(command) : run::job_name({settings.job});
   std::error_code code;
   const bool had_out = fs::exists(settings.out, code);
-  const auto folder = run::make_run_folder(settings.out, job, run::start_stamp(std::time(nullptr)));
-  if (!folder) return run_plain(command, settings, folder.error());
+  const auto place = make_place(settings, job, !nsys.empty());
+  if (!place) return run_plain(command, settings, place.error());
+  const std::string& folder = place->folder;
   run::Manifest manifest = run::start_manifest(version(), job, command, collect::to_text(settings.capture));
-  if (const auto written = run::write_manifest(*folder, manifest); !written)
-    return run_plain(command, settings, written.error());
-  if (!nsys.empty()) fs::create_directory(fs::path(*folder) / run::kNsysFolder, code);
+  if (const auto written = place->write(manifest); !written) return run_plain(command, settings, written.error());
+  if (!nsys.empty()) fs::create_directory(fs::path(folder) / run::kNsysFolder, code);
   collect::Beside beside;
-  if (settings.trigger == collect::Trigger::signal) beside = requester(*folder, settings.capture, manifest.problems);
+  if (settings.trigger == collect::Trigger::signal) beside = requester(folder, settings.capture, manifest.problems);
   beside.ready = [&] {
+    if (!place->speaks()) return;
     print_notice(fmt::format("{} · recording {}{} into {}{}", version(), plan_text(settings, ::getpid()),
-                             has_gpu() ? "" : " on the CPU (no GPU here)", shown_path(*folder),
+                             has_gpu() ? "" : " on the CPU (no GPU here)", shown_path(folder),
                              settings.file.empty() ? "" : " (settings: " + settings.file + ")"));
   };
-  collect::LateAttach late(hooks, *folder, collect::to_text(settings.capture));
+  collect::LateAttach late(hooks, folder, collect::to_text(settings.capture));
   beside.look = [&](pid_t process) {
     for (const std::string& sentence : late.look(process)) print_notice(sentence);
   };
   const collect::Ending ending =
-      collect::run_job(nsys.empty() ? command : collect::nsys_command(nsys, settings, *folder, command),
-                       collect::job_environment(hooks, *folder, settings.capture), beside);
-  if (!ending.failure.empty()) {
-    forget_run(*folder, had_out ? "" : settings.out);
-    print_notice(fmt::format("'{}' could not be started: {}", command.front(), ending.failure));
-    return ending.code;
-  }
+      collect::run_job(nsys.empty() ? command : collect::nsys_command(nsys, settings, folder, command),
+                       collect::job_environment(hooks, folder, settings.capture), beside);
   manifest.ended_unix_ns = run::unix_now_ns();
   manifest.exit_code = ending.code;
   manifest.signal = ending.signal;
-  constexpr double kFinishingS = 2;  // twice of what a child has that writes for an ended process
-  manifest.processes = run::settled_process_notes(*folder, kFinishingS, manifest.problems);
-  wait_for_recordings(*folder, manifest);
-  const std::size_t own_traces = run::take_own_traces(*folder, manifest.processes, manifest.problems);
-  if (!nsys.empty()) {
-    for (std::string& problem : collect::export_reports(nsys, *folder)) manifest.problems.push_back(std::move(problem));
+  if (!ending.failure.empty()) {
+    if (place->task) {
+      (void)place->write(manifest);  // the folder is not this task's alone
+    } else {
+      forget_run(folder, had_out ? "" : settings.out);
+    }
+    print_notice(fmt::format("'{}' could not be started: {}", command.front(), ending.failure));
+    return ending.code;
   }
-  const auto written = run::write_manifest(*folder, manifest);
-  Outcome outcome = outcome_of(*folder, manifest);
-  outcome.own_traces = own_traces;
-  if (!written && outcome.problem.empty()) outcome.problem = to_text(written.error());
-  print_notice(end_text(outcome, *folder, settings.capture, ending));
+  finish(*place, manifest, settings, nsys, ending);
   return ending.code;
 }
 

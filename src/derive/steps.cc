@@ -82,7 +82,7 @@ void find_steps(Trace& trace) {
     trace.steps = whole_recording(trace);
     trace.step_source = trace.only_graph()    ? "no steps: an execution trace has no times"
                         : trace.steps.empty() ? "no steps: the recording is empty"
-                                            : "the whole recording as one step (it has no step marks)";
+                                              : "the whole recording as one step (it has no step marks)";
   }
 }
 

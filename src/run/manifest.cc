@@ -143,7 +143,10 @@ std::string to_json(const Manifest& m) {
 }
 
 Result<void> write_manifest(const std::string& run_folder, const Manifest& manifest) {
-  const std::string path = run_folder + "/run.json";
+  return write_manifest_as(run_folder + "/run.json", manifest);
+}
+
+Result<void> write_manifest_as(const std::string& path, const Manifest& manifest) {
   const std::string partial = path + ".tmp";
   const std::string text = to_json(manifest);
   std::FILE* file = std::fopen(partial.c_str(), "wbe");

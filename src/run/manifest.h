@@ -76,6 +76,7 @@ std::string to_json(const Manifest& manifest);
 
 // Writes run.json beside its final name and renames it.
 Result<void> write_manifest(const std::string& run_folder, const Manifest& manifest);
+Result<void> write_manifest_as(const std::string& path, const Manifest& manifest);
 
 // All notes in processes/. A note that is no JSON becomes a problem and is left out.
 std::vector<ProcessNote> read_process_notes(const std::string& run_folder, std::vector<std::string>& problems);

@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "run/json_text.h"
 #include "run/manifest.h"
 #include "run/own_traces.h"
 #include "run/run_folder.h"
+#include "run/tasks.h"
 
 namespace stepscope::run {
 namespace fs = std::filesystem;
@@ -42,6 +44,52 @@ TEST_CASE("run folders of the same second get a number") {
   REQUIRE(second.has_value());
   CHECK(*first == folder.path + "/job/Sep08_11-00-51");
   CHECK(*second == folder.path + "/job/Sep08_11-00-51-2");
+}
+
+TEST_CASE("tasks of one srun share a run folder, and find the same one again for their next run") {
+  using Environment = std::map<std::string, std::string>;
+  const auto task = [](const Environment& all) {
+    return this_task([&](const char* name) -> const char* {
+      const auto found = all.find(name);
+      return found == all.end() ? nullptr : found->second.c_str();
+    });
+  };
+  const Environment one{
+      {"SLURM_JOB_ID", "1234"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}};
+  const auto with = [&](const char* name, const char* value) {
+    Environment changed = one;
+    changed[name] = value;
+    return task(changed);
+  };
+  REQUIRE(task(one));
+  CHECK(task(one)->launch == "slurm-1234.0");
+  CHECK_FALSE(task(one)->first());
+  CHECK(with("SLURM_RESTART_COUNT", "2")->launch == "slurm-1234.0.restart2");
+  CHECK_FALSE(with("SLURM_STEP_NUM_TASKS", "1"));
+  CHECK_FALSE(with("SLURM_PROCID", "2"));
+  CHECK_FALSE(with("SLURM_PROCID", "-1"));
+  CHECK_FALSE(with("SLURM_JOB_ID", "../../x"));
+  CHECK_FALSE(task({{"SLURM_JOB_ID", "1234"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}));  // the batch script
+
+  const Folder folder;
+  const Task zero = *with("SLURM_PROCID", "0"), other = *task(one);
+  const std::string first = folder.path + "/job/slurm-1234.0";
+  CHECK(share_run_folder(folder.path, "job", other).value() == first);
+  CHECK(share_run_folder(folder.path, "job", zero).value() == first);
+  CHECK(share_run_folder(folder.path, "job", zero).value() == first + "-2");
+  CHECK(share_run_folder(folder.path, "job", other).value() == first + "-2");
+  std::ofstream(folder.path + "/file") << "x";
+  CHECK_FALSE(share_run_folder(folder.path + "/file", "job", zero));
+
+  Manifest manifest = start_manifest("0", "job", {"x"}, "");
+  REQUIRE(write_task(first, zero, manifest));
+  REQUIRE(write_task(first, other, manifest));
+  CHECK_FALSE(job_has_ended(first));
+  manifest.ended_unix_ns = 1;
+  REQUIRE(write_task(first, zero, manifest));
+  CHECK_FALSE(job_has_ended(first));
+  REQUIRE(write_task(first, other, manifest));
+  CHECK(job_has_ended(first));
 }
 
 TEST_CASE("a run folder below a file is refused with the reason") {

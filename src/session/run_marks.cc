@@ -11,6 +11,7 @@
 #include "formats/json_text.h"
 #include "read/reader.h"
 #include "run/progress.h"
+#include "run/tasks.h"
 
 namespace stepscope::session {
 namespace fs = std::filesystem;
@@ -62,19 +63,10 @@ void tell_lost_part(std::int64_t since, const run::RankProgress& at, const std::
       "The marks of these steps are kept: stepscope live " + folder, 1);
 }
 
-// What `stepscope run` wrote when the job had ended; ranks on other hosts cannot be asked.
-bool job_has_ended(const std::string& folder) {
-  const std::string manifest = whole_file(folder + "/run.json");
-  for (const auto& [key, raw_key, value] : formats::members(manifest)) {
-    if (key == "ended_unix_ns") return value != "null";
-  }
-  return false;
-}
-
 // Of ranks that were started anew, the process that lived last counts; what each lost is told.
 Members read_members(const std::string& folder, Run& run) {
   Members members;
-  const bool all_ended = job_has_ended(folder);
+  const bool all_ended = run::job_has_ended(folder);  // ranks on other hosts cannot be asked
   for (const std::string& path : run::ring_files(folder)) {
     const auto ring = run::read_ring(path);
     if (!ring) {

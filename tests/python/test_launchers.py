@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from jobs import Job, Place, needs_torch, read
+from jobs import LOOP, NET, Job, Place, needs_torch, read
 
 HOOKS = Path(__file__).resolve().parents[2] / "python" / "stepscope" / "hooks"
 TORCHRUN = ["-m", "torch.distributed.run", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
@@ -397,3 +398,39 @@ def test_what_a_library_tells_wins_over_the_environment(parallel: Any, monkeypat
     mesh = Mesh(("dp",), (4,), (3,))
     assert parallel.places() == places_of(dp=(3, 4))
     assert mesh.coordinate == (3,)
+
+
+SRUN = """
+    # srun -n N COMMAND: N tasks side by side, which know each other by these variables alone
+    import os, subprocess, sys
+    count = int(sys.argv[2])
+    slurm = {"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": str(count)}
+    slurm["SLURM_NTASKS"] = str(count)
+    tasks = [
+        subprocess.Popen(sys.argv[3:], env={**os.environ, **slurm, "SLURM_PROCID": str(n)}) for n in range(count)
+    ]
+    sys.exit(max(task.wait() for task in tasks))
+"""
+
+
+@needs_torch
+@pytest.mark.parametrize("where", ["inside", "outside"])
+def test_tasks_of_an_srun_are_one_run(place: Place, where: str) -> None:
+    srun = [sys.executable, place.script(SRUN, "srun.py"), "-n", "3"]
+    job = [sys.executable, place.script(NET + LOOP), "20"]
+    if where == "inside":
+        done = place.execute([*srun, *place.command(*job, options=("--steps", "2:5"))])
+    else:
+        done = place.execute(place.command(*srun, *job, options=("--steps", "2:5")))
+    ended = Job(place.out, done)
+    assert (ended.code, len(ended.ours)) == (0, 2), done.stderr
+    assert "in 3 processes" in ended.ours[1]
+    assert ended.recorded_steps() == [[2, 3, 4]] * 3
+    assert sorted(trace.parent.name for trace in ended.traces()) == ["rank0", "rank1", "rank2"]
+    assert ended.folder is not None
+    assert (ended.folder.name == "slurm-4242.0") == (where == "inside")
+    assert len(ended.manifest()["processes"]) == 3
+    done = place.plain(str(place.stepscope), "report", str(ended.folder), "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["issues"]) == (0, [])
+    assert report["answers"]["overview"]["scalars"]["rank_count"]["value"] == 3
