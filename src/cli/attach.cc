@@ -3,10 +3,12 @@
 // A job that was started with `stepscope run` is asked through a file in its run folder. Any other gets the hooks
 // injected into each of its ranks on this host, is asked in the same way, and is left without them again.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
@@ -47,8 +49,10 @@ struct Wanted {
 
 struct Recorded {
   std::size_t ranks = 0, cut = 0, left = 0;  // cut: of the ranks, not to the end; left: that the hooks are out of
-  std::size_t refused = 0;
+  std::size_t refused = 0, not_asked = 0;
+  std::int64_t steps = 0;  // whole ones, of the rank with most
   std::string why_refused;
+  double cost_s = 0;  // of the job's time, in the process where it took most
   std::vector<std::string> traces, problems;
 };
 
@@ -59,6 +63,10 @@ Recorded recorded_so_far(const Wanted& wanted) {
     const auto answer = note.requests.find(wanted.request);
     constexpr std::string_view kNot = "not recorded: ";
     const std::string said = answer == note.requests.end() ? "" : answer->second;
+    if (said.starts_with("not asked: ")) {
+      out.not_asked++;
+      continue;
+    }
     const std::string why_not = said.starts_with(kNot) ? said.substr(kNot.size()) : note.refused;
     if (!why_not.empty()) {
       out.refused++;
@@ -66,6 +74,8 @@ Recorded recorded_so_far(const Wanted& wanted) {
     }
     if (said.empty() || !why_not.empty()) continue;
     out.ranks++;
+    out.steps = std::max(out.steps, note.whole_steps);
+    out.cost_s = std::max(out.cost_s, note.cost_s);
     out.cut += said.starts_with("cut short") ? 1 : 0;
     out.left += note.detached ? 1 : 0;
     out.traces.insert(out.traces.end(), note.traces.begin(), note.traces.end());
@@ -75,12 +85,15 @@ Recorded recorded_so_far(const Wanted& wanted) {
 
 // By their marks; a job without steps has none, and its processes are known by their notes.
 std::size_t running_ranks(const std::string& folder) {
-  std::size_t by_marks = 0, by_notes = 0;
+  std::size_t by_marks = 0, by_notes = 0, left = 0;
   for (const std::string& path : run::ring_files(folder)) {
     const auto ring = run::read_ring(path);
-    if (ring && run::progress_of(*ring, 1).running) by_marks++;
+    if (!ring) continue;
+    const run::RankProgress at = run::progress_of(*ring, 1);
+    by_marks += at.running && !at.left ? 1 : 0;
+    left += at.left ? 1 : 0;
   }
-  if (by_marks > 0) return by_marks;
+  if (by_marks + left > 0) return by_marks;
   std::vector<std::string> problems;
   for (const run::ProcessNote& note : run::read_process_notes(folder, problems)) {
     if (note.is_rank && run::is_running(note.host, note.pid)) by_notes++;
@@ -94,8 +107,42 @@ std::string amount(std::int64_t steps, double time_s) {
 
 std::string recorded_text(const Wanted& wanted) {
   const auto first = collect::chosen_start(wanted.folder, wanted.request);
-  if (wanted.time_s > 0 || !first) return amount(wanted.steps, wanted.time_s);
+  // Processes that were attached to count their steps from different moments: the numbers mean nothing to the job.
+  if (wanted.time_s > 0 || wanted.detach || !first) return amount(wanted.steps, wanted.time_s);
   return fmt::format("steps {}-{}", *first, *first + wanted.steps - 1);
+}
+
+// Ctrl-C and SIGTERM while a job is waited for: what was asked is taken back first.
+class Interrupts {
+ public:
+  Interrupts() {
+    came_ = 0;
+    struct sigaction act {};
+    act.sa_handler = [](int) { came_ = 1; };
+    sigaction(SIGINT, &act, &before_[0]);
+    sigaction(SIGTERM, &act, &before_[1]);
+  }
+  ~Interrupts() {
+    sigaction(SIGINT, &before_[0], nullptr);
+    sigaction(SIGTERM, &before_[1], nullptr);
+  }
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+  bool came() const { return came_ != 0; }
+
+ private:
+  static inline volatile std::sig_atomic_t came_ = 0;
+  struct sigaction before_[2]{};
+};
+
+int withdraw(const Wanted& wanted) {
+  constexpr int kInterrupted = 130;
+  if (const auto written = collect::withdraw_request(wanted.folder, wanted.request); !written) {
+    refused(written.error());
+  } else {
+    print_notice("withdrawn: the job stops recording at the end of a step, within a second or so");
+  }
+  return kInterrupted;
 }
 
 int wait_for(const Wanted& wanted, double timeout_s) {
@@ -103,7 +150,9 @@ int wait_for(const Wanted& wanted, double timeout_s) {
   const auto end = Clock::now() + std::chrono::duration<double>(timeout_s);
   Recorded now = recorded_so_far(wanted);
   bool seen = false, ended = false;  // ranks that run
-  while (now.ranks + now.refused < wanted.ranks && Clock::now() < end && !ended) {
+  const Interrupts interrupts;
+  while (now.ranks + now.refused + now.not_asked < wanted.ranks && Clock::now() < end && !ended) {
+    if (interrupts.came()) return withdraw(wanted);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     const bool running = running_ranks(wanted.folder) > 0;
     ended = seen && !running;
@@ -115,6 +164,11 @@ int wait_for(const Wanted& wanted, double timeout_s) {
   while (wanted.detach && !ended && now.left < now.ranks && Clock::now() < patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     now = recorded_so_far(wanted);
+  }
+  const std::size_t asked = wanted.ranks - std::min(wanted.ranks, now.not_asked);
+  if (asked == 0) {
+    return refused({ErrorKind::not_found, "nothing was recorded: none of the job's ranks is one of --ranks",
+                    wanted.folder, std::nullopt, "Leave out --ranks to record all of them"});
   }
   if (now.ranks == 0) {
     std::string why = now.refused > 0 ? now.why_refused
@@ -133,11 +187,14 @@ int wait_for(const Wanted& wanted, double timeout_s) {
     now.problems.push_back(missing + " was not written to its end");
   }
   std::string text = fmt::format("recorded {} of {}", recorded_text(wanted), report::format_plural(now.ranks, "rank"));
-  if (now.cut > 0) text += ", cut short";
-  if (now.ranks < wanted.ranks) text += fmt::format("; {} did not", wanted.ranks - now.ranks);
+  if (now.cut > 0) text += wanted.detach ? fmt::format(", cut short after {}", now.steps) : ", cut short";
+  if (now.ranks < asked) {
+    text += fmt::format("; {} did not{}{}", asked - now.ranks, now.why_refused.empty() ? "" : ": ", now.why_refused);
+  }
+  text += run::cost_text(now.cost_s);
   if (!now.problems.empty()) text += "; a problem: " + now.problems.front();
   print_notice(text + ". Next: stepscope report " + wanted.folder);
-  return now.ranks < wanted.ranks || now.cut > 0 ? kPartial : kOk;
+  return now.ranks < asked || now.cut > 0 ? kPartial : kOk;
 }
 
 collect::Request request_of(const AttachOptions& options) {
@@ -153,8 +210,7 @@ int write_and_wait(const std::string& folder, const collect::Request& request, s
                    const AttachOptions& options) {
   const auto id = collect::write_request(folder, request);
   if (!id) return refused(id.error());
-  // With a choice of ranks nobody but the hooks knows how many of them that is.
-  return wait_for({folder, *id, options.ranks == "all" ? ranks : 1, options.steps, options.time_s, request.detach},
+  return wait_for({folder, *id, ranks, options.steps, options.time_s, request.detach},
                   options.timeout_s + options.time_s + options.warmup_s);
 }
 
@@ -197,7 +253,7 @@ Result<std::string> enter(const collect::Process& process, const std::vector<col
   entered = done.ranks.size();
   std::int64_t longest = 0;
   for (const collect::Attached& one : done.ranks) longest = std::max(longest, one.stopped_ns);
-  print_notice(fmt::format("attached to {}, stopped for {} at most; recording {} into {}",
+  print_notice(fmt::format("attached to {} (entering took {} at most); recording {} into {}",
                            report::format_plural(entered, "process"), report::format_time(static_cast<double>(longest)),
                            amount(options.steps, options.time_s), *folder));
   return *folder;

@@ -62,12 +62,27 @@ std::string right(const std::string& text, std::size_t width) {
 
 std::string doing(const run::RankProgress& rank, std::int64_t now) {
   if (!rank.running) return "ended";
+  if (rank.left) return "not watched any more";
   const double idle_s = static_cast<double>(now - std::max(rank.last_end_ns, rank.phase_since_ns)) / 1e9;
   std::string what = rank.phase_now == 0 ? "" : std::string(run::phase_name(rank.phase_now));
   if (idle_s > kStaleSeconds) {
     return fmt::format("{} for {:.0f} s", what.empty() ? "no mark" : "in " + what, idle_s);
   }
   return what;
+}
+
+// A line that wraps would take more rows than are drawn over the next time.
+std::string cut_lines(const std::string& text, std::size_t width) {
+  std::string out;
+  std::size_t column = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = report::decode_at(text, at).bytes;
+    const std::string_view one = std::string_view(text).substr(at, bytes);
+    column = one == "\n" ? 0 : column + report::display_width(one);
+    if (column <= width) out += one;
+    at += bytes;
+  }
+  return out;
 }
 
 std::string rank_line(const run::RankProgress& rank, std::int64_t now, bool slow, const Terminal& terminal) {
@@ -110,7 +125,7 @@ std::string picture(const std::string& folder, const Terminal& terminal, std::si
                   std::max<std::int64_t>(expected, 1), running);
   if (ranks.empty()) return out + "No rank has ended a step yet.\n";
   const std::string head = " rank     step     median  data   fwd   bwd    opt  other  last steps";
-  out += fmt::format("{}\n", head.substr(0, terminal.width));
+  out += head + "\n";
   const auto slow = run::slowest(ranks);
   const std::int64_t now = run::unix_now_ns();
   const std::vector<std::size_t> rows = shown_ranks(ranks.size(), slow);
@@ -176,7 +191,7 @@ void watch(const std::string& folder, const Terminal& terminal) {
   std::size_t lines = 0;
   for (;;) {
     std::size_t running = 0;
-    const std::string text = picture(folder, terminal, running) + said + "\n";
+    const std::string text = cut_lines(picture(folder, terminal, running) + said + "\n", terminal.width);
     const std::string up = lines > 0 ? fmt::format("\x1b[{}A\x1b[J", lines) : "";
     if (!write_stdout(up + text) || stopped != 0) return;
     lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));

@@ -87,6 +87,14 @@ Result<std::string> write_request(const std::string& run_folder, const Request& 
   return fail({ErrorKind::too_large, "9999 requests were written already", folder, {}, ""});
 }
 
+Result<void> withdraw_request(const std::string& run_folder, const std::string& id) {
+  const std::string path = run_folder + "/requests/" + id + ".withdrawn";
+  const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0) return fail(system_error(path, errno));
+  ::close(file);
+  return {};
+}
+
 std::optional<std::int64_t> chosen_start(const std::string& run_folder, const std::string& id) {
   const std::string text = whole_file(run_folder + "/requests/" + id + ".start");
   static constexpr std::string_view kKey = "\"start_step\": ";

@@ -31,6 +31,9 @@ struct Request {
 std::int64_t start_after(double warmup_s);
 
 // Writes the next free number, whole or not at all, and gives it ("0001"). Several writers do not meet.
+// Asks the ranks to forget a request, also one that is being recorded.
+Result<void> withdraw_request(const std::string& run_folder, const std::string& id);
+
 Result<std::string> write_request(const std::string& run_folder, const Request& request);
 
 // The first step of the request `id`, once a rank has chosen it.

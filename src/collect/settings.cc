@@ -63,8 +63,12 @@ Result<std::vector<Given>> from_file(const SettingsFile& file) {
       if (before.setting == setting) return fail(located(given, {ErrorKind::usage, "it is set twice", {}, {}, ""}));
     }
     // A folder is meant from where the file lies, wherever the command is typed.
-    if (setting->name == "out" && !one.text.empty())
-      given.text = (fs::path(file.path).parent_path() / one.text).string();
+    if (setting->name == "out" && !one.text.empty()) {
+      const bool at_home = one.text == "~" || one.text.starts_with("~/");  // no shell reads this file
+      const char* const home = at_home ? std::getenv("HOME") : nullptr;
+      given.text =
+          home != nullptr ? home + one.text.substr(1) : (fs::path(file.path).parent_path() / one.text).string();
+    }
     out.push_back(std::move(given));
   }
   return out;

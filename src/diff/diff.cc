@@ -244,7 +244,7 @@ std::string ranks_of(const Run& run) {
   std::string text;
   std::int64_t world_size = 0;
   std::size_t shown = 0;
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : timelines(run)) {
     if (shown++ < 8) text += (text.empty() ? "" : ", ") + std::to_string(trace.rank.rank);
     world_size = std::max(world_size, trace.rank.world_size);
   }

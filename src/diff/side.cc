@@ -28,7 +28,8 @@ class Extractor {
   Side extract() {
     choose_samples();
     side_.entities.push_back({.level = Level::step, .name = names_.intern("step"), .time = side_.walls});
-    for (std::size_t t = 0; t < run_.traces.size(); t++) take(run_.traces[t], samples_[t]);
+    const auto traces = timelines(run_);
+    for (std::size_t t = 0; t < traces.size(); t++) take(traces[t], samples_[t]);
     for (Entity& entity : side_.entities) {
       for (Values* values : {&entity.count, &entity.time, &entity.self, &entity.device}) values->resize(size_);
     }
@@ -40,7 +41,7 @@ class Extractor {
   using Samples = std::vector<std::uint32_t>;  // per step of a trace: its sample, or none
 
   void choose_samples() {
-    for (const Trace& trace : run_.traces) {
+    for (const Trace& trace : timelines(run_)) {
       Samples& samples = samples_.emplace_back(trace.steps.size(), kNoSample);
       const std::vector<Interval> walls = step_walls(trace);
       for (std::size_t i = 0; i < trace.steps.size(); i++) {
@@ -203,7 +204,7 @@ std::string_view to_string(Level level) {
 
 std::map<std::string, std::int64_t> step_kinds(const Run& run) {
   std::map<std::string, std::int64_t> kinds;
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : timelines(run)) {
     for (const Step& step : trace.steps) {
       if (!step.partial) kinds[kind_of(step)] += step.end_ns - step.start_ns;
     }

@@ -111,7 +111,8 @@ std::string format_value(const Value& value, Unit unit) {
 }
 
 std::string format_plural(std::uint64_t count, std::string_view singular) {
-  return fmt::format("{} {}{}", format_count(static_cast<std::int64_t>(count)), singular, count == 1 ? "" : "s");
+  const std::string_view ending = count == 1 ? "" : singular.ends_with('s') ? "es" : "s";
+  return fmt::format("{} {}{}", format_count(static_cast<std::int64_t>(count)), singular, ending);
 }
 
 ColumnFormat column_format(Unit unit, std::span<const double> values) {

@@ -30,6 +30,8 @@ struct ProcessNote {
   std::string host;
   std::int64_t pid = 0;
   bool is_rank = false;  // false: a launcher
+  std::optional<std::int64_t> rank;
+  double cost_s = 0;  // of the job's time that starting, stopping and writing its recordings took
   std::int64_t steps_seen = 0;
   std::int64_t whole_steps = 0;  // recorded ones
   std::optional<std::int64_t> first_step;
@@ -77,6 +79,9 @@ std::string to_json(const Manifest& manifest);
 // Writes run.json beside its final name and renames it.
 Result<void> write_manifest(const std::string& run_folder, const Manifest& manifest);
 Result<void> write_manifest_as(const std::string& path, const Manifest& manifest);
+
+// "; starting, stopping and writing took the job 12 s", where that is worth saying, else nothing.
+std::string cost_text(double cost_s);
 
 // All notes in processes/. A note that is no JSON becomes a problem and is left out.
 std::vector<ProcessNote> read_process_notes(const std::string& run_folder, std::vector<std::string>& problems);

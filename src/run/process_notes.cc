@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <thread>
 
@@ -26,6 +27,10 @@ void take_windows(simdjson::dom::element note, ProcessNote& out) {
   if (note["windows"].get(windows) != simdjson::SUCCESS) return;
   for (const simdjson::dom::element window : windows) {
     if (std::string trace = text_of(window, "trace"); !trace.empty()) out.traces.push_back(std::move(trace));
+    for (const char* what : {"start", "stop", "export"}) {
+      double seconds = 0;
+      if (window["cost_s"][what].get(seconds) == simdjson::SUCCESS && seconds > 0) out.cost_s += seconds;
+    }
     if (text_of(window, "kind") == "stacks") continue;
     simdjson::dom::array steps;
     if (window["steps"].get(steps) != simdjson::SUCCESS) continue;
@@ -55,6 +60,7 @@ ProcessNote to_note(simdjson::dom::element note) {
   out.json = simdjson::minify(note);
   out.is_rank = text_of(note, "role") == "rank";
   out.device = text_of(note, "device");
+  if (std::int64_t rank = 0; note["rank"].get(rank) == simdjson::SUCCESS) out.rank = rank;
   out.refused = text_of(note, "refused");
   if (note["steps_seen"].get(out.steps_seen) != simdjson::SUCCESS) out.steps_seen = 0;
   if (note["own_profiler"].get(out.own_profiler) != simdjson::SUCCESS) out.own_profiler = false;
@@ -81,6 +87,12 @@ ProcessNote to_note(simdjson::dom::element note) {
 }
 
 }  // namespace
+
+std::string cost_text(double cost_s) {
+  constexpr double kWorthSaying = 1;
+  if (cost_s < kWorthSaying) return "";
+  return "; starting, stopping and writing took the job " + std::to_string(std::lround(cost_s)) + " s";
+}
 
 std::vector<ProcessNote> settled_process_notes(const std::string& run_folder, double patience_s,
                                                std::vector<std::string>& problems) {

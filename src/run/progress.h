@@ -17,6 +17,7 @@ struct RankProgress {
   std::string host;
   std::int64_t pid = 0, rank = 0, world_size = 1;
   bool running = true;                               // false: the process is gone; only known on its own host
+  bool left = false;                                 // the hooks left the process: nothing is marked any more
   std::int64_t steps = 0;                            // steps done
   std::int64_t last_end_ns = 0;                      // Unix time of the last mark's end
   std::optional<std::int64_t> median_step_ns;        // of the newest `window` steps

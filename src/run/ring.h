@@ -12,10 +12,11 @@
 
 namespace stepscope::run {
 
-// part: a part of a recording began (phase kPartBegins) or was handed to its file (kPartWritten) before this step.
+// part: a part of a recording began (phase kPartBegins) or was handed to its file (kPartWritten) before this step, or
+// the hooks left the process, which runs on (kHooksLeft).
 enum class MarkKind : std::uint16_t { clock = 1, step = 2, phase = 3, part = 4 };
 inline constexpr std::string_view kRingMagic = "STEPRING";  // the first bytes of the file
-inline constexpr std::uint16_t kPartBegins = 1, kPartWritten = 2;
+inline constexpr std::uint16_t kPartBegins = 1, kPartWritten = 2, kHooksLeft = 3;
 
 // The phases of the model, by their numbers: 0 none, 1 dataloader, 2 forward, 3 backward, 4 optimizer.
 std::string_view phase_name(unsigned phase);

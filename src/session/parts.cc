@@ -1,6 +1,7 @@
 #include "session/parts.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -15,6 +16,7 @@ namespace stepscope::session {
 namespace {
 
 constexpr std::string_view kMember = "stepscope";
+constexpr std::size_t kShownOthers = 8;  // files that an issue names
 
 // What the trace's own metadata says: {"process": …, "window": n, "part": n, "kind": …, "steps": […]}
 struct Note {
@@ -50,6 +52,7 @@ struct Part {
 // One window of one process, its parts in order.
 struct Recording {
   std::vector<Part> parts;
+  long long window() const { return parts.front().note.window; }
   std::size_t steps() const {
     std::size_t all = 0;
     for (const Part& part : parts) all += part.note.step_count;
@@ -82,25 +85,80 @@ Trace joined(Recording recording, Run& run) {
   return trace;
 }
 
-// Windows of one process are minutes apart: shown together, the pause between them would count as idle.
-Recording chosen_window(std::vector<Recording> windows, Run& run) {
-  const auto fullest = std::max_element(windows.begin(), windows.end(), [](const Recording& a, const Recording& b) {
-    return std::pair(a.steps(), a.parts.front().note.window) < std::pair(b.steps(), b.parts.front().note.window);
-  });
-  if (windows.size() > 1) {
-    const Part& shown = fullest->parts.front();
-    std::string others;
-    for (const Recording& window : windows) {
-      if (&window == &*fullest) continue;
-      others += (others.empty() ? "" : ", ") + window.parts.front().trace.source.path;
-    }
-    run.issues.push_back({"other_windows", Severity::info,
-                          "the process recorded " + std::to_string(windows.size()) + " windows; the one with steps " +
-                              shown.note.steps + " was opened",
-                          "Give the file of another window to open that one: " + others, windows.size() - 1,
-                          shown.trace.source.path, std::nullopt, std::nullopt});
+// The whole steps of a recording, first to last; none: it has no whole step.
+std::optional<std::pair<long long, long long>> steps_of(const Recording& recording) {
+  std::optional<std::pair<long long, long long>> out;
+  for (const Part& part : recording.parts) {
+    const std::string& text = part.note.steps;
+    const std::size_t comma = text.rfind(',');
+    if (text.empty()) continue;
+    const long long first = std::atoll(text.c_str());
+    const long long last = std::atoll(text.c_str() + (comma == text.npos ? 0 : comma + 1));
+    out = out ? std::pair(std::min(out->first, first), std::max(out->second, last)) : std::pair(first, last);
   }
-  return std::move(*fullest);
+  return out;
+}
+
+// How many steps two recordings share; of those without steps, whether they are the same window.
+long long shared(const Recording& a, const Recording& b) {
+  const auto of_a = steps_of(a), of_b = steps_of(b);
+  if (!of_a || !of_b) return !of_a && !of_b && a.window() == b.window() ? 1 : 0;
+  return std::max(0LL, std::min(of_a->second, of_b->second) - std::max(of_a->first, of_b->first) + 1);
+}
+
+using Processes = std::map<std::string, std::vector<Recording>>;
+
+// Windows are minutes apart: shown together, the pause between them would count as idle. The one is taken that most
+// processes recorded; of these the one with most steps, then the last.
+const Recording& common_window(const Processes& processes) {
+  const Recording* best = nullptr;
+  std::tuple<long long, std::size_t, long long> most{-1, 0, 0};
+  for (const auto& [process, windows] : processes) {
+    for (const Recording& one : windows) {
+      const auto has_it = [&](const auto& other) {
+        return std::any_of(other.second.begin(), other.second.end(),
+                           [&](const Recording& its) { return shared(one, its) > 0; });
+      };
+      const std::tuple key{std::count_if(processes.begin(), processes.end(), has_it), one.steps(), one.window()};
+      if (best == nullptr || key > most) best = &one, most = key;
+    }
+  }
+  return *best;
+}
+
+// Of each process its recording of these steps; the traces, and what was left out.
+std::vector<Trace> of_window(Processes processes, Run& run) {
+  const Recording& common = common_window(processes);
+  const std::string steps = common.parts.front().note.steps, path = common.parts.front().trace.source.path;
+  std::map<std::string, std::size_t> chosen;
+  std::string others, without;
+  std::size_t left_out = 0;
+  for (const auto& [process, windows] : processes) {
+    const auto closest = std::max_element(windows.begin(), windows.end(), [&](const Recording& a, const Recording& b) {
+      return shared(a, common) < shared(b, common);
+    });
+    if (shared(*closest, common) > 0 || &*closest == &common) {
+      chosen[process] = static_cast<std::size_t>(closest - windows.begin());
+    } else {
+      without += (without.empty() ? "" : ", ") + process;
+    }
+    for (const Recording& window : windows) {
+      if (&window == &*closest && chosen.contains(process)) continue;
+      left_out++;
+      if (left_out <= kShownOthers) others += (others.empty() ? "" : ", ") + window.parts.front().trace.source.path;
+    }
+  }
+  if (left_out > 0) {
+    if (left_out > kShownOthers) others += ", …";
+    run.issues.push_back({"other_windows", Severity::info,
+                          "several windows were recorded; the one with steps " + steps + " was opened" +
+                              (without.empty() ? "" : ", which these processes have not: " + without),
+                          "Give the file of another window to open that one: " + others, left_out, path, std::nullopt,
+                          std::nullopt});
+  }
+  std::vector<Trace> traces;
+  for (const auto& [process, window] : chosen) traces.push_back(joined(std::move(processes[process][window]), run));
+  return traces;
 }
 
 }  // namespace
@@ -109,7 +167,7 @@ bool is_part(const Trace& trace) { return note_of(trace).has_value(); }
 
 void join_parts(std::vector<Trace>& traces, Run& run) {
   std::vector<Trace> others;
-  std::map<std::string, std::map<long long, Recording>> processes;
+  std::map<std::string, std::map<long long, Recording>> by_window;
   for (Trace& trace : traces) {
     std::optional<Note> note = note_of(trace);
     if (!note) {
@@ -117,14 +175,16 @@ void join_parts(std::vector<Trace>& traces, Run& run) {
     } else if (note->kind == "stacks") {
       run.stack_steps.push_back(std::move(trace));
     } else {
-      Recording& window = processes[note->process][note->window];
+      Recording& window = by_window[note->process][note->window];
       window.parts.push_back({*std::move(note), std::move(trace)});
     }
   }
-  for (auto& [process, by_window] : processes) {
-    std::vector<Recording> windows;
-    for (auto& [number, window] : by_window) windows.push_back(std::move(window));
-    others.push_back(joined(chosen_window(std::move(windows), run), run));
+  Processes processes;
+  for (auto& [process, windows] : by_window) {
+    for (auto& [number, window] : windows) processes[process].push_back(std::move(window));
+  }
+  if (!processes.empty()) {
+    for (Trace& trace : of_window(std::move(processes), run)) others.push_back(std::move(trace));
   }
   if (others.empty()) others.swap(run.stack_steps);  // asked for by name: then its times are what there is
   traces = std::move(others);

@@ -8,7 +8,7 @@ namespace stepscope::session {
 namespace {
 
 // One file: steps of 100 us from `first`, each with an op and a kernel that it launched.
-std::string part_text(int window, int part, int first, int last, const std::string& kind = "steps") {
+std::string part_text(int window, int part, int first, int last, const std::string& kind = "steps", int rank = 0) {
   std::string steps, events;
   for (int step = first; step <= last; step++) {
     const std::string ts = std::to_string(step * 100), id = std::to_string(step + 1);
@@ -29,9 +29,9 @@ std::string part_text(int window, int part, int first, int last, const std::stri
   }
   events.pop_back();
   return R"({"schemaVersion":1,"baseTimeNanoseconds":)" + std::to_string(1'000'000 * part) +
-         R"(,"distributedInfo":{"rank":0,"world_size":1},"stepscope":{"process":"h_7","window":)" +
-         std::to_string(window) + R"(,"part":)" + std::to_string(part) + R"(,"kind":")" + kind + R"(","steps":[)" +
-         steps + R"(]},"traceEvents":[)" + events + "]}";
+         R"(,"distributedInfo":{"rank":)" + std::to_string(rank) + R"(,"world_size":2},"stepscope":{"process":"h_)" +
+         std::to_string(7 + rank) + R"(","window":)" + std::to_string(window) + R"(,"part":)" + std::to_string(part) +
+         R"(,"kind":")" + kind + R"(","steps":[)" + steps + R"(]},"traceEvents":[)" + events + "]}";
 }
 
 bool has_issue(const Run& run, std::string_view code) {
@@ -78,6 +78,23 @@ TEST_CASE("parts: a missing one is told, of several windows the fullest is opene
   CHECK(run.traces.front().steps.size() == 5);
   CHECK(has_issue(run, "parts_missing"));
   CHECK(has_issue(run, "other_windows"));
+}
+
+TEST_CASE("parts: of several windows the one that most ranks have is opened") {
+  const TempFolder folder;
+  folder.put("a.json", part_text(0, 0, 0, 1));
+  folder.put("b.json", part_text(1, 0, 10, 19));
+  folder.put("c.json", part_text(0, 0, 1, 3, "steps", 1));
+  Run run = corpus_fixture::opened(folder.path());
+  REQUIRE(run.traces.size() == 2);
+  CHECK(run.traces[0].steps.size() == 2);
+  CHECK(run.traces[1].steps.size() == 3);
+  CHECK(has_issue(run, "other_windows"));
+
+  folder.put("c.json", part_text(0, 0, 40, 49, "steps", 1));  // now no two ranks have a step in common
+  run = corpus_fixture::opened(folder.path());
+  REQUIRE(run.traces.size() == 1);
+  CHECK(run.traces[0].steps.size() == 10);
 }
 
 TEST_CASE("parts: the step with stacks feeds the answer about stacks alone") {

@@ -10,6 +10,7 @@
 #include "derive/derive.h"
 #include "formats/json_text.h"
 #include "read/reader.h"
+#include "run/manifest.h"
 #include "run/progress.h"
 #include "run/tasks.h"
 
@@ -115,7 +116,7 @@ void tell_ends(const Members& members, const std::string& folder, Run& run) {
   for (const auto& [rank, member] : members) {
     const run::RankProgress& at = member.progress;
     if (!at.running) tell_lost_part(member.recording_since, at, folder, run);
-    if (at.steps + 1 < most && newest - at.last_end_ns > kLateNs) {
+    if (!at.left && at.steps + 1 < most && newest - at.last_end_ns > kLateNs) {
       add(run, folder, "rank_ended_early", Severity::lost,
           "rank " + std::to_string(rank) + " ended after " + std::to_string(at.steps) + " steps, " +
               std::to_string((newest - at.last_end_ns) / 1'000'000'000) + " s before the others, which came to " +
@@ -152,7 +153,21 @@ std::vector<Trace> read_history(const std::string& run_folder) {
   return history;
 }
 
+// What went wrong in the hooks, or why less was recorded than was asked for; once for all ranks that say the same.
+void tell_problems(const std::string& folder, Run& run) {
+  std::map<std::string, std::uint64_t> said;
+  std::vector<std::string> unreadable;
+  for (const run::ProcessNote& note : run::read_process_notes(folder, unreadable)) {
+    if (!note.first_problem.empty()) said[note.first_problem]++;
+  }
+  for (const auto& [problem, count] : said) {
+    add(run, folder, "recording_problem", Severity::info, "while it was recorded: " + problem,
+        "All of them are in hooks.log", count);
+  }
+}
+
 void add_mark_issues(const std::string& run_folder, Run& run) {
+  tell_problems(run_folder, run);
   const Members members = read_members(run_folder, run);
   if (members.empty()) return;
   tell_absent(members, run_folder, run);

@@ -231,6 +231,28 @@ def test_ranks_in_separate_network_namespaces_record_the_same_steps(place: Place
     assert sorted(path.name for path in (folder / "traces").iterdir()) == ["rank0", "rank1"]
 
 
+def test_an_attach_that_is_interrupted_takes_its_request_back(place: Place) -> None:
+    script = place.script(LOOP)
+    with running(place, [sys.executable, script, "1500"]) as job:
+        command = [str(place.stepscope), "attach", "--out", str(place.out), str(job.pid), "--steps", "5000"]
+        asking = subprocess.Popen(command, cwd=place.folder, text=True, stderr=subprocess.PIPE)
+        assert asking.stderr is not None
+        said = asking.stderr.readline()
+        if "ptrace" in said:
+            pytest.skip(said)
+        time.sleep(4)
+        asking.send_signal(signal.SIGINT)
+        assert "withdrawn" in asking.stderr.read()
+        assert asking.wait(timeout=30) == 130
+        time.sleep(2)
+        _, said = attach(place, str(job.pid), "--steps", "2")
+        assert "recorded 2 steps of 1 rank" in said
+        none = refused(place, str(job.pid), "--ranks", "3")
+        assert "none of the job's ranks is one of --ranks" in none
+        _, said = attach(place, "./job.py", "--steps", "2")  # by its path
+        assert "recorded 2 steps of 1 rank" in said
+
+
 def test_a_job_that_ends_meanwhile(place: Place) -> None:
     with running(place, place.command(sys.executable, place.script(LOOP), "60", options=("--steps", "9000"))):
         time.sleep(0.3)

@@ -56,15 +56,14 @@ def compare(place: Place, text: str, options: tuple[str, ...] = IN_WINDOW) -> Jo
 
 
 def recorded(job: Job) -> list[int]:
-    """The whole steps of the one window that was recorded, which the report opens."""
+    """The whole steps of the one window that was recorded, which the report opens; a long one has several parts."""
     (process,) = job.manifest()["processes"]
-    (window,) = process["windows"]
-    assert window["complete"] is False
+    windows = process["windows"]
+    assert {window["window"] for window in windows} == {0}
+    assert windows[-1]["complete"] is False
     assert job.folder is not None
-    trace = job.folder / window["trace"]
-    assert read(trace)["traceEvents"]
-    steps: list[int] = window["steps"]
-    return steps
+    assert all(read(job.folder / window["trace"])["traceEvents"] for window in windows)
+    return [step for window in windows for step in window["steps"]]
 
 
 # SIGTERM and SIGINT -------------------------------------------------------------------------------------------------

@@ -283,7 +283,7 @@ def test_ranges_and_capture_range_of_the_chosen_steps(nsys: Nsys) -> None:
     modules = [
         f"stepscope.module: {name}" for name in ("Sequential (Sequential)", "0 (Linear)", "1 (ReLU)", "2 (Linear)")
     ]
-    step = [modules[0], "forward", *modules[1:], "backward"]
+    step = ["forward", *modules, "backward"]
     lines = [line for line in lines if not line.startswith("Optimizer.")]
     steps = ["ProfilerStep#3", *step, "ProfilerStep#4", *step]
     assert lines == ["emit_nvtx True", "start", *steps, "emit_nvtx ends", "stop"]

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,57 @@ def test_parts_are_joined(place: Place) -> None:
     assert "parts_missing" in codes
 
 
+def test_parts_of_a_server_hold_whole_ranges(place: Place) -> None:
+    """Its steps end inside of the outermost module's call."""
+    serve = """
+    sys.modules["_stepscope_hooks.recorder"].PART_S = 0.0
+    import time
+    with torch.no_grad():
+        for request in range(600):
+            net(torch.ones(4, 8))
+            time.sleep(0.01)
+    """
+    job = place.run(sys.executable, place.script(NET + serve), options=("--steps", "4:10"))
+    (process,) = job.manifest()["processes"]
+    parts = [window for window in process["windows"] if window["kind"] == "steps"]
+    assert [part["steps"] for part in parts] == [[step] for step in range(4, 10)]
+    assert process["problems"] == []
+    for trace in job.traces():
+        names = [event["name"] for event in read(trace)["traceEvents"] if event.get("cat") == "user_annotation"]
+        assert names.count("forward") == 1
+        events = read(trace)["traceEvents"]
+        ranges = [event["name"] for event in events if event.get("name", "").startswith("stepscope.module: ")]
+        assert "stepscope.module: Net (Net)" in ranges
+        ended = [event.get("args", {}).get("finished", True) for event in events if event.get("ph") == "X"]
+        assert all(ended)
+
+
+def test_seconds_of_a_rank_that_is_always_in_backward(place: Place) -> None:
+    """As one that waits for a slow one there: the clock finds it nowhere else, the end of its step does."""
+    script = place.script("""
+        import time, torch
+        class Slow(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                return x * 1
+            @staticmethod
+            def backward(context, gradient):
+                time.sleep(0.4)
+                return gradient
+        net = torch.nn.Linear(8, 8)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(18):
+            Slow.apply(net(torch.ones(4, 8))).sum().backward()
+            optimizer.step()
+    """)
+    job = place.run(sys.executable, script, options=("--seconds", "1:2"))
+    (process,) = job.manifest()["processes"]
+    assert process["problems"] == []
+    (window,) = process["windows"]
+    assert window["kind"] == "seconds"
+    assert 1 <= len(window["steps"]) <= 5
+
+
 def test_execution_traces_stand_beside_the_timeline(place: Place) -> None:
     script = place.script(NET + LOOP)
     plain = place.plain(sys.executable, script, "12")
@@ -231,6 +283,22 @@ def test_a_budget_shortens_the_window(place: Place) -> None:
     other.folder.mkdir()
     job = other.run(sys.executable, script, "30", options=("--steps", "4:20", "--budget", "99%,900MB"))
     assert job.recorded_steps() == [list(range(4, 20))]
+
+
+def test_a_budget_counts_all_windows(place: Place) -> None:
+    text = NET + LOOP.replace("optimizer.step()", "optimizer.step(); time.sleep(0.01)").replace(
+        "import", "import time,"
+    )
+    options = ("--schedule", "wait=1,warmup=1,active=2", "--budget", "2%")
+    began = time.monotonic()
+    job = place.run(sys.executable, place.script("    import time\n" + text), "200", options=options)
+    longest_s = time.monotonic() - began
+    (process,) = job.manifest()["processes"]
+    cost_s = sum(sum(window["cost_s"].values()) for window in process["windows"])
+    assert 0 < cost_s < 0.02 * longest_s + 0.05, "the first window's cost is not known before"
+    assert any("would cost more than 2 %" in problem for problem in process["problems"])
+    codes = [issue["code"] for issue in report(place, str(job.folder))["issues"]]
+    assert "recording_problem" in codes
 
 
 def test_several_windows(place: Place) -> None:

@@ -131,6 +131,24 @@ def test_ranks_share_a_folder(place: Place) -> None:
     assert sorted(path.name for path in (folder / "traces").iterdir()) == ["rank0", "rank1"]
 
 
+def test_a_profiler_afterwards_says_as_much_as_without_us(place: Place) -> None:
+    """Kineto's level is set by the first profiler of a process, which is ours here."""
+    theirs = """
+        for _ in range(2):
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+                train()
+        """
+    ours = """
+        with stepscope.profile():
+            train()
+        """
+    said = [
+        place.execute([sys.executable, place.script(MODEL + text)], PYTHONPATH=PYTHON).stderr.splitlines()
+        for text in (theirs, ours + theirs)
+    ]
+    assert len(said[0]) == len(said[1]), said[1]
+
+
 def test_handler_for_torch_profiler(place: Place) -> None:
     text = (
         MODEL

@@ -50,13 +50,23 @@ std::string when_text(const collect::Settings& settings, int pid) {
   if (const auto& s = capture.seconds) {
     return fmt::format("seconds {:.6g}:{:.6g} after the import of torch", s->start, s->end);
   }
-  return capture.steps.empty() ? "steps 10-14" : steps_text(capture.steps);
+  return capture.steps.empty() ? "steps 10-14 (of a job without an optimizer seconds 3-5)" : steps_text(capture.steps);
 }
 
 std::string size_text(std::uintmax_t bytes) {
   if (bytes < 10'000) return fmt::format("{} B", bytes);
   return bytes < 1'000'000 ? fmt::format("{} kB", bytes / 1000)
                            : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+bool names_rank(std::string_view ranks, std::int64_t rank, std::int64_t last) {
+  for (std::size_t at = 0; at <= ranks.size();) {
+    const std::size_t end = std::min(ranks.find(',', at), ranks.size());
+    const std::string_view one = ranks.substr(at, end - at);
+    if (one == "all" || (one == "last" && rank == last) || one == std::to_string(rank)) return true;
+    at = end + 1;
+  }
+  return false;
 }
 
 // The job came to no recording; it could import torch, did not fail and had no profiler of its own.
@@ -67,6 +77,11 @@ std::string too_early(const Outcome& out, const std::string& folder, const colle
     const bool asked = fs::exists(fs::path(folder) / "requests", code);
     return asked ? "the job " + how + " before a request could be recorded"
                  : "nothing was asked for until the job " + how;
+  }
+  const auto wanted = [&](std::int64_t rank) { return names_rank(capture.ranks, rank, out.ranks.back()); };
+  if (!out.ranks.empty() && std::none_of(out.ranks.begin(), out.ranks.end(), wanted)) {
+    return fmt::format("--ranks {} names none of the job's ranks (0 to {})", collect::shown(capture.ranks),
+                       out.ranks.back());
   }
   if (capture.seconds) return "the job " + how + " before its window began; try an earlier one, such as --seconds 0:2";
   if (out.steps_seen == 0) {
@@ -131,6 +146,8 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
   }
   for (const run::ProcessNote& note : manifest.processes) {
     out.torch_seen = true;
+    out.cost_s = std::max(out.cost_s, note.cost_s);
+    if (note.is_rank && note.rank) out.ranks.push_back(*note.rank);
     out.processes += note.traces.empty() && note.whole_steps == 0 ? 0 : 1;  // nsys's report is of all of them
     out.on_gpu |= note.device != "cpu" && !note.device.empty();
     out.own_profiler |= note.own_profiler;
@@ -145,6 +162,8 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
       out.steps_seen = std::max(out.steps_seen, run::progress_of(*ring, 1).steps);
   }
   if (out.problem.empty() && !manifest.problems.empty()) out.problem = manifest.problems.front();
+  std::sort(out.ranks.begin(), out.ranks.end());
+  out.ranks.erase(std::unique(out.ranks.begin(), out.ranks.end()), out.ranks.end());
   return out;
 }
 
@@ -163,6 +182,7 @@ std::string end_text(const Outcome& out, const std::string& folder, const collec
   if (out.own_traces > 0 && out.own_traces < out.traces) {
     text += fmt::format("; with {} of {}", report::format_plural(out.own_traces, "trace"), own);
   }
+  text += run::cost_text(out.cost_s);
   if (!out.problem.empty()) text += fmt::format("; a problem: {}", out.problem);
   return text + ". Next: stepscope report " + shown_path(folder);
 }

@@ -61,12 +61,22 @@ std::size_t script_index(const std::vector<std::string>& command) {
   return 0;
 }
 
-bool has_name(const Process& process, std::string_view text) {
+// The path of a script as the process was given it, from the folder that the process is in.
+std::filesystem::path script_path(const std::string& proc_root, const Process& process, const std::string& script) {
+  std::error_code failed;
+  const auto folder = std::filesystem::read_symlink(proc_folder(proc_root, process.pid) + "/cwd", failed);
+  return (folder / script).lexically_normal();  // an absolute script stays what it is
+}
+
+bool has_name(const std::string& proc_root, const Process& process, std::string_view text) {
   const std::string name = name_of(process);
   if (name == text || name == std::string(text) + ".py") return true;
   const std::size_t script = script_index(process.command);
   if (script == 0 || text.find('/') == std::string_view::npos) return false;
-  return process.command[script] == text || ends_with(process.command[script], "/" + std::string(text));
+  if (process.command[script] == text || ends_with(process.command[script], "/" + std::string(text))) return true;
+  std::error_code failed;
+  const auto wanted = std::filesystem::absolute(text, failed).lexically_normal();
+  return script_path(proc_root, process, process.command[script]) == wanted;
 }
 
 Error several(std::string_view text, const std::vector<const Process*>& matches) {
@@ -87,7 +97,7 @@ Result<Process> find_by_name(const ProcessTable& table, std::string_view text) {
   for (const auto& [pid, process] : table.all()) {
     // Ourselves, and what started us: our own command line holds the name as well.
     const bool us = pid == getpid() || (table.find(getpid()) != nullptr && table.is_below(*table.find(getpid()), pid));
-    if (!process.ended && !us && has_name(process, text)) matches.push_back(&process);
+    if (!process.ended && !us && has_name(table.proc_root(), process, text)) matches.push_back(&process);
   }
   std::vector<const Process*> topmost;
   for (const Process* process : matches) {

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 
-from . import context, marks, memory_snapshot, module_hooks, moments, parallel, phases, plan, process
+from . import context, marks, memory_snapshot, module_hooks, moments, parallel, phases, plan, process, roots
 from .marks import Marks
 from .recordings import STACKS, Recordings, may_record_again
 from .requests import Requests
@@ -69,6 +69,8 @@ class Capture:
         self.step_s = 0.0  # how long the last step took
         self.without_optimizer = True  # steps are forward passes so far
         self.forward_seen = False  # in this step
+        self.at_next_boundary: Callable[[], None] | None = None  # what the clock could not do elsewhere
+        self.acting = False  # at a boundary, on the thread of the steps
         self.boundary_waits = False  # for a place where torch's profiler may start and stop
         self.leader: weakref.ref[Any] | None = None  # the optimizer whose steps count
         self.others = 0  # steps of other optimizers since the leader's last
@@ -239,6 +241,8 @@ class Capture:
         moments.left.step_done()
         for request in self.requests.poll(self.boundary, self.step_s):
             self.take(request)
+        while self.requests.withdrawn:
+            self.withdraw(self.requests.withdrawn.pop())
 
     def take(self, request: Request) -> None:
         assert request.start is not None
@@ -247,6 +251,7 @@ class Capture:
         if request.detach:
             self.leave_at = request.start + request.steps + 1
         if not self.wants(request):
+            self.notes.answer_request(request.name, f"not asked: only ranks {request.ranks}")
             return
         if self.off:
             self.refuse(request)
@@ -257,6 +262,14 @@ class Capture:
             window = (request.start, request.start + request.steps)
             self.plan.add(window)
             self.recordings.asked[window] = request
+
+    def withdraw(self, name: str) -> None:
+        self.requests.waiting = [request for request in self.requests.waiting if request.name != name]
+        for window, request in list(self.recordings.asked.items()):
+            if request.name == name:
+                self.recordings.withdraw(window)
+        if self.leave_at is not None:
+            self.leave_at = self.boundary
 
     def record_no_more(self, why: str) -> None:
         self.off = why
@@ -309,6 +322,8 @@ class Capture:
             return True
         if self.boundary <= 3:  # the outermost modules are looked for
             return True
+        if self.at_next_boundary is not None:
+            return True
         return (
             self.recordings.active is not None
             or self.recordings.stacks_wait > 0
@@ -318,18 +333,28 @@ class Capture:
     def at_boundary(self) -> None:
         with self.notes.guard("recording at a step boundary"):
             self.boundary_waits = not moments.fits()  # as where backward() steps the optimizer
-            if self.boundary_waits:
+            if self.boundary_waits or self.acting:
                 return
-            if self.boundary <= 3 and not self.without_optimizer and not self.forward_seen:
-                leader = self.leader() if self.leader is not None else None
-                self.phases.find_roots(leader)
-            self.forward_seen = False
-            if not self.off:
-                self.recordings.at_boundary()
-            leaving = self.leave_at is not None and self.boundary >= self.leave_at
-            if leaving and self.recordings.active is None and not self.recordings.stacks_wait:
-                self.detach()
-            self.step_began = marks.now_ns()  # what recording took is no time of the next step
+            self.acting = True
+            try:
+                self.act()
+            finally:
+                self.acting = False
+                self.step_began = marks.now_ns()  # what recording took is no time of the next step
+
+    def act(self) -> None:
+        if self.boundary <= 3 and not self.without_optimizer and not self.forward_seen:
+            leader = self.leader() if self.leader is not None else None
+            self.phases.find_roots(leader)
+        self.forward_seen = False
+        if not self.off:
+            self.recordings.at_boundary()
+        act, self.at_next_boundary = self.at_next_boundary, None
+        if act is not None and threading.current_thread() is threading.main_thread():
+            act()
+        leaving = self.leave_at is not None and self.boundary >= self.leave_at
+        if leaving and self.recordings.active is None and not self.recordings.stacks_wait:
+            self.detach()
 
     def wanted(self, boundary: int) -> Window | None:
         """The window that a recording of this rank which runs right after this boundary belongs to."""
@@ -339,6 +364,11 @@ class Capture:
         return window if self.wants(None) else None
 
     # By the clock, on the main thread -----------------------------------------------------------------------------
+    def first_forward(self) -> None:
+        with self.notes.guard("looking for the model"):
+            if threading.get_ident() == self.thread and not process.is_data_worker() and not roots.optimizer_exists():
+                self.find_models()
+
     def find_models(self) -> None:
         """For jobs that never step an optimizer."""
         if self.boundary == 0 and not self.phases.roots and not self.open:
@@ -355,6 +385,7 @@ class Capture:
         """Leaves the process as it was before."""
         self.detached = True
         self.record_no_more("the hooks have left the process")
+        self.marks.part(self.boundary, marks.LEFT)
         self.phases.uninstall()
         if self.other is not None:
             self.other.replaced.undo()
@@ -377,6 +408,7 @@ class Capture:
         with self.notes.guard("writing at the end of the process"):
             if self.notes.pid != os.getpid():
                 return
+            self.acting = True  # for good: the clock does nothing any more
             self.recordings.finish()
             if self.notes.shown:
                 self.tell()

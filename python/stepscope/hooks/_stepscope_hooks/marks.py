@@ -32,7 +32,7 @@ _NOW = struct.Struct("<qqI")
 _RECORD = struct.Struct("<qqqHHI")  # start (monotonic ns), duration ns, step, kind, phase, 0
 
 CLOCK, STEP, PHASE, PART = 1, 2, 3, 4
-PART_BEGINS, PART_WRITTEN = 1, 2  # the phase field of a part's marks
+PART_BEGINS, PART_WRITTEN, LEFT = 1, 2, 3  # the phase field of a part's marks; LEFT: the hooks went, the job runs on
 DATALOADER, FORWARD, BACKWARD, OPTIMIZER = 1, 2, 3, 4  # as the phases of the model
 
 now_ns = time.monotonic_ns
@@ -121,7 +121,7 @@ class Marks:
             self.clock()
 
     def part(self, step: int, what: int) -> None:
-        """A part of a recording begins before this step, or was handed to its file."""
+        """A part of a recording begins before this step, or was handed to its file, or nothing is marked any more."""
         self.add(now_ns(), 0, step, PART, what)
 
     def begin(self, phase: int, step: int, start_ns: int) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_hooks_always_called")  # dicts by the number of the hook
 
 _living: dict[int, ModuleHook] = {}
+_outermost: dict[int, ModuleHook] = {}  # by the module
 _asked_for = False  # torch.compile was called
 _told_by: Any = None  # torch's list of whom to call
 _compiling = False
@@ -80,7 +81,7 @@ class _CompiledHandle:
             call = module.__dict__["_compiled_call_impl"] = _CompiledCall(module, call)
         self.id = -1  # of no dict of torch's
         self.call, self.hook = call, hook
-        call.hooks.insert(0 if hook.first else len(call.hooks), hook)
+        call.hooks.insert(0, hook)
 
     def remove(self) -> None:
         self.call.hooks.remove(self.hook)
@@ -90,16 +91,23 @@ class _CompiledHandle:
 
 
 class ModuleHook:
-    """Calls `before()` and `after()` around each forward pass of a module, also one that raises."""
+    """Calls `before()` and `after()` around each forward pass of a module, also one that raises; around other hooks.
 
-    def __init__(self, module: Any, before: Callable[[], None], after: Callable[[], None], first: bool = False) -> None:
+    `outermost`: around those of ours too that come later. Where it is told that a forward pass has ended, no range of
+    the module is open any more.
+    """
+
+    def __init__(
+        self, module: Any, before: Callable[[], None], after: Callable[[], None], outermost: bool = False
+    ) -> None:
         self.module = weakref.ref(module)
         self.before, self.after = before, after
-        self.first = first  # before the hooks that are there
         self.inside = 0
         self.handles: list[Any] = []
         with _lock:
             _living[id(self)] = self
+            if outermost:
+                _outermost[id(module)] = self
             _follow_compiler()
             self.place()
             _keep_out_of_states()
@@ -111,11 +119,15 @@ class ModuleHook:
                 return
             if is_compiled_in_place(module):
                 self.handles = [_CompiledHandle(module, self)]
-                return
-            self.handles = [
-                module.register_forward_pre_hook(_Call(self.enter, 2), prepend=self.first),
-                module.register_forward_hook(_Call(self.leave, 3), always_call=True),
-            ]
+            else:
+                self.handles = [
+                    module.register_forward_pre_hook(_Call(self.enter, 2), prepend=True),
+                    module.register_forward_hook(_Call(self.leave, 3), always_call=True),
+                ]
+            around = _outermost.get(id(module))
+            if around is not None and around is not self and around.handles and not around.inside:
+                around.lift()
+                around.place()
 
     def enter(self) -> None:
         self.inside += 1
@@ -134,6 +146,8 @@ class ModuleHook:
         with _lock:
             self.lift()
             _living.pop(id(self), None)
+            for key in [key for key, hook in _outermost.items() if hook is self]:
+                del _outermost[key]
             if not _living:
                 _let_into_states()
                 _forget_compiler()

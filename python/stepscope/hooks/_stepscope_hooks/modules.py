@@ -1,7 +1,8 @@
 """Ranges of the model's modules in a recording: "stepscope.module: layers.0.attn (Attention)".
 
 Hooks on each module, in place only while a window is recorded: torch's cheap C range, 0.4 µs each. Modules inside a
-compiled one run without hooks and get none, so nothing is compiled again; one compiled in place has a range itself. Wrappers' own path parts are left out.
+compiled one run without hooks and get none, so nothing is compiled again; one compiled in place has a range itself.
+Wrappers' own path parts are left out.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class ModuleRanges:
                 if entered is name:
                     break
 
-        self.hooks.append(ModuleHook(module, before, after, first=True))
+        self.hooks.append(ModuleHook(module, before, after))
 
     def remove(self) -> None:
         for hook in self.hooks:

@@ -52,7 +52,7 @@ class NvtxRecorder(Recorder):
         if self.begin():
             super().begin_step(number)
 
-    def part_is_due(self) -> bool:
+    def part_is_due(self, left_s: float) -> bool:
         return False  # nsys writes to its own file all the time
 
     def _stop_part(self) -> None:

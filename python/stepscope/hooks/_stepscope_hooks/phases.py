@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         def optimizer_ends(self, optimizer: Any, kwargs: dict[str, Any]) -> None: ...
         def loader_seen(self, iterator: Any) -> None: ...
         def forward_ended(self, gradients: bool) -> None: ...
+        def first_forward(self) -> None: ...
 
 
 class Phases:
@@ -35,6 +36,7 @@ class Phases:
         self.roots: list[roots.Root] = []
         self.depth = threading.local()
         self.searches = 0  # for the outermost modules
+        self.first_call: Any = None  # a hook on all modules, until one is called
         self.handles: list[Any] = []  # of torch's hooks
         self.replaced = Replaced()
 
@@ -46,9 +48,13 @@ class Phases:
         if before is not None:
             self.handles.append(before(self.before_optimizer))
         self.handles.append(optimizer.register_optimizer_step_post_hook(self.after_optimizer))
+        modules = getattr(getattr(getattr(torch, "nn", None), "modules", None), "module", None)
+        everywhere = getattr(modules, "register_module_forward_pre_hook", None)
+        if everywhere is not None:
+            self.first_call = everywhere(self.before_first_forward)
         self.replaced.replace(torch.autograd, "backward", self.timed_backward)
         self.replaced.replace(torch, "compile", self.before_compile)
-        self.replaced.replace(torch.nn.Module, "compile", self.compiled_in_place)
+        self.replaced.replace(getattr(modules, "Module", None), "compile", self.compiled_in_place)
         # Behind torch.jit.script, which counts the frames above it.
         scripting = getattr(getattr(torch, "jit", None), "_recursive", None)
         self.replaced.replace(scripting, "create_script_module", module_hooks.without_hooks)
@@ -60,6 +66,7 @@ class Phases:
     def uninstall(self) -> None:
         """Takes everything out again."""
         self.remove_roots()
+        self.forget_first_call()
         for handle in self.handles:
             handle.remove()
         self.replaced.undo()
@@ -84,6 +91,7 @@ class Phases:
 
     def before_compile(self, original: Any) -> Any:
         def compile(*args: Any, **kwargs: Any) -> Any:
+            self.forget_first_call()  # a hook on all modules makes the compiler warn
             try:
                 return original(*args, **kwargs)
             finally:  # it loads the compiler, which works at the first call of what it gives
@@ -122,6 +130,22 @@ class Phases:
     def after_optimizer(self, optimizer: Any, args: object, kwargs: dict[str, Any]) -> None:
         if not self.compiling():
             self.observer.optimizer_ends(optimizer, kwargs)
+
+    def forget_first_call(self) -> None:
+        handle, self.first_call = self.first_call, None
+        if handle is not None:
+            handle.remove()
+
+    @own_code.called_as_is
+    def before_first_forward(self, module: Any, args: object) -> None:
+        """The first module is called: a job without an optimizer has its model now, and this is its first step."""
+        if self.compiling():
+            return
+        self.forget_first_call()
+        self.observer.first_forward()
+        for root in self.roots:
+            if root.module() is module:
+                root.hook.enter()  # torch has its list of hooks before the call already
 
     # Forward passes -----------------------------------------------------------------------------------------------
     def find_roots(self, optimizer: Any = None) -> None:

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 
-from . import modules, other_profiler, parallel, process, torch_profiler
+from . import modules, moments, other_profiler, parallel, process, torch_profiler
 from .execution_trace import ExecutionTrace
 from .spool import Spool
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 PART_S = 5.0
+FIRST_PART_S = 0.3  # of a long window, while it is not known how much a second is
 PART_BYTES = 50_000_000  # of JSON, before it is compressed
 
 
@@ -56,6 +57,7 @@ class Recorder:
         self.cost_s = {"start": 0.0, "stop": 0.0, "export": 0.0}
         self.spent_s = 0.0  # of the job's time, all parts
         self.text_bytes = 0
+        self.written_steps = 0  # whole ones, that the costs are of
         self.spools: list[Spool] = []
         self.left_open: set[str] | None = set()  # names of ranges that were open at its stop; None: not known yet
         self.gc_s, self.gc_count, self.gc_began = 0.0, 0, 0.0
@@ -125,18 +127,30 @@ class Recorder:
         if whole:
             self.steps.append(number)
 
-    def part_is_due(self) -> bool:
+    def part_is_due(self, left_s: float) -> bool:
+        """`left_s`: how long the window will go on, as far as is known."""
         running_s = time.perf_counter() - self.began
-        return running_s >= PART_S or running_s * Recorder.rate >= PART_BYTES
+        to_learn = Recorder.rate == 0 and running_s + left_s > PART_S
+        longest_s = min(FIRST_PART_S, PART_S) if to_learn else PART_S
+        return running_s >= longest_s or running_s * Recorder.rate >= PART_BYTES
 
-    def end_part(self) -> None:
-        """Writes what was recorded so far. Call between steps."""
+    def cut(self) -> bool:
+        """Writes what was recorded so far and goes on with the next part. Call between steps.
+
+        False: the next part cannot begin, since a range did not end. Nothing is cut where ranges of the job cross.
+        """
+        if moments.ranges_cross():
+            self.in_parts = False
+            return True
         self._stop_part()
         self.export(complete=True)
-
-    def next_part(self) -> None:
+        moments.left.leaves(self.left_open, in_step=False)
+        if not moments.left.ended():
+            self.leave()
+            return False
         self.part += 1
         self._start_part()
+        return True
 
     # The end ----------------------------------------------------------------------------------------------------
     def stop(self) -> None:
@@ -196,6 +210,7 @@ class Recorder:
         self.text_bytes += text_bytes
         Recorder.rate = text_bytes / max(self.recorded_s, 1e-3)
         self.spent_s += sum(self.cost_s.values())
+        self.written_steps = len(self.steps)
         window = {
             "window": self.number,
             "part": self.part,

@@ -38,7 +38,9 @@ class Recordings:
         self.stacks_wait = 0  # steps, for ranges that the window before left open
         self.waiting_told = False  # a user need not read it for every step
         self.time_is_up = False  # of the window in seconds
+        self.seconds_end = 0.0  # of it, if all goes well
         self.done: list[Recorder] = []  # written
+        self.all: list[Recorder] = []  # that ran, for what they cost
 
     @property
     def busy(self) -> bool:
@@ -51,10 +53,11 @@ class Recordings:
         self.go_on(capture.wanted(capture.boundary))
         window = capture.wanted(capture.boundary)  # which a budget may just have ended
         if self.active is None and window is not None:
-            if moments.left.ended():
-                self.start(window, capture.boundary)
+            unpaid = self.budget.unpaid(self.all, time.monotonic() - capture.armed_at)
+            if unpaid or not moments.left.ended():
+                self.wait(window, unpaid or moments.STILL_OPEN)
             else:
-                self.wait(window)
+                self.start(window, capture.boundary)
         elif self.active is None and self.stacks_wait:
             self.stacks_wait -= 1
             if moments.left.ended():
@@ -64,13 +67,16 @@ class Recordings:
             self.ready = self.recorder("steps")
             self.ready.prepare()
 
-    def wait(self, window: Window) -> None:
+    def wait(self, window: Window, why: str) -> None:
         """A step of this window goes by."""
         if not self.waiting_told:
             self.waiting_told = True
-            self.notes.problem(f"step {self.capture.boundary} was not recorded: {moments.STILL_OPEN}")
+            self.notes.problem(f"step {self.capture.boundary} was not recorded: {why}")
         if self.capture.boundary + 1 >= window[1]:
-            self.answer(window, f"not recorded: {moments.STILL_OPEN}")
+            self.answer(window, f"not recorded: {why}")
+
+    def before(self, recorder: Recorder) -> list[Recorder]:
+        return [other for other in self.all if other is not recorder]
 
     def recorder(self, kind: str) -> Recorder:
         self.windows += 1
@@ -92,6 +98,7 @@ class Recordings:
             raise
         self.capture.identity = recorder.identity
         self.active = (recorder, window)
+        self.all.append(recorder)
         self.marks.part(self.capture.boundary, marks.PART_BEGINS)
         if number is not None:
             recorder.begin_step(number)
@@ -116,7 +123,8 @@ class Recordings:
             self.record_on(recorder)
         else:
             self.close(complete=True)
-            if current != STACKS and window is None and self.stacks_follow(recorder):
+            early = self.capture.plan.ended == current
+            if current != STACKS and window is None and not early and self.stacks_follow(recorder):
                 if moments.left.ended():
                     self.start(STACKS, capture.boundary)
                 else:
@@ -130,12 +138,13 @@ class Recordings:
             return
         assert self.active is not None
         window = self.active[1]
-        unknown_cost = self.budget.asked and recorder.part == 0  # until a part is written
-        if recorder.in_parts and (unknown_cost or (recorder.part_is_due() and window != plan.EARLY)):
+        unknown_cost = self.budget.asked and recorder.part == 0 and bool(recorder.steps)  # until a part is written
+        due = window != plan.EARLY and recorder.part_is_due(self.left_s(window))
+        if recorder.in_parts and (unknown_cost or due):
             self.next_part(recorder)
             if self.active is None:
                 return
-        reason = self.budget.exceeded(recorder, time.monotonic() - capture.armed_at)
+        reason = self.budget.exceeded(recorder, self.before(recorder), time.monotonic() - capture.armed_at)
         if reason is None:
             recorder.begin_step(capture.boundary)
             return
@@ -148,28 +157,38 @@ class Recordings:
             moments.left.leaves(None, in_step=False)
             self.drop(recorder, "cut short by the budget")
 
+    def left_s(self, window: Window | str) -> float:
+        """How long a running window goes on, if steps take as long as the last one."""
+        if isinstance(window, str):
+            return self.seconds_end - time.monotonic()
+        return (window[1] - self.capture.boundary) * self.capture.step_s
+
     def next_part(self, recorder: Recorder) -> None:
         assert self.active is not None
-        window = self.active[1]
-        if moments.ranges_cross():  # the next part would have to wait for their end
-            recorder.in_parts = False
-            return
-        recorder.end_part()
-        moments.left.leaves(recorder.left_open, in_step=False)
-        if not moments.left.ended():
-            self.notes.problem(f"the window ended after step {recorder.steps[-1]}: {moments.STILL_OPEN}")
+        window, before = self.active[1], recorder.part
+        if not recorder.cut():
+            last = f" after step {recorder.steps[-1]}" if recorder.steps else ""
+            self.notes.problem(f"the window ended{last}: {moments.STILL_OPEN}")
             self.give_up(window)
-            recorder.leave()
             self.drop(recorder, "cut short by a range that did not end")
-            return
-        self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
-        recorder.next_part()
-        self.marks.part(self.capture.boundary, marks.PART_BEGINS)
+        elif recorder.part > before:
+            self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
+            self.marks.part(self.capture.boundary, marks.PART_BEGINS)
 
     def give_up(self, window: Window | str) -> None:
         """Its other steps are not recorded."""
         if not isinstance(window, str):
             self.capture.plan.ended = window
+
+    def withdraw(self, window: Window | str) -> None:
+        """Nobody wants it any more: what runs ends with this step."""
+        if self.active is not None and self.active[1] == window:
+            self.time_is_up = True
+            self.give_up(window)
+            return
+        self.answer(window, "not recorded: withdrawn")
+        if not isinstance(window, str):
+            self.capture.plan.windows.remove(window)
 
     def release(self) -> None:
         """Nothing records any more."""
@@ -224,9 +243,10 @@ class Recordings:
             self.notes.answer_request(request.name, how)
 
     def write(self, recorder: Recorder, complete: bool) -> None:
-        superseded: list[Recorder] = []
-        if self.settings.automatic and self.windows > 1 and recorder.kind == "steps":
-            superseded = [other for other in self.done if other.kind == SECONDS and not other.asked]
+        superseded: list[Recorder] = []  # a training's steps say more than a stretch of time, of a server it is less
+        worse = SECONDS if recorder.kind == "steps" else "steps" if self.capture.without_optimizer else None
+        if self.settings.automatic and recorder.kind in ("steps", SECONDS) and not recorder.asked:
+            superseded = [other for other in self.done if other.kind == worse and not other.asked]
         recorder.export(complete)
         self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
         self.done.append(recorder)
@@ -236,10 +256,12 @@ class Recordings:
         self.capture.tell_context()
 
     # Seconds: called on the main thread ----------------------------------------------------------------------------
-    def start_seconds(self, request: Request | None = None) -> bool:
+    def start_seconds(self, seconds: float, request: Request | None = None) -> bool:
         """Whether it began. `request`: who asked, where that was not before the job started."""
         capture = self.capture
         if not capture.wants(request):
+            if request is not None:
+                self.notes.answer_request(request.name, f"not asked: only ranks {request.ranks}")
             return False
         if self.active is not None or capture.off or not may_start(self):
             if request is not None and capture.off:
@@ -252,6 +274,7 @@ class Recordings:
         if request is not None:
             self.asked[SECONDS] = request
         self.time_is_up = False
+        self.seconds_end = time.monotonic() + seconds
         self.start(SECONDS, None)
         if self.active is not None:
             self.active[0].asked = request is not None

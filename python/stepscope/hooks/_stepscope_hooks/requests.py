@@ -1,10 +1,10 @@
 """Recordings that are asked for while the job runs: files RUN/requests/NAME.json (docs/run-folder.md).
 
-Looked for at step boundaries, and by the timer's thread in jobs without steps, at most once a second. All ranks are to
-record the same steps: the first that sees a request writes NAME.start with a step far enough ahead for the others to
-read it, and everybody keeps to that. Processes that were attached to count their steps from different moments: for
-these NAME.start holds a time, in the middle of a step, and the number that the step after it gets. A request in seconds
-says itself when it begins.
+NAME.withdrawn takes one back. Looked for at step boundaries, and by the timer's thread in jobs without steps, at most
+once a second. All ranks are to record the same steps: the first that sees a request writes NAME.start with a step far
+enough ahead for the others to read it, and everybody keeps to that. Processes that were attached to count their steps
+from different moments: for these NAME.start holds a time, in the middle of a step, and the number that the step after
+it gets. A request in seconds says itself when it begins.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Requests:
         self.known: set[str] = set()
         self.waiting: list[Request] = []  # in steps: seen, their first step not yet here
         self.timed: list[Request] = []  # in seconds, or at once: for the timer
+        self.withdrawn: list[str] = []  # names of requests that nobody wants any more, not yet acted upon
 
     def poll(self, boundary: int, step_s: float) -> list[Request]:
         """Requests whose first step is known and at hand. Raises OSError or ValueError for one that cannot be read.
@@ -86,6 +87,9 @@ class Requests:
         except OSError:
             return
         for name in sorted(names):
+            if name.endswith(".withdrawn") and name not in self.known:
+                self.known.add(name)
+                self.withdrawn.append(name[: -len(".withdrawn")])
             if name.endswith(".json") and name not in self.known:
                 self.known.add(name)
                 with open(os.path.join(self.folder, name)) as text:

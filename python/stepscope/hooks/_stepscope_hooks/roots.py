@@ -21,24 +21,25 @@ class Root:
 
     def __init__(self, module: Any, phases: Phases) -> None:
         self.module = weakref.ref(module)
-        self.hook = ModuleHook(module, phases.enter, phases.leave)
+        self.hook = ModuleHook(module, phases.enter, phases.leave, outermost=True)
 
     def remove(self) -> None:
         self.hook.remove()
 
 
 def instances(base: type) -> list[Any]:
-    """All living objects of this class or one below it, that the collector tracks: 70 ms per million objects."""
-    derived: dict[type, bool] = {}  # isinstance would run code of objects that pretend to be others
-    found: list[Any] = []
-    for thing in gc.get_objects():
-        cls = type(thing)
-        known = derived.get(cls)
-        if known is None:
-            known = derived[cls] = issubclass(cls, base)
-        if known:
-            found.append(thing)
-    return found
+    """All living objects of this class or one below it, that the collector tracks: 50 ms per million objects.
+
+    No function is called for each of them: a recording with Python stacks would hold them all. isinstance would run
+    code of objects that pretend to be others.
+    """
+    classes = {base}
+    waiting = [base]
+    while waiting:
+        below = set(type.__subclasses__(waiting.pop())) - classes
+        classes |= below
+        waiting += below
+    return [thing for thing in gc.get_objects() if type(thing) in classes]
 
 
 def outermost(optimizer: Any, level: int = 0) -> list[Any]:
@@ -69,3 +70,16 @@ def _callable(module: Any) -> bool:
     import torch
 
     return not isinstance(module, torch.jit.ScriptModule)
+
+
+def optimizer_exists() -> bool:
+    """Whether the job built an optimizer: torch marks the step function of each class at its first instance."""
+    import torch
+
+    waiting = list(torch.optim.Optimizer.__subclasses__())
+    while waiting:
+        cls = waiting.pop()
+        if getattr(cls.__dict__.get("step"), "hooked", None):
+            return True
+        waiting += cls.__subclasses__()
+    return False

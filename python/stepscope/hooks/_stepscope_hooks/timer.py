@@ -12,7 +12,7 @@ import heapq
 import threading
 import time
 
-from . import moments, plan, process
+from . import moments, plan, process, roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,47 +81,65 @@ class Timer:
 
     def on_main_thread(self, function: Callable[[], None]) -> None:
         """Returns once the function has run there."""
-        done = threading.Event()
+        came, done = threading.Event(), threading.Event()
 
         def call(_: object) -> int:
-            with self.capture.notes.guard("acting by time"):
-                function()
-            done.set()
+            if not self.capture.acting:  # it would be in the middle of writing a recording
+                with self.capture.notes.guard("acting by time"):
+                    function()
+                done.set()
+            came.set()
             return 0
 
         self.calls.append(_CALL(call))
-        while ctypes.pythonapi.Py_AddPendingCall(self.calls[-1], None) != 0:  # its queue is full
-            time.sleep(RETRY_S)
-        while not done.wait(RETRY_S):
-            if self.cancelled.is_set():
-                return
+        while not done.is_set() and not self.cancelled.is_set():
+            came.clear()
+            while ctypes.pythonapi.Py_AddPendingCall(self.calls[-1], None) != 0:  # its queue is full
+                time.sleep(RETRY_S)
+            while not came.wait(RETRY_S):
+                if self.cancelled.is_set():
+                    return
+            if not done.is_set():
+                time.sleep(RETRY_S)
+
+    def here_or_between_steps(
+        self, act: Callable[[], None], done: Callable[[], bool], then: Callable[[], None]
+    ) -> None:
+        """Calls `act` on the main thread, again and again until it is done. A rank that waits for others in its
+        backward pass is hardly ever found elsewhere by the clock, so the end of its step is taken, too."""
+        if not done():
+            self.capture.at_next_boundary = act
+            self.on_main_thread(act)
+        if not done() and not self.cancelled.is_set():
+            self.at(time.monotonic() + RETRY_S, lambda: self.here_or_between_steps(act, done, then))
+            return
+        self.capture.at_next_boundary = None
+        then()
 
     def search(self) -> None:
         """For the model of a job that never steps an optimizer."""
-        if self.capture.phases.roots or self.capture.boundary > 0 or _optimizer_exists():
+        if self.capture.phases.roots or self.capture.boundary > 0 or roots.optimizer_exists():
             return
         self.on_main_thread(self.capture.find_models)
 
     # The window that was asked for before the job started ---------------------------------------------------------
     def begin_between(self) -> None:
-        if self.span is None or (self.capture.settings.automatic and _optimizer_exists()):
+        if self.span is None or (self.capture.settings.automatic and roots.optimizer_exists()):
             return
         begun: list[bool] = []
 
         def act() -> None:
-            if moments.fits():
+            if not begun and moments.fits():
                 begun.append(True)
                 self.begin()
 
-        self.on_main_thread(act)
-        if not begun:
-            self.at(time.monotonic() + RETRY_S, self.begin_between)
+        self.here_or_between_steps(act, lambda: bool(begun), lambda: None)
 
     def begin(self) -> None:
         capture, span = self.capture, self.span
         if span is None or capture.off or self.cancelled.is_set() or process.is_data_worker() or process.is_helper():
             return
-        if capture.recordings.start_seconds():
+        if capture.recordings.start_seconds(span[1] - span[0]):
             self.at(time.monotonic() + span[1] - span[0], self.end)
 
     def end(self, then: Callable[[], None] | None = None) -> None:
@@ -149,43 +167,30 @@ class Timer:
             return
         wait_s = request.start_unix_ns / 1e9 - time.time()
 
-        def begin() -> None:
-            started: list[bool] = []
+        started: list[bool] = []
 
-            def act() -> None:
-                if moments.fits() and moments.left.ended():
-                    started.append(self.capture.recordings.start_seconds(request))
-                elif time.time() > request.start_unix_ns / 1e9 + WAIT_S:
-                    self.capture.notes.answer_request(request.name, f"not recorded: {moments.NO_MOMENT}")
-                    started.append(False)
+        def act() -> None:
+            if started:
+                return
+            if moments.fits() and moments.left.ended():
+                started.append(self.capture.recordings.start_seconds(request.seconds, request))
+            elif time.time() > request.start_unix_ns / 1e9 + WAIT_S:
+                self.capture.notes.answer_request(request.name, f"not recorded: {moments.NO_MOMENT}")
+                started.append(False)
 
-            self.on_main_thread(act)
+        def then() -> None:
             if started == [True]:
-                self.at(time.monotonic() + request.seconds, lambda: self.end(leave))
-            elif started == [False] or self.cancelled.is_set():
-                leave()
+                self.at(self.capture.recordings.seconds_end, lambda: self.end(leave))
             else:
-                self.at(time.monotonic() + RETRY_S, begin)
+                leave()
 
         def leave() -> None:
             if request.detach:
                 self.on_main_thread(self.capture.detach)
 
-        self.at(time.monotonic() + max(0.0, wait_s), begin)
+        begin = time.monotonic() + max(0.0, wait_s)
+        self.at(begin, lambda: self.here_or_between_steps(act, lambda: bool(started), then))
 
 
 def _on_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
-
-
-def _optimizer_exists() -> bool:
-    """Whether the job built an optimizer: torch marks the step function of each class at its first instance."""
-    import torch
-
-    waiting = list(torch.optim.Optimizer.__subclasses__())
-    while waiting:
-        cls = waiting.pop()
-        if getattr(cls.__dict__.get("step"), "hooked", None):
-            return True
-        waiting += cls.__subclasses__()
-    return False

@@ -81,12 +81,13 @@ def _at_least(library: str, symbol: str, least: int) -> Iterator[None]:
     except (OSError, ValueError):
         yield
         return
-    before = level.value
-    level.value = max(before, least)
+    before, raised = level.value, max(level.value, least)
+    level.value = raised
     try:
         yield
     finally:
-        level.value = before
+        if level.value == raised:  # else it was set up meanwhile, as Kineto's is by the first profiler
+            level.value = before
 
 
 def activities(torch: Any) -> list[Any]:
