@@ -26,8 +26,8 @@ struct Outcome {
   std::int64_t steps_seen = 0;
   std::int64_t whole_steps = 0;  // recorded, of the process with most
   std::optional<std::int64_t> first_step, last_step;
-  std::vector<std::int64_t> ranks;         // that the job had, ascending
-  double cost_s = 0;                       // of the job's time that recording took, of the process where it took most
+  std::vector<std::int64_t> ranks;  // that the job had, ascending
+  double cost_s = 0;                // of the job's time that recording took, of the process where it took most
   bool on_gpu = false, own_profiler = false, torch_seen = false;
   std::string problem;
 };
