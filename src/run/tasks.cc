@@ -99,10 +99,9 @@ bool job_has_ended(const std::string& run_folder) {
 }
 
 void wait_for_tasks(const std::string& run_folder, double patience_s) {
-  constexpr double kPauseS = 0.05;
-  for (; patience_s > 0 && !job_has_ended(run_folder); patience_s -= kPauseS) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(kPauseS));
-  }
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(patience_s);
+  while (Clock::now() < end && !job_has_ended(run_folder)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 }  // namespace stepscope::run

@@ -1,7 +1,6 @@
 #include "session/parts.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -89,11 +88,10 @@ Trace joined(Recording recording, Run& run) {
 std::optional<std::pair<long long, long long>> steps_of(const Recording& recording) {
   std::optional<std::pair<long long, long long>> out;
   for (const Part& part : recording.parts) {
-    const std::string& text = part.note.steps;
-    const std::size_t comma = text.rfind(',');
+    const std::string_view text = part.note.steps;
     if (text.empty()) continue;
-    const long long first = std::atoll(text.c_str());
-    const long long last = std::atoll(text.c_str() + (comma == text.npos ? 0 : comma + 1));
+    const long long first = formats::value_int(text.substr(0, text.find(',')), 0);
+    const long long last = formats::value_int(text.substr(text.rfind(',') + 1), 0);
     out = out ? std::pair(std::min(out->first, first), std::max(out->second, last)) : std::pair(first, last);
   }
   return out;
