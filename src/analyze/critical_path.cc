@@ -343,7 +343,9 @@ void say_how_the_host_binds(Finding& finding, const Run& run, const PathTotals& 
         "Most of the critical path is outside operators: Python code, or waiting that nothing in the recording "
         "explains";
     finding.confidence = "medium";
+    const bool one_step = std::any_of(run.stack_steps.begin(), run.stack_steps.end(), has_frames);
     finding.next = any(has_frames) ? "See the names of class python: the functions whose time counts"
+                   : one_step      ? "See which functions: --only stacks (of one step that was recorded with them)"
                                    : "Record Python frames (stepscope run --stack, or with_stack=True) to see which "
                                      "functions";
   } else if (!any([](const Trace& trace) { return !work_by_start(trace).empty(); })) {

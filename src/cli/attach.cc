@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -176,6 +177,11 @@ int wait_for(const Wanted& wanted, double timeout_s) {
                       : seen          ? fmt::format("it did not come in {:.0f} s", timeout_s)
                                       : fmt::format("no step ended in {:.0f} s", timeout_s);
     if (!now.problems.empty()) why += "; a problem: " + now.problems.front();
+    if (wanted.detach && now.refused == wanted.ranks) {  // nobody will ever write there, and it would be the newest run
+      std::error_code ignored;
+      std::filesystem::remove_all(wanted.folder, ignored);
+      return refused({ErrorKind::not_found, "nothing was recorded: " + why, {}, std::nullopt, "Ask again afterwards"});
+    }
     const bool stepless = !ended && now.refused == 0 && wanted.time_s == 0;
     return refused({ErrorKind::not_found, "nothing was recorded: " + why, wanted.folder, std::nullopt,
                     ended      ? "Ask while it runs"

@@ -219,15 +219,20 @@ void write_top(Page& page, const Answer* answer, std::string_view table_name, st
   write_table(page, *table, {.max_rows = page.style().max_rows, .columns = std::move(columns), .say_left_out = false});
 }
 
+int doubt(const Finding& finding) {
+  const std::string confidence = finding.confidence.value_or("");
+  return confidence == "high" ? 0 : confidence == "medium" ? 1 : 2;
+}
+
+// What is sure comes first, as on the page; of the same confidence in the order of the answers.
 void write_findings(Page& page, const Report& report) {
-  bool titled = false;
+  std::vector<const Finding*> all;
   for (const auto& answer : report.answers) {
-    for (const auto& finding : answer.findings) {
-      if (!titled) page.section("Findings");
-      titled = true;
-      write_finding(page, finding);
-    }
+    for (const auto& finding : answer.findings) all.push_back(&finding);
   }
+  std::stable_sort(all.begin(), all.end(), [](const Finding* a, const Finding* b) { return doubt(*a) < doubt(*b); });
+  if (!all.empty()) page.section("Findings");
+  for (const Finding* finding : all) write_finding(page, *finding);
 }
 
 }  // namespace

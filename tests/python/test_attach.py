@@ -180,6 +180,7 @@ def test_a_job_that_is_recorded_already(place: Place) -> None:
             said = refused(place, str(job.pid))
             other.kill()
     assert "nothing was recorded: it is recorded already, into " + str(place.out) in said
+    assert len(list(place.out.glob("*/*/run.json"))) == 1, "no second run folder without a recording"
 
 
 def test_all_ranks_of_torchrun_record_the_same_steps(place: Place) -> None:

@@ -3,8 +3,13 @@ import type { Finding, Place, Report } from "../data/report";
 import { formatNumber, formatValue } from "../draw/format";
 import type { Panel } from "../draw/panel";
 
+const DOUBT: Record<string, number> = { high: 0, medium: 1 };
+const doubt = (finding: Finding) => DOUBT[finding.confidence ?? ""] ?? 2;
+
+/** What is sure comes first; of the same confidence in the order of the answers. */
 export function allFindings(report: Report): Finding[] {
-  return Object.values(report.answers).flatMap((answer) => answer.findings);
+  const all = Object.values(report.answers).flatMap((answer) => answer.findings);
+  return all.sort((a, b) => doubt(a) - doubt(b));
 }
 
 export function placeText(where: Place | null | undefined): string {
