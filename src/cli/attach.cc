@@ -3,12 +3,10 @@
 // A job that was started with `stepscope run` is asked through a file in its run folder. Any other gets the hooks
 // injected into each of its ranks on this host, is asked in the same way, and is left without them again.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -17,6 +15,7 @@
 
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/interrupts.h"
 #include "cli/run_paths.h"
 #include "cli/terminal.h"
 #include "collect/attach.h"
@@ -112,29 +111,6 @@ std::string recorded_text(const Wanted& wanted) {
   if (wanted.time_s > 0 || wanted.detach || !first) return amount(wanted.steps, wanted.time_s);
   return fmt::format("steps {}-{}", *first, *first + wanted.steps - 1);
 }
-
-// Ctrl-C and SIGTERM while a job is waited for: what was asked is taken back first.
-class Interrupts {
- public:
-  Interrupts() {
-    came_ = 0;
-    struct sigaction act {};
-    act.sa_handler = [](int) { came_ = 1; };
-    sigaction(SIGINT, &act, &before_[0]);
-    sigaction(SIGTERM, &act, &before_[1]);
-  }
-  ~Interrupts() {
-    sigaction(SIGINT, &before_[0], nullptr);
-    sigaction(SIGTERM, &before_[1], nullptr);
-  }
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-  bool came() const { return came_ != 0; }
-
- private:
-  static inline volatile std::sig_atomic_t came_ = 0;
-  struct sigaction before_[2]{};
-};
 
 int withdraw(const Wanted& wanted) {
   constexpr int kInterrupted = 130;

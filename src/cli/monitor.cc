@@ -1,0 +1,162 @@
+// `stepscope monitor`: what processes use of the machine, sampled into a run folder, and a summary at the end.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <thread>
+
+#include "base/version.h"
+#include "cli/command.h"
+#include "cli/interrupts.h"
+#include "cli/terminal.h"
+#include "collect/processes/process_tree.h"
+#include "collect/telemetry/sampler.h"
+#include "report/format.h"
+#include "run/manifest.h"
+#include "run/run_folder.h"
+#include "run/samples.h"
+
+namespace stepscope::cli {
+namespace {
+
+namespace telemetry = collect::telemetry;
+
+struct MonitorOptions {
+  std::vector<std::string> targets, collectors;
+  std::string out = "stepscope";
+  double time_s = 60;
+  int interval_ms = 0;
+};
+
+Result<std::vector<pid_t>> processes_of(const std::vector<std::string>& targets) {
+  const collect::ProcessTable table = collect::ProcessTable::read();
+  std::vector<pid_t> pids;
+  for (const std::string& target : targets) {
+    const auto process = collect::find_process(table, target);
+    if (!process) return fail(process.error());
+    pids.push_back(process->pid);
+  }
+  return pids;
+}
+
+std::vector<telemetry::Group> all_groups(const telemetry::Roots& roots, const std::vector<pid_t>& pids) {
+  std::vector<telemetry::Group> all;
+  for (const pid_t pid : pids) {
+    for (telemetry::Group& group : telemetry::groups_of(roots, pid)) all.push_back(std::move(group));
+  }
+  return all;
+}
+
+// A counter's mean per second (of CPU time: cores); of a gauge its mean and its most.
+std::string shown(const run::Series& series) {
+  const std::vector<run::Sample>& samples = series.samples;
+  if (series.about.kind == run::SeriesKind::gauge) {
+    double sum = 0, most = samples.front().value;
+    for (const run::Sample& sample : samples) sum += sample.value, most = std::max(most, sample.value);
+    const double mean = sum / static_cast<double>(samples.size());
+    return series.about.unit == "bytes"
+               ? fmt::format("{}, at most {}", report::format_bytes(mean), report::format_bytes(most))
+               : fmt::format("{:.4g}, at most {:.4g} {}", mean, most, series.about.unit);
+  }
+  const double seconds = static_cast<double>(samples.back().t_ns - samples.front().t_ns) / 1e9;
+  if (samples.size() < 2 || seconds <= 0) return "one sample only";
+  const double rate = (samples.back().value - samples.front().value) / seconds;
+  if (series.about.unit == "ns") return fmt::format("{:.2f} cores", rate / 1e9);
+  if (series.about.unit == "bytes") return report::format_bytes(rate) + "/s";
+  return fmt::format("{:.4g} {}/s", rate, series.about.unit);
+}
+
+std::string summary(const run::Samples& samples) {
+  std::string out;
+  for (const run::Series& series : samples.series) {
+    out += fmt::format("  {:<12} {:<20} {}\n", series.about.target, series.about.name, shown(series));
+  }
+  if (samples.dropped > 0) out += fmt::format("The oldest {} samples made room for newer ones.\n", samples.dropped);
+  return out;
+}
+
+Result<std::string> make_folder(const MonitorOptions& options) {
+  const std::string job = options.targets.empty() ? "monitor" : run::job_name({options.targets.front()});
+  auto folder = run::make_run_folder(options.out, job, run::start_stamp(std::time(nullptr)));
+  if (!folder) return folder;
+  run::Arguments command{"stepscope", "monitor"};
+  command.insert(command.end(), options.targets.begin(), options.targets.end());
+  const run::Manifest manifest = run::start_manifest(version(), job, command, "");
+  if (const auto written = run::write_manifest(*folder, manifest); !written) return fail(written.error());
+  return folder;
+}
+
+int monitor(const MonitorOptions& options) {
+  for (const std::string& name : options.collectors) {
+    const auto all = telemetry::collectors();
+    if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; })) {
+      std::string names;
+      for (const auto& one : all) names += (names.empty() ? "" : ", ") + std::string(one.name);
+      return refused({ErrorKind::usage, "'" + name + "' is no collector", {}, {}, "There are: " + names});
+    }
+  }
+  const auto pids = processes_of(options.targets);
+  if (!pids) return refused(pids.error());
+  const auto folder = make_folder(options);
+  if (!folder) return refused(folder.error());
+  telemetry::SamplerOptions how;
+  how.interval_ms = options.interval_ms;
+  how.only = options.collectors;
+  auto sampler = telemetry::Sampler::start(*folder, how, [&how, pids = *pids] { return all_groups(how.roots, pids); });
+  if (!sampler) return refused(sampler.error());
+  for (const telemetry::Absent& one : (*sampler)->absent()) {
+    print_notice(fmt::format("{} is left out: {}", one.collector, to_text(one.why)));
+  }
+  print_notice(fmt::format("{} · sampling {} for {:.6g} s into {} (Ctrl-C ends it)", version(),
+                           report::format_plural(pids->size(), "process"), options.time_s, *folder));
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
+  const auto end = began + std::chrono::duration<double>(options.time_s);
+  const Interrupts interrupts;
+  while (Clock::now() < end && !interrupts.came() && !all_groups(how.roots, *pids).empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  const double passed_s = std::chrono::duration<double>(Clock::now() - began).count();
+  const double cost = static_cast<double>((*sampler)->cpu_ns()) / 1e9 / passed_s;
+  sampler->reset();
+  const auto files = run::sample_files(*folder);
+  const auto samples = files.empty() ? fail({ErrorKind::not_found, "nothing was sampled", *folder, {}, ""})
+                                     : run::read_samples(files.front());
+  if (!samples) return refused(samples.error());
+  if (const auto written = write_stdout(summary(*samples)); !written) {
+    print_error(written.error());
+    return kRefused;
+  }
+  print_notice(fmt::format("sampling took {:.2g} % of a core; the samples are in {}", 100 * cost, files.front()));
+  return kOk;
+}
+
+constexpr const char* kMonitorExamples = R"(Examples:
+  stepscope monitor 4711               the job that process 4711 belongs to
+  stepscope monitor train.py --time 5  by the name of its script
+
+Each rank is sampled with its data loading workers and other children. It needs
+no rights but those to look at the processes, and ends with them.)";
+
+void set_up_monitor(CLI::App& app, int& code) {
+  auto options = std::make_shared<MonitorOptions>();
+  if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
+  app.add_option("target", options->targets, "PIDs or names of processes")->required();
+  app.add_option("--time", options->time_s, "Seconds to sample (default 60)")->check(CLI::Range(0.1, 1e7));
+  app.add_option("--interval", options->interval_ms, "Milliseconds between samples (default 100)")
+      ->check(CLI::Range(1, 3'600'000));
+  app.add_option("--collectors", options->collectors, "Of cpu, memory, io (default all)")->delimiter(',');
+  app.add_option("--out", options->out, "Folder of all runs (default ./stepscope)");
+  app.footer(kMonitorExamples);
+  app.callback([options, &code] { code = monitor(*options); });
+}
+
+}  // namespace
+
+Command monitor_command() { return {"monitor", "Sample what processes use of the machine", set_up_monitor}; }
+
+}  // namespace stepscope::cli

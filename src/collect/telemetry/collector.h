@@ -1,0 +1,74 @@
+// Contract of the collectors: one file per source of telemetry, one line in collectors.list.
+//
+// A collector opens its source once; what it opened is sampled again and again, so files stay open (kept_file.h). Where
+// the source is not there, the error says in one sentence why, and its hint what would make it so. Nothing is invented:
+// a value that cannot be read has no sample.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "run/samples.h"
+
+namespace stepscope::collect::telemetry {
+
+// Nanoseconds of CPU time of a process, all threads; nullopt: it has ended.
+std::optional<std::int64_t> process_cpu_ns(pid_t pid);
+
+// Where the kernel shows itself; tests put others in their place.
+struct Roots {
+  std::string proc = "/proc", sys = "/sys";
+  std::function<std::optional<std::int64_t>(pid_t)> cpu_ns = process_cpu_ns;
+};
+
+struct Member {
+  pid_t pid = 0;
+  std::uint64_t start_ticks = 0;  // with the PID it names a process for good
+  pid_t parent = 0;
+  bool operator==(const Member&) const = default;
+};
+
+// A rank (or another process that somebody asked for) and what works for it: data loading workers, launched children.
+struct Group {
+  std::string target;           // "rank 0", "pid 4711"
+  std::vector<Member> members;  // the process itself first
+  bool operator==(const Group&) const = default;
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  // The number of a series; the same for the same name and target.
+  virtual std::uint32_t series(const run::SeriesAbout& about) = 0;
+  // Both take the time of the call, so call them right after the reading.
+  virtual void add(std::uint32_t series, std::int64_t count) = 0;  // of a counter
+  virtual void add(std::uint32_t series, double level) = 0;        // of a gauge
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  // Which processes are watched from now on.
+  virtual void follow(const std::vector<Group>&) {}
+  virtual void sample(Sink& sink) = 0;
+};
+
+struct Collector {
+  std::string_view name;     // cpu, io …; the word of --collectors
+  std::string_view summary;  // what it tells, one line
+  int interval_ms = 100;     // at least so long between two samples
+  Result<std::unique_ptr<Source>> (*open)(const Roots&);
+};
+
+std::span<const Collector> collectors();  // from collectors.list
+
+}  // namespace stepscope::collect::telemetry

@@ -1,0 +1,146 @@
+#include "collect/telemetry/sample_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include "run/json_text.h"
+#include "run/manifest.h"
+
+namespace stepscope::collect::telemetry {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::uint64_t kChunkBytes = 1 << 20;  // by which the file grows
+
+std::int64_t now_ns(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+std::string host_name() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+Error not_made(const std::string& path, int reason) {
+  return {ErrorKind::unreadable, std::string("cannot be written: ") + std::strerror(reason), path, std::nullopt,
+          "Make room there, or choose another folder with --out DIR"};
+}
+
+}  // namespace
+
+std::int64_t monotonic_ns() { return now_ns(CLOCK_MONOTONIC); }
+
+Result<SampleFile> SampleFile::create(const std::string& run_folder, std::uint64_t most_bytes) {
+  std::error_code code;
+  const fs::path folder = fs::path(run_folder) / "telemetry";
+  fs::create_directories(folder, code);
+  if (code) return fail(not_made(folder.string(), code.value()));
+  const std::string host = host_name();
+  SampleFile out;
+  out.path_ = (folder / (host + "_" + std::to_string(getpid()) + ".samples")).string();
+  out.file_ = open(out.path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (out.file_ < 0) return fail(not_made(out.path_, errno));
+  out.most_bytes_ = std::max<std::uint64_t>(most_bytes, run::kRingHeadBytes + run::kSamplesFormat.record_bytes);
+  void* map = mmap(nullptr, out.most_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, out.file_, 0);
+  if (map == MAP_FAILED) return fail(not_made(out.path_, errno));
+  out.map_ = static_cast<unsigned char*>(map);
+  if (const int reason = out.grow(); reason != 0) {
+    unlink(out.path_.c_str());
+    return fail(not_made(out.path_, reason));
+  }
+  const std::string words = run::series_file_of(out.path_);
+  out.words_ = open(words.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+  if (out.words_ < 0) return fail(not_made(words, errno));
+  const std::string about = "{\"host\": " + run::json_string(host) + ", \"pid\": " + std::to_string(getpid()) +
+                            ", \"started_unix_ns\": " + std::to_string(run::unix_now_ns()) + "}";
+  run::RingHead head{{},
+                     run::kSamplesFormat.version,
+                     run::kRingHeadBytes,
+                     run::kSamplesFormat.record_bytes,
+                     static_cast<std::uint32_t>(about.size()),
+                     out.records_};
+  std::memcpy(head.magic, run::kSamplesFormat.magic.data(), sizeof head.magic);
+  std::memcpy(out.map_ + run::kRingAboutAt, about.data(), about.size());
+  std::memcpy(out.map_, &head, sizeof head);
+  out.clock();
+  return out;
+}
+
+int SampleFile::grow() {
+  const std::uint64_t wanted = std::min(most_bytes_, bytes_ + kChunkBytes);
+  const int reason = wanted > bytes_ ? posix_fallocate(file_, 0, static_cast<off_t>(wanted)) : ENOSPC;
+  grows_ = reason == 0;
+  if (!grows_) return reason;
+  bytes_ = wanted;
+  records_ = (bytes_ - run::kRingHeadBytes) / run::kSamplesFormat.record_bytes;
+  return 0;
+}
+
+SampleFile::SampleFile(SampleFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      file_(std::exchange(other.file_, -1)),
+      words_(std::exchange(other.words_, -1)),
+      map_(std::exchange(other.map_, nullptr)),
+      most_bytes_(other.most_bytes_),
+      bytes_(other.bytes_),
+      records_(other.records_),
+      written_(other.written_),
+      grows_(other.grows_),
+      known_(std::move(other.known_)) {}
+
+SampleFile::~SampleFile() {
+  if (map_ != nullptr) munmap(map_, most_bytes_);
+  if (file_ >= 0) close(file_);
+  if (words_ >= 0) close(words_);
+}
+
+std::uint32_t SampleFile::series(const run::SeriesAbout& about) {
+  const auto [known, is_new] =
+      known_.try_emplace({about.name, about.target}, static_cast<std::uint32_t>(known_.size() + 1));
+  if (is_new) {
+    const std::string line = run::to_json_line(known->second, about);       // one write: whole or not at all
+    if (write(words_, line.data(), line.size()) < 0) return known->second;  // its samples are of an unknown series
+  }
+  return known->second;
+}
+
+void SampleFile::add(std::uint32_t series, std::int64_t count) {
+  put(series, static_cast<std::uint64_t>(count), monotonic_ns());
+}
+
+void SampleFile::add(std::uint32_t series, double level) {
+  put(series, std::bit_cast<std::uint64_t>(level), monotonic_ns());
+}
+
+void SampleFile::clock() {
+  const std::int64_t before = monotonic_ns();
+  const auto unix_ns = static_cast<std::uint64_t>(now_ns(CLOCK_REALTIME));
+  put(run::kClockSeries, unix_ns, before + (monotonic_ns() - before) / 2);
+}
+
+void SampleFile::put(std::uint32_t series, std::uint64_t value, std::int64_t time_ns) {
+  if (written_ == records_ && grows_ && grow() == 0) {  // nothing has gone round yet: all places stay
+    std::memcpy(map_ + offsetof(run::RingHead, records), &records_, sizeof records_);
+  }
+  const run::SampleRecord record{time_ns, value, series, 0};
+  std::memcpy(map_ + run::kRingHeadBytes + written_ % records_ * sizeof record, &record, sizeof record);
+  std::atomic_thread_fence(std::memory_order_release);
+  written_++;
+  std::memcpy(map_ + run::kRingWrittenAt, &written_, sizeof written_);
+}
+
+}  // namespace stepscope::collect::telemetry

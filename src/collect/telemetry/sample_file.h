@@ -1,0 +1,51 @@
+// Writes telemetry/HOST_PID.samples and HOST_PID.series.jsonl: a mapped ring and the words to its numbers.
+//
+// What was written is there after a SIGKILL. The file grows up to its limit before what is new in it is written to,
+// since writing into a hole of a full disk would end us with SIGBUS; where it cannot grow, the oldest samples make
+// room.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "collect/telemetry/collector.h"
+
+namespace stepscope::collect::telemetry {
+
+class SampleFile : public Sink {
+ public:
+  // Makes both files in <run folder>/telemetry. `most_bytes`: of the ring.
+  static Result<SampleFile> create(const std::string& run_folder, std::uint64_t most_bytes);
+  SampleFile(SampleFile&& other) noexcept;
+  SampleFile& operator=(SampleFile&&) = delete;
+  ~SampleFile() override;
+
+  std::uint32_t series(const run::SeriesAbout& about) override;
+  void add(std::uint32_t series, std::int64_t count) override;
+  void add(std::uint32_t series, double level) override;
+  // A pair of clocks; once a second is enough.
+  void clock();
+
+  const std::string& path() const { return path_; }
+  std::uint64_t written() const { return written_; }
+
+ private:
+  SampleFile() = default;
+  int grow();  // errno of why not
+  void put(std::uint32_t series, std::uint64_t value, std::int64_t monotonic_ns);
+
+  std::string path_;
+  int file_ = -1, words_ = -1;  // the ring; the series
+  unsigned char* map_ = nullptr;
+  std::uint64_t most_bytes_ = 0, bytes_ = 0;  // of the map; of the file
+  std::uint64_t records_ = 0, written_ = 0;
+  bool grows_ = true;
+  std::map<std::pair<std::string, std::string>, std::uint32_t> known_;  // by name and target
+};
+
+std::int64_t monotonic_ns();
+
+}  // namespace stepscope::collect::telemetry

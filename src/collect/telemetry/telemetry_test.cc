@@ -1,0 +1,255 @@
+// The sampler and its sources on trees of files made here, and on processes of this machine.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "base/temp_fixture.h"
+#include "collect/telemetry/member_totals.h"
+#include "collect/telemetry/numbers.h"
+#include "collect/telemetry/sample_file.h"
+#include "collect/telemetry/sampler.h"
+
+namespace stepscope::collect::telemetry {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a source said, by "name target".
+struct Heard : Sink {
+  std::map<std::string, double> values;
+  std::map<std::uint32_t, std::string> names;
+
+  std::uint32_t series(const run::SeriesAbout& about) override {
+    const auto number = static_cast<std::uint32_t>(names.size() + 1);
+    for (const auto& [known, name] : names) {
+      if (name == about.name + " " + about.target) return known;
+    }
+    names[number] = about.name + " " + about.target;
+    return number;
+  }
+  void add(std::uint32_t series, std::int64_t count) override { values[names[series]] = static_cast<double>(count); }
+  void add(std::uint32_t series, double level) override { values[names[series]] = level; }
+};
+
+void put(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::trunc) << text;
+}
+
+std::unique_ptr<Source> opened(std::string_view name, const Roots& roots) {
+  for (const Collector& collector : collectors()) {
+    if (collector.name != name) continue;
+    auto source = collector.open(roots);
+    REQUIRE_MESSAGE(source, (source ? "" : to_text(source.error())));
+    return std::move(*source);
+  }
+  FAIL("no collector of that name");
+  return nullptr;
+}
+
+std::vector<run::Sample> samples_of(const run::Samples& all, std::string_view name, std::string_view target) {
+  for (const run::Series& series : all.series) {
+    if (series.about.name == name && series.about.target == target) return series.samples;
+  }
+  return {};
+}
+
+std::string io_text(long read, long written) {
+  return "rchar: " + std::to_string(read) + "\nwchar: " + std::to_string(written) +
+         "\nsyscr: 1\nsyscw: 1\nread_bytes: 0\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n";
+}
+
+}  // namespace
+
+TEST_CASE("telemetry: numbers behind keys") {
+  const std::string text = "rchar: 12\nread_bytes: 7\nthrottled_usec 5\nMemFree:   77 kB\n";
+  CHECK(number_after(text, "rchar") == 12);
+  CHECK(number_after(text, "throttled_usec") == 5);
+  CHECK(number_after(text, "MemFree") == 77);
+  CHECK_FALSE(number_after(text, "throttled"));  // a shorter key
+  CHECK_FALSE(number_after(text, "bytes"));
+  CHECK_FALSE(number_after("", "rchar"));
+  CHECK_FALSE(number_after("rchar: x\n", "rchar"));
+}
+
+TEST_CASE("telemetry: what is written is read again, in words and in order") {
+  const TempFolder folder;
+  auto file = SampleFile::create(folder.path().string(), 1 << 20);
+  REQUIRE(file);
+  const auto count = file->series({"io", "read", "rank 0", "bytes", run::SeriesKind::counter, "Bytes read"});
+  const auto level = file->series({"memory", "rss", "rank \"0\"", "bytes", run::SeriesKind::gauge, "Memory"});
+  CHECK(file->series({"io", "read", "rank 0", "bytes", run::SeriesKind::counter, "Bytes read"}) == count);
+  for (int i = 0; i < 5; i++) {
+    file->add(count, std::int64_t{1'000'000'000'000'000'000} + i * 10);  // far above what a double holds exactly
+    file->add(level, 0.5 * i);
+  }
+  const auto read = run::read_samples(file->path());
+  REQUIRE(read);
+  CHECK(read->pid == getpid());
+  REQUIRE(read->series.size() == 2);
+  CHECK(read->series[1].about.target == "rank \"0\"");
+  const auto counted = samples_of(*read, "read", "rank 0");
+  REQUIRE(counted.size() == 5);
+  CHECK(counted.front().value == 0);
+  CHECK(counted.back().value == 40);
+  CHECK(samples_of(*read, "rss", "rank \"0\"").back().value == 2);
+  const auto now = std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  CHECK(std::abs(counted.back().t_ns - now) < 1'000'000'000);
+  CHECK(read->dropped + read->backwards + read->unknown == 0);
+}
+
+TEST_CASE("telemetry: the file grows to its limit, then the oldest samples make room") {
+  const TempFolder folder;
+  auto file = SampleFile::create(folder.path().string(), 3 << 20);
+  REQUIRE(file);
+  CHECK(fs::file_size(file->path()) == 1 << 20);
+  const auto series = file->series({"io", "read", "rank 0", "bytes", run::SeriesKind::counter, ""});
+  const std::uint64_t fits = ((3 << 20) - run::kRingHeadBytes) / run::kSamplesFormat.record_bytes;
+  for (std::uint64_t i = 0; i < fits + 1000; i++) file->add(series, static_cast<std::int64_t>(i));
+  file->clock();
+  CHECK(fs::file_size(file->path()) == 3 << 20);
+  const auto read = run::read_samples(file->path());
+  REQUIRE(read);
+  CHECK(read->dropped == 1002);  // with the clock's first record
+  const auto counted = samples_of(*read, "read", "rank 0");
+  CHECK(counted.size() + read->backwards == fits - 1);  // two in the same nanosecond are one
+  CHECK(counted.back().value == static_cast<double>(fits - 2));
+}
+
+TEST_CASE("telemetry: damaged and foreign files are refused or read as far as they say something") {
+  const TempFolder folder;
+  CHECK_FALSE(run::read_samples(folder.put("a.samples", "STEPRING")));
+  CHECK_FALSE(run::read_samples(folder.put("b.samples", std::string(8192, '\0'))));
+  CHECK_FALSE(run::read_samples(folder / "none.samples"));
+  auto file = SampleFile::create(folder.path().string(), 1 << 20);
+  REQUIRE(file);
+  const auto series = file->series({"io", "read", "rank 0", "bytes", run::SeriesKind::counter, ""});
+  file->add(series, std::int64_t{10});
+  file->add(series, std::int64_t{5});  // a counter does not fall: a device that came back
+  file->add(series, std::int64_t{9});
+  file->add(99, std::int64_t{1});
+  std::ofstream(run::series_file_of(file->path()), std::ios::app) << "{\"id\": 2, \"na";  // cut by a kill
+  const auto read = run::read_samples(file->path());
+  REQUIRE(read);
+  CHECK(read->unknown == 1);
+  CHECK(read->backwards == 1);
+  CHECK(samples_of(*read, "read", "rank 0").back().value == 4);
+  const std::string whole = file->path();
+  fs::resize_file(whole, 6000);
+  CHECK_FALSE(run::read_samples(whole));
+}
+
+TEST_CASE("telemetry: counters of processes that come and go never fall, and what a parent inherits counts once") {
+  MemberTotals totals(1, true);
+  const Member parent{10, 1, 1}, child{11, 2, 10};
+  std::map<pid_t, std::int64_t> now{{10, 100}, {11, 1000}};
+  const auto sample = [&] {
+    totals.sample([&](const Member& member, MemberTotals::Values& values) {
+      const auto found = now.find(member.pid);
+      if (found != now.end()) values = {found->second};
+      return found != now.end();
+    });
+    return totals.all().at("rank 0")[0];
+  };
+  totals.follow({{"rank 0", {parent, child}}});
+  CHECK(sample() == 0);
+  now = {{10, 110}, {11, 1500}};
+  CHECK(sample() == 510);
+  now = {{10, 1710}};  // the child ended at 1600 and was waited for
+  CHECK(sample() == 610);
+  totals.follow({{"rank 0", {parent}}});
+  now = {{10, 1720}};
+  CHECK(sample() == 620);
+  totals.follow({{"rank 0", {parent, {11, 3, 10}}}});  // the number is used again
+  now = {{10, 1720}, {11, 5}};
+  CHECK(sample() == 620);
+  now = {{10, 1720}, {11, 15}};
+  CHECK(sample() == 630);
+}
+
+TEST_CASE("telemetry: the sources on a tree of /proc") {
+  const TempFolder folder;
+  const fs::path proc = folder.path() / "proc";
+  put(proc / "self/io", io_text(0, 0));
+  put(proc / "7/io", io_text(100, 10));
+  put(proc / "8/io", io_text(1000, 0));
+  put(proc / "7/statm", "1000 300 20 1 0 400 0\n");
+  put(proc / "8/statm", "500 200 20 1 0 400 0\n");
+  put(proc / "7/task/7/schedstat", "5000 70 3\n");
+  Roots roots{proc.string(), (folder.path() / "sys").string(), {}};
+  std::map<pid_t, std::int64_t> cpu{{7, 100}, {8, 900}};
+  roots.cpu_ns = [&](pid_t pid) -> std::optional<std::int64_t> {
+    const auto found = cpu.find(pid);
+    return found == cpu.end() ? std::nullopt : std::optional(found->second);
+  };
+  Heard heard;
+  const std::vector<Group> groups{{"rank 3", {{7, 1, 1}, {8, 2, 7}}}};
+  std::vector<std::unique_ptr<Source>> sources;
+  for (const char* name : {"cpu", "memory", "io"}) {
+    sources.push_back(opened(name, roots));
+    sources.back()->follow(groups);
+    sources.back()->sample(heard);
+  }
+  CHECK(heard.values["rss rank 3"] == 500.0 * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  CHECK(heard.values["main_thread_time rank 3"] == 5000);
+  CHECK(heard.values["main_thread_wait rank 3"] == 70);
+  put(proc / "7/io", io_text(150, 30));
+  put(proc / "8/io", io_text(1100, 0));
+  put(proc / "7/task/7/schedstat", "9000 80 4\n");
+  cpu = {{7, 150}, {8, 1000}};
+  for (const auto& source : sources) source->sample(heard);
+  CHECK(heard.values["cpu_time rank 3"] == 150);
+  CHECK(heard.values["main_thread_time rank 3"] == 9000);
+  CHECK(heard.values["read rank 3"] == 150);
+  CHECK(heard.values["written rank 3"] == 20);
+  CHECK(heard.values["written_to_devices rank 3"] == 0);
+}
+
+TEST_CASE("telemetry: a source that is not there says why") {
+  const TempFolder folder;
+  for (const Collector& collector : collectors()) {
+    if (collector.name != "io") continue;
+    const auto source = collector.open(Roots{folder.path().string(), folder.path().string(), {}});
+    REQUIRE_FALSE(source);
+    CHECK(to_text(source.error()).find("CONFIG_TASK_IO_ACCOUNTING") != std::string::npos);
+  }
+}
+
+TEST_CASE("telemetry: a live process is sampled on its time, by a thread that costs little") {
+  const TempFolder folder;
+  const pid_t busy = fork();
+  if (busy == 0) {
+    for (volatile unsigned i = 0;; i = i + 1) {
+    }
+  }
+  SamplerOptions options;
+  options.interval_ms = 50;
+  auto sampler = Sampler::start(folder.path().string(), options, [&] { return groups_of(options.roots, busy); });
+  REQUIRE(sampler);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  kill(busy, SIGKILL);
+  waitpid(busy, nullptr, 0);
+  const std::int64_t cpu_ns = (*sampler)->cpu_ns();
+  sampler->reset();
+  CHECK(cpu_ns > 0);
+  const auto files = run::sample_files(folder.path().string());
+  REQUIRE(files.size() == 1);
+  const auto read = run::read_samples(files[0]);
+  REQUIRE(read);
+  const auto cpu = samples_of(*read, "cpu_time", "pid " + std::to_string(busy));
+  REQUIRE(cpu.size() >= 5);
+  CHECK(cpu.back().value > 0);
+  const double passed = static_cast<double>(cpu.back().t_ns - cpu.front().t_ns);
+  CHECK(cpu.back().value < 1.1 * passed);  // one thread
+  CHECK(samples_of(*read, "rss", "pid " + std::to_string(busy)).size() >= 5);
+  CHECK(read->unknown + read->backwards == 0);
+}
+
+}  // namespace stepscope::collect::telemetry
