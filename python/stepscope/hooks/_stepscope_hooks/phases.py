@@ -149,10 +149,11 @@ class Phases:
 
     # Forward passes -----------------------------------------------------------------------------------------------
     def find_roots(self, optimizer: Any = None) -> None:
-        """Looks for the outermost modules: those of this optimizer, or all. Later searches go one level deeper."""
+        """Looks for the outermost modules: all, or those of this optimizer; there later searches go a level deeper."""
         self.remove_roots()
-        self.roots = [roots.Root(module, self) for module in roots.outermost(optimizer, self.searches)]
-        self.searches += 1
+        level = 0 if optimizer is None else self.searches
+        self.roots = [roots.Root(module, self) for module in roots.outermost(optimizer, level)]
+        self.searches += 0 if optimizer is None else 1
 
     def remove_roots(self) -> None:
         for root in self.roots:
