@@ -22,7 +22,7 @@ __all__ = ["profile", "step", "trace_handler"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_PARTS = ("shapes", "memory", "modules", "stack", "flops", "execution-trace")
+_FEATURES = ("shapes", "memory", "modules", "stack", "flops", "execution-trace")
 _active: profile | None = None  # torch records one profile at a time
 
 
@@ -52,9 +52,9 @@ class profile:
     ) -> None:
         if callable(out):
             raise TypeError("stepscope.profile: write @stepscope.profile() with the brackets")
-        unknown = [part for part in with_.split(",") if part and part not in _PARTS]
+        unknown = [part for part in with_.split(",") if part and part not in _FEATURES]
         if unknown:
-            raise ValueError(f"stepscope.profile: with_ knows no {unknown[0]!r}; it knows {', '.join(_PARTS)}")
+            raise ValueError(f"stepscope.profile: with_ knows no {unknown[0]!r}; it knows {', '.join(_FEATURES)}")
         self.out, self.name, self.with_, self.enabled = out, name, with_, enabled
         self.into = folder
         self.folder: str | None = None  # the run folder, once recording began
@@ -98,13 +98,14 @@ class profile:
         self._begin(self._step + 1)
 
     def _begin(self, step: int) -> None:
+        global _active
         if self._recorder is None:
             return
         self._step = step
         self._recorder.end_step()
         if self._recorder.in_parts and self._recorder.part_is_due(0.0) and not self._recorder.cut():
             self._recorder.notes.problem(f"the recording ended before step {step}: a range did not end")
-            self._recorder = None
+            self._recorder = _active = None
             return
         self._recorder.begin_step(step)
 

@@ -49,4 +49,15 @@ Result<RecordRing> RecordRing::read(const std::string& path, const RingFormat& f
   return ring;
 }
 
+std::vector<std::string> telemetry_files(const std::string& run_folder, std::string_view extension) {
+  std::vector<std::string> found;
+  std::error_code code;
+  fs::directory_iterator at(fs::path(run_folder) / "telemetry", code);
+  for (; !code && at != fs::directory_iterator(); at.increment(code)) {
+    if (at->path().extension() == extension) found.push_back(at->path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 }  // namespace stepscope::run

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -56,5 +57,8 @@ class RecordRing {
   std::string bytes_;
   std::uint64_t first_ = 0, written_ = 0;
 };
+
+// Paths of the files with this extension in <run folder>/telemetry, sorted.
+std::vector<std::string> telemetry_files(const std::string& run_folder, std::string_view extension);
 
 }  // namespace stepscope::run

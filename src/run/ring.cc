@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "run/record_ring.h"
 
 namespace stepscope::run {
-namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kNowAt = 72, kRecordBytes = 32;
@@ -89,15 +87,6 @@ Result<Ring> read_ring(const std::string& path) {
   return ring;
 }
 
-std::vector<std::string> ring_files(const std::string& run_folder) {
-  std::vector<std::string> found;
-  std::error_code code;
-  fs::directory_iterator at(fs::path(run_folder) / "telemetry", code);
-  for (; !code && at != fs::directory_iterator(); at.increment(code)) {
-    if (at->path().extension() == ".ring") found.push_back(at->path().string());
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
+std::vector<std::string> ring_files(const std::string& run_folder) { return telemetry_files(run_folder, ".ring"); }
 
 }  // namespace stepscope::run

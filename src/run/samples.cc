@@ -135,15 +135,6 @@ Result<Samples> read_samples(const std::string& path) {
   return out;
 }
 
-std::vector<std::string> sample_files(const std::string& run_folder) {
-  std::vector<std::string> found;
-  std::error_code code;
-  fs::directory_iterator at(fs::path(run_folder) / "telemetry", code);
-  for (; !code && at != fs::directory_iterator(); at.increment(code)) {
-    if (at->path().extension() == ".samples") found.push_back(at->path().string());
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
+std::vector<std::string> sample_files(const std::string& run_folder) { return telemetry_files(run_folder, ".samples"); }
 
 }  // namespace stepscope::run

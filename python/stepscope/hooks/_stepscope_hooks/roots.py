@@ -28,7 +28,7 @@ class Root:
 
 
 def instances(base: type) -> list[Any]:
-    """All living objects of this class or one below it, that the collector tracks: 50 ms per million objects.
+    """All living objects of this class or one below it, that the collector tracks: 75 ms per million objects.
 
     No function is called for each of them: a recording with Python stacks would hold them all. isinstance would run
     code of objects that pretend to be others.
