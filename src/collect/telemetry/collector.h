@@ -67,6 +67,7 @@ struct Collector {
   std::string_view summary;  // what it tells, one line
   int interval_ms = 100;     // at least so long between two samples
   Result<std::unique_ptr<Source>> (*open)(const Roots&);
+  bool on_request = false;  // costs too much, or tells too little, to be sampled unless it is named
 };
 
 std::span<const Collector> collectors();  // from collectors.list

@@ -22,8 +22,8 @@ std::int64_t own_cpu_ns() {
   return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec;
 }
 
-bool is_named(const std::vector<std::string>& names, std::string_view name) {
-  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+bool is_asked_for(const std::vector<std::string>& only, const Collector& collector) {
+  return only.empty() ? !collector.on_request : std::find(only.begin(), only.end(), collector.name) != only.end();
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, c
   sampler->impl_ = std::make_unique<Impl>(std::move(*file));
   sampler->impl_->find_groups = std::move(find_groups);
   for (const Collector& collector : collectors()) {
-    if (!is_named(options.only, collector.name)) continue;
+    if (!is_asked_for(options.only, collector)) continue;
     auto source = collector.open(options.roots);
     if (!source) {
       sampler->absent_.push_back({std::string(collector.name), source.error()});

@@ -14,7 +14,7 @@ namespace stepscope::collect::telemetry {
 
 struct SamplerOptions {
   int interval_ms = 0;            // 0: each collector's own
-  std::vector<std::string> only;  // names of collectors; empty: all
+  std::vector<std::string> only;  // names of collectors; empty: all but those on request
   std::uint64_t most_bytes = 64 << 20;
   Roots roots;
 };

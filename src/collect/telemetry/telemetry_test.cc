@@ -15,44 +15,12 @@
 #include "collect/telemetry/numbers.h"
 #include "collect/telemetry/sample_file.h"
 #include "collect/telemetry/sampler.h"
+#include "collect/telemetry/telemetry_fixture.h"
 
 namespace stepscope::collect::telemetry {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What a source said, by "name target".
-struct Heard : Sink {
-  std::map<std::string, double> values;
-  std::map<std::uint32_t, std::string> names;
-
-  std::uint32_t series(const run::SeriesAbout& about) override {
-    const auto number = static_cast<std::uint32_t>(names.size() + 1);
-    for (const auto& [known, name] : names) {
-      if (name == about.name + " " + about.target) return known;
-    }
-    names[number] = about.name + " " + about.target;
-    return number;
-  }
-  void add(std::uint32_t series, std::int64_t count) override { values[names[series]] = static_cast<double>(count); }
-  void add(std::uint32_t series, double level) override { values[names[series]] = level; }
-};
-
-void put(const fs::path& path, const std::string& text) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::trunc) << text;
-}
-
-std::unique_ptr<Source> opened(std::string_view name, const Roots& roots) {
-  for (const Collector& collector : collectors()) {
-    if (collector.name != name) continue;
-    auto source = collector.open(roots);
-    REQUIRE_MESSAGE(source, (source ? "" : to_text(source.error())));
-    return std::move(*source);
-  }
-  FAIL("no collector of that name");
-  return nullptr;
-}
 
 std::vector<run::Sample> samples_of(const run::Samples& all, std::string_view name, std::string_view target) {
   for (const run::Series& series : all.series) {
