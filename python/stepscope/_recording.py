@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import inspect
 import json
 import os
 import sys
@@ -37,8 +38,8 @@ class profile:
 
     As a decorator it records every call of the function. `out` is the folder of all runs (else STEPSCOPE_OUT, else
     ./stepscope), `folder` the run folder itself; `with_` is a list as in `stepscope run --with`; with `enabled=False`
-    nothing happens. Under `stepscope run` the recording goes into the folder of that run. Raises RuntimeError where
-    another profiler records already.
+    nothing happens. Under `stepscope run` the recording goes into the folder of that run, unless `folder` names another.
+    Raises RuntimeError where another profiler records already.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class profile:
             running.other.comes()
         self.folder = self._choose_folder()
         settings = hooks.settings.Settings(self.folder, f"steps=none with={self.with_}")
-        if running is not None:
+        if running is not None and running.notes.run_folder == self.folder:
             self._notes = running.notes
         elif self._notes is None or self._notes.run_folder != self.folder:
             self._notes = hooks.notes.Notes(self.folder)
@@ -130,11 +131,30 @@ class profile:
         return list(recorder.spools)
 
     def __call__(self, function: Function) -> Function:
+        def again() -> profile:
+            return profile(self.out, name=self.name, with_=self.with_, enabled=self.enabled, folder=self.into)
+
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            with profile(self.out, name=self.name, with_=self.with_, enabled=self.enabled, folder=self.into):
+            with again():
                 return function(*args, **kwargs)
 
+        @functools.wraps(function)
+        def recorded_generator(*args: Any, **kwargs: Any) -> Any:
+            with again():
+                return (yield from function(*args, **kwargs))
+
+        @functools.wraps(function)
+        async def recorded_coroutine(*args: Any, **kwargs: Any) -> Any:
+            with again():
+                return await function(*args, **kwargs)
+
+        if inspect.isasyncgenfunction(function):
+            raise TypeError("stepscope.profile: an asynchronous generator is recorded with a block inside of it")
+        if inspect.isgeneratorfunction(function):
+            return recorded_generator  # type: ignore[return-value]
+        if inspect.iscoroutinefunction(function):
+            return recorded_coroutine  # type: ignore[return-value]
         return recorded  # type: ignore[return-value]
 
     def run(self) -> Run:

@@ -2,6 +2,7 @@
 // step cost more as time goes on, which steps stand out, and are the recorded steps like the others?
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 
 #include "analyze/analysis.h"
@@ -16,6 +17,7 @@ constexpr std::array kPhases{Phase::dataloader, Phase::forward, Phase::backward,
 constexpr std::size_t kSlowest = 20;       // steps listed
 constexpr std::size_t kFewest = 40;        // steps that a drift is looked for in
 constexpr double kDrift = 1.1;             // last quarter over first: what is worth a finding
+constexpr double kSure = 3.0;              // standard deviations of the rank sum: 1 steady job in 700 comes there
 constexpr std::size_t kMostPoints = 2000;  // of the series
 
 struct StepTime {
@@ -153,6 +155,21 @@ Value recorded_over_others(const Run& run, const std::vector<RankHistory>& ranks
   return static_cast<double>(*own) / static_cast<double>(*rest);
 }
 
+// How many standard deviations the rank sum of the late steps lies above that of equal halves (Mann and Whitney): a job
+// whose steps are of two kinds, short and long ones, has any median, but its late steps do not rank higher.
+double late_rank_score(const RankHistory& rank, std::size_t early_from, std::size_t early_to, std::size_t late_from) {
+  std::vector<std::int64_t> early = durations(rank.steps, early_from, early_to);
+  std::sort(early.begin(), early.end());
+  const std::size_t n = rank.steps.size();
+  double wins = 0;
+  for (std::size_t i = late_from; i < n; i++) {
+    const auto [below, above] = std::equal_range(early.begin(), early.end(), rank.steps[i].dur_ns);
+    wins += static_cast<double>(below - early.begin()) + 0.5 * static_cast<double>(above - below);
+  }
+  const auto a = static_cast<double>(early.size()), b = static_cast<double>(n - late_from);
+  return (wins - a * b / 2) / std::sqrt(a * b * (a + b + 1) / 12);
+}
+
 void find_drift(Answer& answer, const std::vector<RankHistory>& ranks) {
   const RankHistory* worst = nullptr;
   std::int64_t first = 0, last = 0;
@@ -162,6 +179,7 @@ void find_drift(Answer& answer, const std::vector<RankHistory>& ranks) {
     if (n < kFewest) continue;
     const std::int64_t early = median_of(rank, n / 10, n / 4), late = median_of(rank, n - n / 4, n);
     if (early <= 0 || static_cast<double>(late) / static_cast<double>(early) < most) continue;
+    if (late_rank_score(rank, n / 10, n / 4, n - n / 4) < kSure) continue;
     most = static_cast<double>(late) / static_cast<double>(early);
     worst = &rank, first = early, last = late;
   }

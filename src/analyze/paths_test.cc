@@ -54,6 +54,22 @@ TEST_CASE("stacks: functions with file and line, and a tree") {
   CHECK(cell(answer, "tree", "name", "train.py(3): main", "parent") == Value());
 }
 
+TEST_CASE("stacks: our own thread that keeps the time is left out") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), timer = f.host("2"), other = f.host("3");
+  f.slice(cpu, "python_function", "train.py(3): main", 0, 1'000);
+  for (const TrackId thread : {timer, other}) f.slice(thread, "python_function", "threading.py(9): run", 0, 1'000);
+  f.slice(timer, "python_function", "/x/hooks/_stepscope_hooks/timer.py(71): run", 0, 990);
+  f.slice(timer, "python_function", "threading.py(5): wait", 0, 980);
+  f.slice(other, "python_function", "threading.py(5): wait", 0, 900);
+  const Answer answer = ask(run_of(std::move(f)), "stacks");
+  CHECK(ns(answer, "call_count") == 4);  // two of threading's run()
+  CHECK(cell(answer, "functions", "function", "wait", "total_ns") == Value(Ns{900}));
+  CHECK(cell(answer, "functions", "function", "run", "total_ns") == Value(Ns{1'010}));
+  CHECK(answer.table("functions")->rows.size() == 3);
+  CHECK(answer.table("tree")->rows.size() == 3);
+}
+
 TEST_CASE("stacks: what is too small for a picture is left out of the tree and said") {
   TraceFixture f;
   const TrackId cpu = f.host("1");

@@ -41,6 +41,26 @@ Frame frame_of(std::string_view name) {
   return {std::string(name.substr(colon + 3)), text(name.substr(0, open)), line};
 }
 
+// Takes out the thread of our own that keeps the time (hooks/_stepscope_hooks/timer.py): it waits all the while, and
+// would be first of all functions.
+void forget_own_thread(const Trace& trace, PathTree& tree) {
+  std::vector<bool> own(tree.nodes.size(), false);
+  for (std::size_t i = 0; i < tree.nodes.size(); i++) {  // callers come first
+    PathNode& node = tree.nodes[i];
+    const bool below = node.parent != PathNode::none && own[node.parent];
+    const std::string_view name = trace.name(node.example);
+    own[i] = below || (name.find("_stepscope_hooks/timer.py(") != name.npos && name.ends_with("): run"));
+    if (own[i] && !below) {
+      for (std::uint32_t caller = node.parent; caller != PathNode::none; caller = tree.nodes[caller].parent) {
+        tree.nodes[caller].total_ns -= node.total_ns;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < own.size(); i++) {
+    if (own[i]) tree.nodes[i].calls = 0, tree.nodes[i].self_ns = 0, tree.nodes[i].total_ns = 0;
+  }
+}
+
 struct FunctionSum {
   std::uint64_t calls = 0;
   std::int64_t self_ns = 0, total_ns = 0, device_self_ns = 0, device_ns = 0;
@@ -63,6 +83,7 @@ Table functions_table(const std::vector<RankStacks>& ranks) {
   for (const RankStacks& rank : ranks) {
     std::map<std::string, FunctionSum> sums;
     for (const PathNode& node : rank.tree.nodes) {
+      if (node.calls == 0) continue;
       FunctionSum& sum = sums[path_name(rank.trace->name(node.example))];
       sum.calls += node.calls;
       sum.self_ns += node.self_ns;
@@ -99,7 +120,7 @@ std::vector<bool> kept_nodes(const PathTree& tree, std::size_t& left_out) {
   std::vector<std::pair<double, std::uint32_t>> weights;
   for (std::uint32_t i = 0; i < tree.nodes.size(); i++) {
     const double weight = std::max(share_of(tree.nodes[i].total_ns, host), share_of(tree.nodes[i].device_ns, device));
-    if (weight >= kLeastShare) weights.push_back({-weight, i});
+    if (weight >= kLeastShare && tree.nodes[i].calls > 0) weights.push_back({-weight, i});
   }
   std::sort(weights.begin(), weights.end());  // of equal weight the caller comes first
   weights.resize(std::min(weights.size(), kMostNodes));
@@ -164,6 +185,7 @@ Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
     const Trace& trace = *with_frames(run, &own);
     one_step = one_step || &trace != &own;
     ranks.push_back({&trace, path_tree(trace, kKinds)});
+    forget_own_thread(trace, ranks.back().tree);
     for (const PathNode& node : ranks.back().tree.nodes) calls += node.calls;
     for (std::size_t row = 0; row < trace.ops.size() && !texts; row++)
       texts = trace.ops.call_stack[row] != StringId::none;

@@ -227,11 +227,20 @@ Result<std::string> enter(const collect::Process& process, const std::vector<col
   auto folder = new_run_folder(process, options);
   if (!folder) return folder;
   const std::string capture = capture_of(options);
-  const collect::Attachment done = collect::attach(ranks, collect::attach_source(*hooks, *folder, capture));
+  const std::chrono::duration<double> timeout(options.timeout_s);
+  const collect::Attachment done =
+      collect::attach(ranks, collect::attach_source(*hooks, *folder, capture),
+                      std::min(collect::kPatience, std::chrono::duration_cast<std::chrono::milliseconds>(timeout)));
+  const bool refused = done.ranks.empty();
   for (const collect::NotAttached& one : done.failed) {
+    if (refused && &one == &done.failed.front()) continue;  // is the error
     print_notice(fmt::format("process {}: {}", one.rank.process.pid, to_text(one.why)));
   }
-  if (done.ranks.empty()) return fail(done.failed.front().why);
+  if (refused) {
+    std::error_code ignored;
+    std::filesystem::remove_all(*folder, ignored);  // it would be the newest run
+    return fail(done.failed.front().why);
+  }
   entered = done.ranks.size();
   std::int64_t longest = 0;
   for (const collect::Attached& one : done.ranks) longest = std::max(longest, one.stopped_ns);

@@ -51,7 +51,7 @@ Result<Run> open_side(OpenPaths from, const std::string& path, ProgressLine& pro
                .message = "no rank " + number + " among the traces",
                .file = path.substr(0, at),
                .offset = std::nullopt,
-               .hint = "run stepscope report on it to see its ranks"});
+               .hint = "Run stepscope report on it to see its ranks"});
 }
 
 Result<session::Comparison> make_difference(const DiffOptions& options, diff::Options wanted) {

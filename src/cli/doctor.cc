@@ -44,6 +44,11 @@ Check check_settings(const SettingsRead& read) {
     std::string fix = std::exchange(error.hint, "");
     return {"settings", Status::failure, to_text(error), fix.empty() ? "Correct it" : std::move(fix), true};
   }
+  if (!read->slips.empty()) {
+    std::string slips;
+    for (const std::string& slip : read->slips) slips += (slips.empty() ? "" : "; ") + slip;
+    return {"settings", Status::warning, slips, "Rename or unset it", false};
+  }
   const bool from_file = !read->file.empty();
   return {"settings", Status::ok, from_file ? "the file " + read->file : "no file of them here or above", "", true};
 }

@@ -32,6 +32,12 @@ struct MonitorOptions {
   int interval_ms = 0;
 };
 
+std::string names_of(std::span<const telemetry::Collector> collectors) {
+  std::string names;
+  for (const auto& one : collectors) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  return names;
+}
+
 Result<std::vector<pid_t>> processes_of(const std::vector<std::string>& targets) {
   const collect::ProcessTable table = collect::ProcessTable::read();
   std::vector<pid_t> pids;
@@ -94,9 +100,7 @@ int monitor(const MonitorOptions& options) {
   for (const std::string& name : options.collectors) {
     const auto all = telemetry::collectors();
     if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; })) {
-      std::string names;
-      for (const auto& one : all) names += (names.empty() ? "" : ", ") + std::string(one.name);
-      return refused({ErrorKind::usage, "'" + name + "' is no collector", {}, {}, "There are: " + names});
+      return refused({ErrorKind::usage, "'" + name + "' is no collector", {}, {}, "There are: " + names_of(all)});
     }
   }
   const auto pids = processes_of(options.targets);
@@ -149,7 +153,8 @@ void set_up_monitor(CLI::App& app, int& code) {
   app.add_option("--time", options->time_s, "Seconds to sample (default 60)")->check(CLI::Range(0.1, 1e7));
   app.add_option("--interval", options->interval_ms, "Milliseconds between samples (default 100)")
       ->check(CLI::Range(1, 3'600'000));
-  app.add_option("--collectors", options->collectors, "Of cpu, memory, io (default all)")->delimiter(',');
+  app.add_option("--collectors", options->collectors, "Of " + names_of(telemetry::collectors()) + " (default all)")
+      ->delimiter(',');
   app.add_option("--out", options->out, "Folder of all runs (default ./stepscope)");
   app.footer(kMonitorExamples);
   app.callback([options, &code] { code = monitor(*options); });

@@ -203,6 +203,7 @@ int run(const collect::Typed& typed) {
   std::error_code code;
   const auto settings = collect::read_settings(typed, fs::current_path(code).string());
   if (!settings) return refused(settings.error());
+  for (const std::string& slip : settings->slips) print_notice(slip);
   const collect::Arguments command = whole_command(job_arguments());
   const auto nsys = settings->capture.nsys ? collect::nsys_program() : std::string();
   if (!nsys) return refused(nsys.error());

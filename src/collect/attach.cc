@@ -1,17 +1,11 @@
 #include "collect/attach.h"
 
-#include <chrono>
 #include <utility>
 
 #include "collect/inject/inject.h"
 #include "run/json_text.h"
 
 namespace stepscope::collect {
-namespace {
-
-constexpr std::chrono::seconds kPatience{20};  // for a main thread to come back to Python: a step of a large model
-
-}  // namespace
 
 // A JSON string is a Python string.
 std::string attach_source(const std::string& hooks, const std::string& run_folder, const std::string& capture) {
@@ -37,10 +31,11 @@ except Exception as error:
 )";
 }
 
-Attachment attach(const std::vector<RankProcess>& ranks, const std::string& source) {
+Attachment attach(const std::vector<RankProcess>& ranks, const std::string& source,
+                  std::chrono::milliseconds patience) {
   Attachment out;
   for (const RankProcess& rank : ranks) {
-    if (const auto done = inject_python(rank.process.pid, source, kPatience)) {
+    if (const auto done = inject_python(rank.process.pid, source, patience)) {
       out.ranks.push_back({rank, done->stopped_ns});
     } else {
       out.failed.push_back({rank, done.error()});

@@ -1,6 +1,7 @@
 // Brings the hooks into processes that were started with nothing special.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,11 @@ struct Attachment {
 // wait for a request. What fails goes into hooks.log there.
 std::string attach_source(const std::string& hooks, const std::string& run_folder, const std::string& capture);
 
-// Runs that source in each of the processes, one after the other.
-Attachment attach(const std::vector<RankProcess>& ranks, const std::string& source);
+// The longest that a main thread is waited for: a step of a large model.
+inline constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(20);
+
+// Runs that source in each of the processes, one after the other; `patience`: for each of their main threads.
+Attachment attach(const std::vector<RankProcess>& ranks, const std::string& source,
+                  std::chrono::milliseconds patience = kPatience);
 
 }  // namespace stepscope::collect

@@ -224,6 +224,8 @@ Result<Parts> parse_with(std::string_view text) {
       Part{"shapes", &Parts::shapes}, Part{"memory", &Parts::memory}, Part{"modules", &Parts::modules},
       Part{"stack", &Parts::stack},   Part{"flops", &Parts::flops},   Part{"execution-trace", &Parts::execution_trace}};
   Parts out{false, false, false, false, false, false};
+  if (text == "none") return out;
+  if (text.empty()) return fail({ErrorKind::usage, "the list is empty", {}, {}, "Write none to leave out all parts"});
   for (const std::string_view item : items(text)) {
     const auto at = std::find_if(kParts.begin(), kParts.end(), [&](const Part& p) { return p.name == item; });
     if (at == kParts.end()) {

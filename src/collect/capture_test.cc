@@ -147,7 +147,10 @@ TEST_CASE("ranks") {
 TEST_CASE("what to record with") {
   CHECK(to_text(parse_with("stack,shapes,stack").value()) == "shapes,stack");
   CHECK(to_text(parse_with("execution-trace, flops").value()) == "flops,execution-trace");
-  for (const char* bad : {"", "shapes,", "Shapes", "none", "execution_trace"}) CHECK_FALSE(parse_with(bad).has_value());
+  for (const char* bad : {"", "shapes,", "Shapes", "none,shapes", "execution_trace"}) {
+    CHECK_FALSE(parse_with(bad).has_value());
+  }
+  CHECK(to_text(parse_with("none").value()).empty());
   CHECK(parse_with("shape").error().message.find("did you mean 'shapes'") != std::string::npos);
 }
 

@@ -2,7 +2,10 @@
 // to the highest.
 #include "collect/settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +17,9 @@
 namespace stepscope::collect {
 namespace fs = std::filesystem;
 namespace {
+
+// What the program reads beside the settings, as far as it is near to one of them.
+constexpr std::array<std::string_view, 2> kOtherVariables{"STEPSCOPE_RUN", "STEPSCOPE_LIB"};
 
 enum Source { kFile, kEnvironment, kTyped };  // a later one wins
 
@@ -141,8 +147,10 @@ Result<void> join_pairs(SettingDraft& draft, const std::vector<Given>& all) {
       const Window window{draft.step_start.value_or(kMegatronStart), draft.step_end.value_or(kMegatronEnd)};
       const std::string text = to_text(std::vector{window});
       if (window.first >= window.end) {
-        return fail(
-            located(given, {ErrorKind::usage, "the steps " + text + " are none", {}, {}, "The end is not recorded"}));
+        const bool lone_start = draft.step_start && !draft.step_end;
+        return fail(located(given, {ErrorKind::usage, "the steps " + text + " are none", {}, {},
+                                    lone_start ? "Give --profile-step-end too: without it the end is Megatron's 12"
+                                               : "The end is not recorded"}));
       }
       capture.steps = {window};
     } else if (given.setting->name == "time") {
@@ -173,6 +181,28 @@ void fit_to_nsys(Settings& out, const std::vector<Given>& all) {
   out.left_out = to_text(missed);
 }
 
+// The variables of the environment that are nearly a setting's: a slip that would go unnoticed.
+std::vector<std::string> slips_in_environment() {
+  static constexpr std::size_t kSlip = 2;  // edits
+  std::vector<std::string> out;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; variable++) {
+    const std::string_view text = *variable;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with("STEPSCOPE_")) continue;
+    std::string nearest;
+    std::size_t edits = kSlip + 1;
+    for (const Setting& setting : settings()) {
+      const std::string known = variable_of(setting.name);
+      if (const std::size_t distance = edit_distance(name, known); distance < edits) nearest = known, edits = distance;
+    }
+    const bool is_ours = std::find(kOtherVariables.begin(), kOtherVariables.end(), name) != kOtherVariables.end();
+    if (edits > 0 && edits <= kSlip && !is_ours) {
+      out.push_back(std::string(name) + " is no setting; is " + nearest + " meant?");
+    }
+  }
+  return out;
+}
+
 void list_effective(const std::vector<Given>& all, Settings& out) {
   for (const Setting& setting : settings()) {
     bool is_answered = false;
@@ -184,6 +214,10 @@ void list_effective(const std::vector<Given>& all, Settings& out) {
     }
     if (!is_answered && !setting.unset.empty()) {
       out.effective.push_back({std::string(setting.name), std::string(setting.unset), "default"});
+    }
+    if (setting.name == "with" && !out.effective.empty() && out.effective.back().name == "with") {
+      const std::string parts = to_text(out.capture.with);  // as the switches leave it
+      out.effective.back().value = parts.empty() ? "none" : parts;
     }
   }
 }
@@ -219,6 +253,7 @@ Result<Settings> read_settings(const Typed& typed, const std::string& folder) {
   if (const auto joined = join_pairs(draft, *all); !joined) return fail(joined.error());
   if (draft.out.capture.nsys) fit_to_nsys(draft.out, *all);
   list_effective(*all, draft.out);
+  draft.out.slips = slips_in_environment();
   return std::move(draft.out);
 }
 

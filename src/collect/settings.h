@@ -31,6 +31,7 @@ struct Settings {
     std::string name, value, origin;  // "default", "stepscope.toml:3", "STEPSCOPE_WITH", "--with"
   };
   std::vector<Effective> effective;  // in the order of the table
+  std::vector<std::string> slips;    // sentences: variables that are nearly a setting's, and do nothing
 };
 
 enum class Form { flag, value, words };  // on the command line; words: one or more

@@ -110,7 +110,7 @@ constexpr std::array kSettings{
     Setting{"profile-ranks", Form::words, "RANK", kWhat, "Megatron's --ranks: 0 1 8", "", "ranks", "profile-ranks",
             false, take_ranks},
     Setting{"with", Form::value, "LIST", kWhat,
-            "Of shapes, memory, modules, stack, flops, execution-trace (default the first three)",
+            "Of shapes, memory, modules, stack, flops, execution-trace, or none (default the first three)",
             "shapes,memory,modules", "parts", "with", false, take_with},
     Setting{"profiling", Form::flag, "", kWhat, "InternEvo's: timeline and memory, --with shapes,memory,modules,stack",
             "", "parts", "profiling", false, take_profiling},

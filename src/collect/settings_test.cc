@@ -72,8 +72,18 @@ TEST_CASE("another answer to the same question replaces the lower one") {
   // A whole list replaces what was left out or added below it.
   folder.put("stepscope.toml", "no-shapes = true\nstack = true\n");
   CHECK(to_text(read_settings({}, folder.path())->capture.with) == "memory,modules,stack");
+  CHECK(effective(read_settings({}, folder.path()), "with") == "memory,modules,stack (default)");
   CHECK(to_text(read_settings({{"with", "shapes"}}, folder.path())->capture.with) == "shapes");
   CHECK(to_text(read_settings({{"no-shapes", "false"}}, folder.path())->capture.with) == "shapes,memory,modules,stack");
+}
+
+TEST_CASE("a variable that is nearly a setting's is told of") {
+  const TempFolder folder;
+  const Variable slip("STEPSCOPE_STEP", "3:4"), other("STEPSCOPE_RUN", "/run"), far("STEPSCOPE_LIBRARY", "x");
+  const auto read = read_settings({}, folder.path());
+  REQUIRE(read.has_value());
+  REQUIRE(read->slips.size() == 1);
+  CHECK(read->slips[0] == "STEPSCOPE_STEP is no setting; is STEPSCOPE_STEPS meant?");
 }
 
 TEST_CASE("what does not go together says so, in the words of its source") {

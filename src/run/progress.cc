@@ -30,7 +30,9 @@ RankProgress progress_of(const Ring& ring, std::size_t window) {
   for (const Mark& mark : ring.marks) {
     out.last_end_ns = std::max(out.last_end_ns, mark.start_ns + mark.dur_ns);
     out.left = mark.kind == MarkKind::part && mark.phase == kHooksLeft;
-    if (mark.kind == MarkKind::step) {
+    if (mark.kind == MarkKind::part) {
+      out.recording_since = mark.phase == kPartBegins ? std::optional(mark.step) : std::nullopt;
+    } else if (mark.kind == MarkKind::step) {
       steps.push_back(&mark);
     } else if (mark.kind == MarkKind::phase && mark.phase < kMarkPhases) {
       phases[mark.step][mark.phase] += mark.dur_ns;

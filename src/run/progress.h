@@ -25,6 +25,7 @@ struct RankProgress {
   std::vector<std::int64_t> step_ns;                 // the newest steps, oldest first
   unsigned phase_now = 0;
   std::int64_t phase_since_ns = 0;
+  std::optional<std::int64_t> recording_since;  // the first step of a part that is not written yet
 };
 
 // `window`: how many of the newest steps count.

@@ -18,23 +18,9 @@ namespace stepscope::session {
 namespace fs = std::filesystem;
 namespace {
 
-// How a rank stands at its end.
-struct Member {
-  run::RankProgress progress;
-  std::int64_t recording_since = -1;  // the first step of a part that was never written; -1: none
-};
-using Members = std::map<std::int64_t, Member>;
+using Members = std::map<std::int64_t, run::RankProgress>;  // by rank
 
 constexpr std::int64_t kLateNs = 10'000'000'000;  // between the last marks of ranks that end together
-
-// The first step of a part that was never written; -1: none.
-std::int64_t open_part(const run::Ring& ring) {
-  std::int64_t since = -1;
-  for (const run::Mark& mark : ring.marks) {
-    if (mark.kind == run::MarkKind::part) since = mark.phase == run::kPartBegins ? mark.step : -1;
-  }
-  return since;
-}
 
 std::string numbers(const std::set<std::int64_t>& values) {
   constexpr std::size_t kMost = 8;
@@ -56,8 +42,9 @@ void add(Run& run, const std::string& folder, const char* code, Severity severit
       {code, severity, std::move(sentence), std::move(advice), count, folder, std::nullopt, std::nullopt});
 }
 
-void tell_lost_part(std::int64_t since, const run::RankProgress& at, const std::string& folder, Run& run) {
-  if (since < 0) return;
+void tell_lost_part(const run::RankProgress& at, const std::string& folder, Run& run) {
+  if (!at.recording_since) return;
+  const std::int64_t since = *at.recording_since;
   add(run, folder, "part_lost", Severity::lost,
       "rank " + std::to_string(at.rank) + " ended while it recorded: its steps from " + std::to_string(since) + " to " +
           std::to_string(std::max(at.steps - 1, since)) + " are lost",
@@ -74,19 +61,19 @@ Members read_members(const std::string& folder, Run& run) {
       add(run, path, "marks_damaged", Severity::lost, to_text(ring.error()), "", 1);
       continue;
     }
-    Member member{run::progress_of(*ring, 1), open_part(*ring)};
-    if (all_ended) member.progress.running = false;
-    const auto [known, first] = members.try_emplace(ring->rank, member);
+    run::RankProgress progress = run::progress_of(*ring, 1);
+    if (all_ended) progress.running = false;
+    const auto [known, first] = members.try_emplace(ring->rank, progress);
     if (first) continue;
-    if (known->second.progress.last_end_ns < member.progress.last_end_ns) std::swap(known->second, member);
-    tell_lost_part(member.recording_since, member.progress, folder, run);
+    if (known->second.last_end_ns < progress.last_end_ns) std::swap(known->second, progress);
+    tell_lost_part(progress, folder, run);
   }
   return members;
 }
 
 void tell_absent(const Members& members, const std::string& folder, Run& run) {
   std::int64_t world_size = 0;
-  for (const auto& [rank, member] : members) world_size = std::max(world_size, member.progress.world_size);
+  for (const auto& [rank, at] : members) world_size = std::max(world_size, at.world_size);
   std::set<std::int64_t> absent, untraced;
   for (std::int64_t rank = 0; rank < std::min<std::int64_t>(world_size, 1'000'000); rank++) {
     const bool traced =
@@ -109,13 +96,12 @@ void tell_absent(const Members& members, const std::string& folder, Run& run) {
 
 void tell_ends(const Members& members, const std::string& folder, Run& run) {
   std::int64_t newest = 0, most = 0;
-  for (const auto& [rank, member] : members) {
-    newest = std::max(newest, member.progress.last_end_ns);
-    most = std::max(most, member.progress.steps);
+  for (const auto& [rank, at] : members) {
+    newest = std::max(newest, at.last_end_ns);
+    most = std::max(most, at.steps);
   }
-  for (const auto& [rank, member] : members) {
-    const run::RankProgress& at = member.progress;
-    if (!at.running) tell_lost_part(member.recording_since, at, folder, run);
+  for (const auto& [rank, at] : members) {
+    if (!at.running) tell_lost_part(at, folder, run);
     if (!at.left && at.steps + 1 < most && newest - at.last_end_ns > kLateNs) {
       add(run, folder, "rank_ended_early", Severity::lost,
           "rank " + std::to_string(rank) + " ended after " + std::to_string(at.steps) + " steps, " +

@@ -126,6 +126,26 @@ TEST_CASE("marks: the history of a job has its medians, its slowest steps and it
   CHECK(std::holds_alternative<std::monostate>(one_answer(Run{}, "history")->scalar("step_count")->value));
 }
 
+TEST_CASE("marks: a job whose steps are of two kinds does not grow slower") {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.path() / "telemetry");
+  run::RingText ring(1024, R"({"host": "elsewhere", "pid": 1, "rank": 0, "world_size": 1, "rank_source": "x"})");
+  ring.add(0, 0, 0, run::RingText::kClock);
+  std::int64_t now = 0;
+  for (int step = 0; step < 41; step++) {  // the early median is a short step, the late one a long one
+    const bool is_long = step != 4 && (step % 2 == 0 || step == 33 || step == 35);
+    const std::int64_t took = (is_long ? 3 : 1) * kSecond;
+    ring.add(now, took, step, run::RingText::kStep, 4);
+    now += took;
+  }
+  folder.put("telemetry/elsewhere_0.ring", ring.bytes());
+  Run run;
+  run.history = read_history(folder.path().string());
+  const auto answer = one_answer(run, "history");
+  REQUIRE(answer.has_value());
+  CHECK(answer->findings.empty());
+}
+
 TEST_CASE("marks: the folder of a trace") {
   const TempFolder folder;
   std::filesystem::create_directories(folder.path() / "telemetry");

@@ -168,6 +168,60 @@ def test_handler_for_torch_profiler(place: Place) -> None:
     assert place.plain(str(place.stepscope), "report", str(folder)).returncode == 0
 
 
+def test_decorated_generators_and_coroutines_are_recorded_to_their_end(place: Place) -> None:
+    text = (
+        MODEL
+        + """
+    import asyncio
+    @stepscope.profile(folder="made")
+    def steps():
+        for i in range(2):
+            train()
+            stepscope.step()
+            yield i
+        return "end"
+    @stepscope.profile(folder="awaited")
+    async def job():
+        await asyncio.sleep(0)
+        train()
+        return 7
+    def whole():
+        print((yield from steps()))
+    print(list(whole()), asyncio.run(job()))
+    try:
+        @stepscope.profile()
+        async def both():
+            yield 1
+    except TypeError as error:
+        print(error)
+    """
+    )
+    out = run(place, text)
+    assert out.splitlines() == ["end", "[0, 1] 7", out.splitlines()[-1]] and "asynchronous" in out
+    for folder, steps in (("made", 2), ("awaited", 1)):
+        (trace,) = (place.folder / folder).rglob("*.pt.trace.json.gz")
+        names = [event.get("name", "") for event in read(trace)["traceEvents"]]
+        assert names.count("Optimizer.step#SGD.step") == steps
+
+
+def test_internevo_under_run_writes_into_its_own_folder(place: Place) -> None:
+    text = (
+        MODEL
+        + """
+    from stepscope.internevo import initialize_llm_profile
+    with initialize_llm_profile(True, start_time="now") as prof:
+        for _ in range(10):
+            train()
+            prof.step()
+    """
+    )
+    place.environment["JOB_NAME"] = "7b_train"
+    run(place, text, str(place.stepscope), "run", "--steps", "2:4", "--")
+    (trace,) = (place.folder / "7b_train" / "now").rglob("*.pt.trace.json.gz")
+    assert trace.parent.name == "rank0_dp0_tp0_pp0"
+    assert len(marks(place)) == 2  # that window, and the step with stacks
+
+
 def test_internevo(place: Place) -> None:
     text = (
         MODEL

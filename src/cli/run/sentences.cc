@@ -118,6 +118,11 @@ std::string recorded_steps(const Outcome& out) {
   return fmt::format("steps {}-{}", *out.first_step, *out.last_step);
 }
 
+// "" of a job of one rank, else " of 3 ranks".
+std::string of_ranks(const Outcome& out) {
+  return out.ranks.size() > 1 ? " of " + report::format_plural(out.lost, "rank") : "";
+}
+
 }  // namespace
 
 std::string shown_path(const std::string& path) {
@@ -158,8 +163,11 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
     if (out.problem.empty()) out.problem = note.first_problem;
   }
   for (const std::string& path : run::ring_files(folder)) {  // a killed process could not write its note again
-    if (const auto ring = run::read_ring(path))
-      out.steps_seen = std::max(out.steps_seen, run::progress_of(*ring, 1).steps);
+    const auto ring = run::read_ring(path);
+    if (!ring) continue;
+    const run::RankProgress progress = run::progress_of(*ring, 1);
+    out.steps_seen = std::max(out.steps_seen, progress.steps);
+    out.lost += !progress.running && progress.recording_since ? 1 : 0;
   }
   if (out.problem.empty() && !manifest.problems.empty()) out.problem = manifest.problems.front();
   std::sort(out.ranks.begin(), out.ranks.end());
@@ -175,14 +183,15 @@ std::string end_text(const Outcome& out, const std::string& folder, const collec
   }
   const std::string own = "the job's own torch.profiler";
   std::string text = out.traces == out.own_traces ? "recorded by " + own : "recorded " + recorded_steps(out);
-  // A killed process could not say how far it came.
-  if (out.first_step && out.steps_seen > 0 && !ending.signal) text += fmt::format(" of {}", out.steps_seen);
+  if (out.first_step && out.steps_seen > 0) text += fmt::format(" of {}", out.steps_seen);
   if (out.processes > 1) text += fmt::format(" in {} processes", out.processes);
   text += fmt::format(", {}, {}", out.on_gpu ? "CPU and GPU" : "CPU only (torch used no GPU)", size_text(out.bytes));
   if (out.own_traces > 0 && out.own_traces < out.traces) {
     text += fmt::format("; with {} of {}", report::format_plural(out.own_traces, "trace"), own);
   }
   text += run::cost_text(out.cost_s);
+  if (ending.signal) text += fmt::format("; the job was ended by signal {}", *ending.signal);
+  if (out.lost > 0) text += fmt::format("; what was being recorded then is lost{}", of_ranks(out));
   if (!out.problem.empty()) text += fmt::format("; a problem: {}", out.problem);
   return text + ". Next: stepscope report " + shown_path(folder);
 }

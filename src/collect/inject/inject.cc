@@ -78,7 +78,7 @@ Result<void> check_functions(Tracee& tracee, const PythonSymbols& symbols) {
     return fail(problem(ErrorKind::unsupported,
                         "the code in memory is not that of its files: they were replaced, or a "
                         "debugger changed it",
-                        "start the job with stepscope run"));
+                        "Start the job with stepscope run"));
   }
   return {};
 }
@@ -129,7 +129,7 @@ Result<Queued> queue_call(Tracee& tracee, const PythonSymbols& symbols, std::str
   const auto queued = tracee.call(*memory + injected_code().queue_offset, *memory + layout.bytes, out.block_address);
   if (!queued) return tl::make_unexpected(queued.error());  // the call may still use the memory
   if (static_cast<std::int32_t>(*queued) != 0) {
-    return undo(problem(ErrorKind::unsupported, "its queue of pending calls is full", "try again"));
+    return undo(problem(ErrorKind::unsupported, "its queue of pending calls is full", "Try again"));
   }
   return out;
 }
@@ -206,7 +206,7 @@ Result<void> wait_for_end(const std::string& proc_root, pid_t pid, const Queued&
           problem(ErrorKind::unsupported,
                   "the main thread of " + process(pid) + " did not come back to Python within " +
                       std::to_string(patience.count()) + " ms: " + place,
-                  "try again when it computes; a job that hangs there (a collective, a device wait) needs py-spy "
+                  "Try again when it computes; a job that hangs there (a collective, a device wait) needs py-spy "
                   "dump --native"));
     }
   }
@@ -216,7 +216,7 @@ Result<void> wait_for_end(const std::string& proc_root, pid_t pid, const Queued&
   }
   if (state == Progress::finished) return {};
   return fail(problem(ErrorKind::unsupported, "what was injected into " + process(pid) + " has begun but does not end",
-                      "look at the job's own output"));
+                      "Look at the job's own output"));
 }
 
 }  // namespace
@@ -242,7 +242,7 @@ Result<Injection> inject_python(pid_t pid, std::string_view source, std::chrono:
   }
   if (!kCanInject) {
     return fail(problem(ErrorKind::unsupported, "attaching is made for x86-64 and aarch64 processors",
-                        "start the job with stepscope run"));
+                        "Start the job with stepscope run"));
   }
   if (const auto possible = check_target(proc_root, pid); !possible) return tl::make_unexpected(possible.error());
   if (read_memory_map(proc_root, pid).empty()) {

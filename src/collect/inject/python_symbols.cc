@@ -114,7 +114,7 @@ Error no_symbols(pid_t pid, const std::string& file, const std::string& why) {
       "the Python of process " + std::to_string(pid) + " does not show where its functions are (" + why + ")",
       file,
       {},
-      "start the job with stepscope run, or with a Python that is not stripped (python.org, Debian, conda and pyenv "
+      "Start the job with stepscope run, or with a Python that is not stripped (python.org, Debian, conda and pyenv "
       "builds are fine)"};
 }
 

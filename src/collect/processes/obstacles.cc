@@ -42,12 +42,12 @@ Error refused_by_yama(const std::string& who, int scope) {
   if (scope >= 3) {
     return refusal(ErrorKind::unreadable,
                    who + " may not be attached to: kernel.yama.ptrace_scope is 3, off until a reboot",
-                   "start the job with stepscope run");
+                   "Start the job with stepscope run");
   }
   const char* what = scope == 2 ? "2, only root may" : "1, only its own starter may";
   return refusal(
       ErrorKind::unreadable, who + " may not be attached to: kernel.yama.ptrace_scope is " + what,
-      "run this with sudo, or once: sudo sysctl kernel.yama.ptrace_scope=0; or start the job with stepscope run");
+      "Run this with sudo, or once: sudo sysctl kernel.yama.ptrace_scope=0; or start the job with stepscope run");
 }
 
 const char* name_of_call(long number) {
@@ -99,17 +99,17 @@ Result<void> check_target(const std::string& proc_root, pid_t pid) {
   const std::string who = named(proc_root, pid);
   if (!stat) {
     return fail(refusal(ErrorKind::not_found, "there is no process " + std::to_string(pid) + " that we can see",
-                        "take the number that ps shows here: inside a container a process has another one"));
+                        "Take the number that ps shows here: inside a container a process has another one"));
   }
-  if (pid == getpid()) return fail(refusal(ErrorKind::usage, who + " is stepscope itself", "name another process"));
+  if (pid == getpid()) return fail(refusal(ErrorKind::usage, who + " is stepscope itself", "Name another process"));
   if (stat->kernel_thread()) {
-    return fail(refusal(ErrorKind::usage, who + " is a thread of the kernel", "name a python process"));
+    return fail(refusal(ErrorKind::usage, who + " is a thread of the kernel", "Name a python process"));
   }
   const std::string status = proc_text(proc_folder(proc_root, pid) + "/status");
   const pid_t group = static_cast<pid_t>(std::strtol(status_field(status, "Tgid").c_str(), nullptr, 10));
   if (group > 0 && group != pid) {
     return fail(refusal(ErrorKind::usage, who + " is a thread of process " + std::to_string(group),
-                        "name process " + std::to_string(group)));
+                        "Name process " + std::to_string(group)));
   }
   if (stat->ended()) {
     return fail(refusal(ErrorKind::not_found, who + " has ended already, or its main thread has", ""));
@@ -117,18 +117,18 @@ Result<void> check_target(const std::string& proc_root, pid_t pid) {
   const pid_t tracer = static_cast<pid_t>(std::strtol(status_field(status, "TracerPid").c_str(), nullptr, 10));
   if (tracer > 0) {
     return fail(refusal(ErrorKind::unreadable, who + " is already traced by " + named(proc_root, tracer),
-                        "end that debugger, strace or profiler first"));
+                        "End that debugger, strace or profiler first"));
   }
   if (stat->stopped()) {
     return fail(refusal(ErrorKind::unreadable, who + " is stopped (Ctrl-Z or SIGSTOP)",
-                        "let it go on first: kill -CONT " + std::to_string(pid)));
+                        "Let it go on first: kill -CONT " + std::to_string(pid)));
   }
   if (is_32_bit(proc_root, pid)) {
-    return fail(refusal(ErrorKind::unsupported, who + " is a 32-bit program", "use a 64-bit Python"));
+    return fail(refusal(ErrorKind::unsupported, who + " is a 32-bit program", "Use a 64-bit Python"));
   }
   if (status_field(status, "x86_Thread_features").find("shstk") != std::string::npos) {
     return fail(refusal(ErrorKind::unsupported, who + " runs with a shadow stack, which an injected call would violate",
-                        "start the job with stepscope run"));
+                        "Start the job with stepscope run"));
   }
   return {};
 }
@@ -142,14 +142,14 @@ Error why_refused(const std::string& proc_root, pid_t pid, int reason) {
   if (!capable && effective_user(status) != effective_user(own)) {
     return refusal(ErrorKind::unreadable,
                    who + " belongs to another user (uid " + std::to_string(effective_user(status)) + ")",
-                   "run this as that user or with sudo");
+                   "Run this as that user or with sudo");
   }
   const std::string scope = proc_text(proc_root + "/sys/kernel/yama/ptrace_scope");
   const int yama = scope.empty() ? 0 : static_cast<int>(std::strtol(scope.c_str(), nullptr, 10));
   if (yama >= 3 || (yama > 0 && !capable)) return refused_by_yama(who, yama);
   if (status_field(own, "Seccomp") == "2") {
     return refusal(ErrorKind::unreadable, "this container forbids ptrace, which attaching needs",
-                   "start the container with --cap-add SYS_PTRACE (Kubernetes: securityContext.capabilities.add "
+                   "Start the container with --cap-add SYS_PTRACE (Kubernetes: securityContext.capabilities.add "
                    "[SYS_PTRACE]), attach from the host, or start the job with stepscope run");
   }
   struct stat owner {};
@@ -162,13 +162,13 @@ Error why_refused(const std::string& proc_root, pid_t pid, int reason) {
                    who +
                        " has more rights than stepscope (it was started with sudo, setuid or "
                        "capabilities)",
-                   "run this with sudo");
+                   "Run this with sudo");
   }
   return refusal(ErrorKind::unreadable, who + " may not be attached to: " + std::strerror(reason),
                  capable
-                     ? "ask the administrator which policy (SELinux, AppArmor) forbids ptrace, or start the job with "
+                     ? "Ask the administrator which policy (SELinux, AppArmor) forbids ptrace, or start the job with "
                        "stepscope run"
-                     : "run this with sudo, or start the job with stepscope run");
+                     : "Run this with sudo, or start the job with stepscope run");
 }
 
 std::string place_of_main_thread(const std::string& proc_root, pid_t pid) {

@@ -111,7 +111,7 @@ Result<Process> find_by_name(const ProcessTable& table, std::string_view text) {
                  "no process runs " + std::string(text),
                  {},
                  {},
-                 "take a PID, or the name of the script as ps -f shows it"});
+                 "Take a PID, or the name of the script as ps -f shows it"});
   }
   const auto same_parent = [&](auto* process) { return process->parent == topmost.front()->parent; };
   const Process* parent = table.find(topmost.front()->parent);
@@ -195,7 +195,7 @@ Result<Process> find_process(const ProcessTable& table, std::string_view text) {
                "there is no process " + std::string(text) + (found != nullptr ? " any more" : " that we can see"),
                {},
                {},
-               "take the number that ps shows here: inside a container a process has another one"});
+               "Take the number that ps shows here: inside a container a process has another one"});
 }
 
 }  // namespace stepscope::collect

@@ -169,7 +169,7 @@ Error nothing_there(const ProcessTable& table, const Process& process) {
       "process " + std::to_string(process.pid) + " (" + name_of(process) + ") and those below it have no torch loaded",
       {},
       {},
-      "wait until the job has imported torch, or name another process"};
+      "Wait until the job has imported torch, or name another process"};
 }
 
 }  // namespace
@@ -181,7 +181,7 @@ Result<std::vector<RankProcess>> find_ranks(const ProcessTable& table, pid_t pid
                  "there is no process " + std::to_string(pid) + " that we can see",
                  {},
                  {},
-                 "take the number that ps shows here"});
+                 "Take the number that ps shows here"});
   }
   Job job(table);
   const Process* from = job.has_torch(*named) && !is_launcher(*named) ? job.job_process(*named) : named;

@@ -232,6 +232,9 @@ class Recordings:
             if self.early is None or len(recorder.steps) >= len(self.early.steps):
                 self.early = None
                 self.write(recorder, complete)
+            else:
+                first = f"step {recorder.steps[0]}" if recorder.steps else "its first step"
+                self.notes.problem(f"the job ended soon after {first}: the early window, with more steps, is kept")
         finally:
             moments.left.leaves(recorder.left_open, in_step=window == SECONDS)
         self.answer(window, "recorded" if complete else "cut short")
