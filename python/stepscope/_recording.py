@@ -38,8 +38,8 @@ class profile:
 
     As a decorator it records every call of the function. `out` is the folder of all runs (else STEPSCOPE_OUT, else
     ./stepscope), `folder` the run folder itself; `with_` is a list as in `stepscope run --with`; with `enabled=False`
-    nothing happens. Under `stepscope run` the recording goes into the folder of that run, unless `folder` names another.
-    Raises RuntimeError where another profiler records already.
+    nothing happens. Under `stepscope run` the recording goes into the folder of that run, unless `folder` names
+    another. Raises RuntimeError where another profiler records already.
     """
 
     def __init__(

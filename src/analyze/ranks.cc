@@ -252,8 +252,9 @@ void find_straggler(Answer& answer, const Run& run, const std::vector<RankView>&
   finding.where.rank = run.traces[who].rank.rank;
   if (lost.ns > 0) {
     finding.where.phase = std::string(to_string(lost.phase));
-    finding.evidence.push_back({.text = std::string("More time than the others in ") +
-                                        std::string(to_string(lost.phase)) +
+    const std::string where =
+        lost.phase == Phase::other ? "outside of all phases" : "in " + std::string(to_string(lost.phase));
+    finding.evidence.push_back({.text = "More time than the others " + where +
                                         (lost.device ? " on the device" : " on the host") + ", median per step",
                                 .value = lost.ns,
                                 .unit = Unit::ns});

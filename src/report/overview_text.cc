@@ -184,7 +184,7 @@ void write_breakdown(Page& page, const Answer& overview) {
   page.items("  ", legend(page, all), "  ");
 }
 
-// "Phases of a step on the device: forward 214.0 | backward 431.0 | optimizer 61.0 ms".
+// "Phases (mean), device: forward 214.0 | backward 431.0 | optimizer 61.0 ms".
 void write_phases(Page& page, const Answer& overview) {
   const Table* table = overview.table("phases");
   if (table == nullptr || table->rows.empty()) return;
@@ -205,7 +205,8 @@ void write_phases(Page& page, const Answer& overview) {
       items.push_back(
           fmt::format("{} {}", format_value(phase(row), Unit::none), page.ink(Ink::strong, format.cell(column(row)))));
     }
-    std::string lead = fmt::format("Phases, {}{}: ", title, several ? ", rank " + format_value(first, Unit::none) : "");
+    std::string lead =
+        fmt::format("Phases (mean), {}{}: ", title, several ? ", rank " + format_value(first, Unit::none) : "");
     items.back().append(1, ' ').append(format.suffix);
     page.items(lead, items, " | ");
   }

@@ -23,6 +23,8 @@ std::string text_of(simdjson::dom::element note, const char* key) {
 }
 
 void take_windows(simdjson::dom::element note, ProcessNote& out) {
+  double replaced_s = 0;  // of recordings that better ones have replaced
+  if (note["replaced_cost_s"].get(replaced_s) == simdjson::SUCCESS && replaced_s > 0) out.cost_s += replaced_s;
   simdjson::dom::array windows;
   if (note["windows"].get(windows) != simdjson::SUCCESS) return;
   for (const simdjson::dom::element window : windows) {

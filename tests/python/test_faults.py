@@ -480,3 +480,33 @@ def test_a_job_that_is_killed_before_its_window_has_its_marks(place: Place) -> N
     answer = json.loads(done.stdout)["answers"]["steps"]
     assert answer["scalars"]["step_count"]["value"] >= 39
     assert {"forward", "backward", "optimizer"} <= {row["phase"] for row in rows(answer, "phases")}
+
+
+@needs_torch
+@pytest.mark.parametrize(("dies_at", "kept", "lost"), [(8, "steps 1-5 of 9", False), (12, "steps 1-5 of 13", True)])
+def test_a_job_that_is_killed_soon_keeps_its_early_steps(place: Place, dies_at: int, kept: str, lost: bool) -> None:
+    text = TRAIN + f"    train(1000, {dies_at}, lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
+    job = place.run(sys.executable, place.script(text))
+    assert job.code == 128 + signal.SIGKILL
+    assert job.ours[-1].startswith(f"stepscope: recorded {kept}"), job.stderr
+    assert "the job was ended by signal 9" in job.ours[-1]
+    assert ("what was being recorded then is lost" in job.ours[-1]) == lost
+    assert report(place, str(job.folder))["answers"]["steps"]["scalars"]["whole_step_count"]["value"] == 5
+
+
+@needs_torch
+def test_a_job_that_fails_in_its_window_keeps_both(place: Place) -> None:
+    text = TRAIN + "    train(1000, 12, lambda: sys.exit(3))\n"
+    job = place.run(sys.executable, place.script(text))
+    assert job.code == 3
+    (process,) = job.manifest()["processes"]
+    assert [window["steps"] for window in process["windows"]] == [[1, 2, 3, 4, 5], [10, 11, 12]]
+
+
+@needs_torch
+def test_the_early_steps_make_room_for_the_better_ones(place: Place) -> None:
+    job = place.run(sys.executable, place.script(TRAIN + "    train(30, -1, None)\n"))
+    (process,) = job.manifest()["processes"]
+    assert [window["steps"] for window in process["windows"]] == [[10, 11, 12, 13, 14], [15]]
+    assert process["replaced_cost_s"] > 0
+    assert len(job.traces()) == 1  # and the step with stacks

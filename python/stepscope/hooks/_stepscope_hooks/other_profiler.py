@@ -69,7 +69,6 @@ class OtherProfiler:
         self.seen = True
         with self.notes.guard("giving way to the job's own profiler"):
             capture.recordings.close(complete=False)
-            capture.recordings.finish_early()
             capture.tell(own_profiler=True)
         with self.notes.guard("answering requests"):  # whatever became of ours: a second start would empty theirs
             capture.record_no_more("the job runs a profiler of its own, and torch has room for one")

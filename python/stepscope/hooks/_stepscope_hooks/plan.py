@@ -1,7 +1,7 @@
 """Which steps are recorded, decided at step boundaries: boundary k lies before step k (k steps are done).
 
-Automatic mode has two windows: an early one that is kept only when the job ends before the main one did (jobs of a
-handful of steps), and the main one after the warm-up.
+Automatic mode has two windows: an early one, for jobs of a handful of steps and those that die soon, and the main one
+after the warm-up, which takes its place.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ class Recorder:
         self.notes = notes
         self.kind = kind  # steps, seconds, stacks
         self.asked = False  # by a request, while the job ran
+        self.early = False  # the early window of the automatic mode: a better one may follow
         self.number = number  # of the window in this process
         self.features = settings.features | {"stack"} if stacks else settings.features
         self.with_execution_trace = "execution-trace" in settings.features and not stacks
@@ -238,6 +239,8 @@ class Recorder:
         """Removes what was written: a better recording has come."""
         for spool in self.spools:
             spool.remove()
+        fields = self.notes.fields
+        fields["replaced_cost_s"] = round(fields.get("replaced_cost_s", 0.0) + self.spent_s, 6)
         keep = [window for window in self.notes.fields["windows"] if window["window"] != self.number]
         self.notes.fields["windows"] = keep
 

@@ -34,7 +34,6 @@ class Recordings:
         self.active: tuple[Recorder, Window | str] | None = None  # what records now
         self.asked: dict[Window | str, Request] = {}  # windows that a request asked for
         self.ready: Recorder | None = None  # prepared for the next boundary
-        self.early: Recorder | None = None  # of the early window, stopped, not written
         self.stacks_wait = 0  # steps, for ranges that the window before left open
         self.waiting_told = False  # a user need not read it for every step
         self.time_is_up = False  # of the window in seconds
@@ -97,6 +96,8 @@ class Recordings:
             self.give_up(window)  # it would fail at the next step again
             raise
         self.capture.identity = recorder.identity
+        recorder.asked = window in self.asked
+        recorder.early = self.settings.automatic and window == plan.EARLY
         self.active = (recorder, window)
         self.all.append(recorder)
         self.marks.part(self.capture.boundary, marks.PART_BEGINS)
@@ -211,30 +212,21 @@ class Recordings:
             recorder.kind == "steps"
             and "stack" not in self.settings.features
             and may_record_again()
-            and self.early is not recorder
+            and not recorder.early
             and not self.budget.asked
             and not self.settings.nsys
             and self.capture.plan.at(self.capture.boundary + 1) is None
         )
 
     def close(self, complete: bool) -> None:
-        """Ends the running recording. The early window waits in memory for the main one to make it superfluous."""
+        """Ends the running recording and hands it to its file."""
         if self.active is None:
             return
         recorder, window = self.active
         recorder.stop()
         self.release()
-        if self.capture.plan.automatic and window == plan.EARLY and complete:
-            self.early = recorder
-            moments.left.leaves(None, in_step=False)
-            return
         try:
-            if self.early is None or len(recorder.steps) >= len(self.early.steps):
-                self.early = None
-                self.write(recorder, complete)
-            else:
-                first = f"step {recorder.steps[0]}" if recorder.steps else "its first step"
-                self.notes.problem(f"the job ended soon after {first}: the early window, with more steps, is kept")
+            self.write(recorder, complete)
         finally:
             moments.left.leaves(recorder.left_open, in_step=window == SECONDS)
         self.answer(window, "recorded" if complete else "cut short")
@@ -246,10 +238,7 @@ class Recordings:
             self.notes.answer_request(request.name, how)
 
     def write(self, recorder: Recorder, complete: bool) -> None:
-        superseded: list[Recorder] = []  # a training's steps say more than a stretch of time, of a server it is less
-        worse = SECONDS if recorder.kind == "steps" else "steps" if self.capture.without_optimizer else None
-        if self.settings.automatic and recorder.kind in ("steps", SECONDS) and not recorder.asked:
-            superseded = [other for other in self.done if other.kind == worse and not other.asked]
+        superseded = self.superseded_by(recorder)
         recorder.export(complete)
         self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
         self.done.append(recorder)
@@ -257,6 +246,18 @@ class Recordings:
             other.take_back()
             self.done.remove(other)
         self.capture.tell_context()
+
+    def superseded_by(self, recorder: Recorder) -> list[Recorder]:
+        """What the automatic mode recorded so far and is less worth: what came early, or, of a training, a stretch of
+        time; of a server it is its steps."""
+        if not self.settings.automatic or recorder.asked or recorder.kind not in ("steps", SECONDS):
+            return []
+        worse = SECONDS if recorder.kind == "steps" else "steps" if self.capture.without_optimizer else None
+        return [
+            other
+            for other in self.done
+            if not other.asked and (other.kind == worse or (other.early and len(other.steps) <= len(recorder.steps)))
+        ]
 
     # Seconds: called on the main thread ----------------------------------------------------------------------------
     def start_seconds(self, seconds: float, request: Request | None = None) -> bool:
@@ -279,8 +280,6 @@ class Recordings:
         self.time_is_up = False
         self.seconds_end = time.monotonic() + seconds
         self.start(SECONDS, None)
-        if self.active is not None:
-            self.active[0].asked = request is not None
         return True
 
     def end_seconds(self) -> bool:
@@ -294,15 +293,9 @@ class Recordings:
         return True
 
     # The end --------------------------------------------------------------------------------------------------------
-    def finish_early(self) -> None:
-        if self.early is not None and not any(recorder.kind == "steps" for recorder in self.done):
-            self.write(self.early, True)
-        self.early = None
-
     def finish(self) -> None:
         if self.active is not None and self.settled():
             self.close(complete=False)
-        self.finish_early()
         for recorder in self.done:
             for spool in recorder.spools:
                 spool.ended()
@@ -312,7 +305,6 @@ class Recordings:
         with self.notes.guard("writing before another program"):
             if self.active is not None and self.active[0].thread == threading.get_ident() and self.settled():
                 self.close(complete=False)
-                self.finish_early()
 
     def settled(self) -> bool:
         if device_settles():
