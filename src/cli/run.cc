@@ -22,6 +22,8 @@
 #include "collect/nsys.h"
 #include "collect/requests.h"
 #include "collect/settings.h"
+#include "collect/telemetry/groups.h"
+#include "collect/telemetry/sampler.h"
 #include "run/manifest.h"
 #include "run/own_traces.h"
 #include "run/run_folder.h"
@@ -29,6 +31,7 @@
 
 namespace stepscope::cli {
 namespace fs = std::filesystem;
+namespace telemetry = collect::telemetry;
 namespace {
 
 collect::Arguments& job_arguments() {
@@ -53,7 +56,7 @@ bool has_gpu() {
 // not the job's: it would end it.
 int run_plain(const collect::Arguments& command, const collect::Settings& settings, const Error& reason) {
   collect::Beside beside;
-  if (settings.trigger == collect::Trigger::signal) beside = {SIGUSR2, [] {}, {}, {}};
+  if (settings.trigger == collect::Trigger::signal) beside = {SIGUSR2, [] {}, {}, {}, {}};
   print_notice("the job runs without a recording: " + to_text(reason));
   const collect::Ending ending = collect::run_job(command, {}, beside);
   if (!ending.failure.empty()) print_notice(command.front() + " could not be started: " + ending.failure);
@@ -69,7 +72,20 @@ collect::Beside requester(const std::string& folder, const collect::Capture& cap
             if (!written) problems.push_back(to_text(written.error()));
           },
           {},
+          {},
           {}};
+}
+
+// What the machine does beside the job. The job runs as well without it.
+std::unique_ptr<telemetry::Sampler> start_sampling(const std::string& folder, const collect::Settings& settings,
+                                                   pid_t job, std::vector<std::string>& problems) {
+  telemetry::SamplerOptions options;
+  options.only = settings.sampled;
+  auto sampler = telemetry::Sampler::start(
+      folder, options, telemetry::GroupFinder(options.roots, {job}, telemetry::ranks_by_marks(folder)));
+  if (sampler) return std::move(*sampler);
+  problems.push_back("no telemetry: " + to_text(sampler.error()));
+  return nullptr;
 }
 
 // The folder of a job that never started, and those above it that are empty and were made for it.
@@ -173,9 +189,14 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   beside.look = [&](pid_t process) {
     for (const std::string& sentence : late.look(process)) print_notice(sentence);
   };
+  std::unique_ptr<telemetry::Sampler> sampler;
+  beside.began = [&](pid_t job) {
+    if (settings.telemetry) sampler = start_sampling(folder, settings, job, manifest.problems);
+  };
   const collect::Ending ending =
       collect::run_job(nsys.empty() ? command : collect::nsys_command(nsys, settings, folder, command),
                        collect::job_environment(hooks, folder, settings.capture), beside);
+  sampler.reset();
   manifest.ended_unix_ns = run::unix_now_ns();
   manifest.exit_code = ending.code;
   manifest.signal = ending.signal;

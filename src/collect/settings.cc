@@ -148,7 +148,10 @@ Result<void> join_pairs(SettingDraft& draft, const std::vector<Given>& all) {
       const std::string text = to_text(std::vector{window});
       if (window.first >= window.end) {
         const bool lone_start = draft.step_start && !draft.step_end;
-        return fail(located(given, {ErrorKind::usage, "the steps " + text + " are none", {}, {},
+        return fail(located(given, {ErrorKind::usage,
+                                    "the steps " + text + " are none",
+                                    {},
+                                    {},
                                     lone_start ? "Give --profile-step-end too: without it the end is Megatron's 12"
                                                : "The end is not recorded"}));
       }

@@ -15,6 +15,7 @@
 #include "base/column.h"
 #include "base/string_pool.h"
 #include "model/issue.h"
+#include "model/telemetry.h"
 #include "model/matches.h"
 
 namespace stepscope {
@@ -417,6 +418,7 @@ struct Run {
   std::vector<Trace> stack_steps;
   // Every step and phase of the whole job, one lane per rank, from the marks that `stepscope run` keeps.
   std::vector<Trace> history;
+  std::vector<SampledSeries> telemetry;  // of the machine beside the job
   Matches matches;  // derived
 };
 

@@ -21,6 +21,7 @@
 #include "session/parts.h"
 #include "session/ranks.h"
 #include "session/run_marks.h"
+#include "session/run_telemetry.h"
 
 namespace stepscope::session {
 namespace {
@@ -146,6 +147,7 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   if (!folder.empty()) {
     add_mark_issues(folder, run);
     run.history = read_history(folder);
+    read_telemetry(folder, run);
   }
   derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
   return run;
