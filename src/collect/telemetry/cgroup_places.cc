@@ -11,21 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Blanks stand as \040 in mountinfo.
-std::string unescaped(std::string_view text) {
-  const auto octal = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); i++) {
-    if (text[i] == '\\' && octal(i + 1) && octal(i + 2) && octal(i + 3)) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 bool has_word(std::string_view commas, std::string_view word) {
   while (!commas.empty()) {
     const std::size_t end = commas.find(',');

@@ -1,9 +1,10 @@
-// Lines of texts and of files of any length; words of a line. Nothing is copied to the heap.
+// Lines of texts and of files of any length; words of a line. Only paths are copied.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "collect/telemetry/kept_file.h"
@@ -26,6 +27,21 @@ inline std::string_view next_word(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find_first_of(" \t\n"));
   text.remove_prefix(word.size());
   return word;
+}
+
+// Blanks in paths stand as \040 where the kernel lists mounts.
+inline std::string unescaped(std::string_view text) {
+  const auto octal = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); i++) {
+    if (text[i] == '\\' && octal(i + 1) && octal(i + 2) && octal(i + 3)) {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
 }
 
 inline std::array<char, 64 << 10>& line_buffer() {
