@@ -43,6 +43,12 @@ std::optional<std::string> below(std::string_view path, std::string_view root) {
   return out;
 }
 
+// The cgroup of all has no limits, and its numbers are the machine's. A path does not tell, since in a name space each
+// root is "/": only the true one has these files, or lacks them.
+bool is_whole_machine(const std::string& folder, bool unified, std::error_code& code) {
+  return unified ? !fs::exists(folder + "/cgroup.type", code) : fs::exists(folder + "/release_agent", code);
+}
+
 // What a person has of an id of 64 digits is its begin.
 std::string with_short_numbers(std::string_view part) {
   constexpr std::size_t kLong = 20, kKept = 12;
@@ -82,10 +88,11 @@ std::optional<CgroupPlace> CgroupPlaces::place(std::string_view path, std::strin
   for (const Mount& mount : mounts_) {
     if (mount.unified != unified || (!unified && !has_word(mount.options, controller))) continue;
     const auto way = below(path, mount.root);
+    if (!way) continue;
+    const std::string folder = mount.folder + *way;
     std::error_code code;
-    if (way && fs::is_directory(mount.folder + *way, code)) {
-      return CgroupPlace{mount.folder + *way, mount.folder, std::string(path), unified};
-    }
+    if (!fs::is_directory(folder, code) || is_whole_machine(folder, unified, code)) continue;
+    return CgroupPlace{folder, mount.folder, std::string(path), unified};
   }
   return std::nullopt;
 }
@@ -142,8 +149,8 @@ std::vector<std::string> with_ancestors(const CgroupPlace& place) {
 }
 
 const std::string& CgroupNames::of(const CgroupPlace& place) {
-  const auto known = by_folder_.find(place.folder);
-  if (known != by_folder_.end()) return known->second;
+  const auto known = by_path_.find(place.path);
+  if (known != by_path_.end()) return known->second;
   constexpr std::size_t kLong = 40;
   const auto parts = parts_of(place.path);
   std::string name;
@@ -157,11 +164,11 @@ const std::string& CgroupNames::of(const CgroupPlace& place) {
   }
   name = "cgroup " + (name.empty() ? "/" : name);
   const auto is_taken = [&](const std::string& wanted) {
-    return std::any_of(by_folder_.begin(), by_folder_.end(), [&](const auto& one) { return one.second == wanted; });
+    return std::any_of(by_path_.begin(), by_path_.end(), [&](const auto& one) { return one.second == wanted; });
   };
   std::string wanted = name;
   for (int i = 2; is_taken(wanted); i++) wanted = name + " (" + std::to_string(i) + ")";
-  return by_folder_.emplace(place.folder, wanted).first->second;
+  return by_path_.emplace(place.path, wanted).first->second;
 }
 
 }  // namespace stepscope::collect::telemetry

@@ -30,7 +30,7 @@ class CgroupPlaces {
   // What /proc/PID/cgroup says of all members, each text once; of ourselves where there are none.
   std::vector<std::string> texts_of(const std::vector<Group>& groups) const;
   // `controller`: of version 1, such as "memory"; where the text does not have it there, the place in version 2.
-  // nullopt: the cgroup is not below what is mounted here.
+  // nullopt: the cgroup is not below what is mounted here, or is that of the whole machine.
   std::optional<CgroupPlace> find(std::string_view text, std::string_view controller) const;
   // Of several texts, each place once.
   std::vector<CgroupPlace> find_all(const std::vector<std::string>& texts, std::string_view controller) const;
@@ -52,13 +52,13 @@ class CgroupPlaces {
 std::vector<std::string> with_ancestors(const CgroupPlace& place);
 
 // Short names of cgroups as targets: "cgroup /user.slice"; of a long path its end, of long numbers their begin. The
-// same for the same folder, and never the same for two.
+// same for the same path, which resources may have in trees of their own, and never the same for two.
 class CgroupNames {
  public:
   const std::string& of(const CgroupPlace& place);
 
  private:
-  std::map<std::string, std::string> by_folder_;
+  std::map<std::string, std::string> by_path_;
 };
 
 }  // namespace stepscope::collect::telemetry

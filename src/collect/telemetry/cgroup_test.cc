@@ -31,7 +31,10 @@ struct Machine {
 
 const std::vector<Group> kRanks{{"rank 0", {{7, 1, 1}, {8, 2, 7}}}, {"rank 1", {{9, 3, 1}}}};
 
+void make_group(const fs::path& folder) { put(folder / "cgroup.type", "domain\n"); }
+
 void put_version_2(const fs::path& group, int usage_us, int throttled_us, int read) {
+  make_group(group);
   put(group / "cpu.stat", "usage_usec " + std::to_string(usage_us) +
                               "\nuser_usec 1\nsystem_usec 1\nnr_periods 20\nnr_throttled " +
                               std::to_string(throttled_us / 10) + "\nthrottled_usec " + std::to_string(throttled_us) +
@@ -115,6 +118,7 @@ TEST_CASE("telemetry: cgroups of version 1 beside an empty version 2") {
   put(machine.cgroups / "blkio/blkio.throttle.io_service_bytes",
       "254:0 Read 1000\n254:0 Write 50\n254:0 Sync 1\n254:0 Total 1050\nTotal 1050\n");
   put(machine.cgroups / "unified/cpu.stat", "usage_usec 1\n");
+  put(machine.cgroups / "memory/release_agent", "");
   const auto source = opened("cgroup", machine.roots);
   source->follow(kRanks);
   Heard heard;
@@ -142,7 +146,7 @@ TEST_CASE("telemetry: where a cgroup's files are, seen from name spaces and cont
   const auto folder_of = [](const std::string& root, const std::string& path) -> std::string {
     Machine machine;
     machine.mount(root, "", "cgroup2", "rw");
-    fs::create_directories(machine.cgroups / "x/y");
+    for (const char* group : {"", "x", "x/y"}) make_group(machine.cgroups / group);
     const auto found = CgroupPlaces(machine.roots).find("0::" + path + "\n", "memory");
     return found ? found->folder.substr(machine.cgroups.string().size()) : "none";
   };
@@ -169,6 +173,7 @@ TEST_CASE("telemetry: cgroups have short names, and each its own") {
   CHECK(names.of(twin) == "cgroup /…/cri-containerd-aaaaaaaaaaaa.scope (2)");
   CHECK(names.of(pod) == "cgroup /…/cri-containerd-aaaaaaaaaaaa.scope");
   CHECK(names.of({"/g", "/g", "/", true}) == "cgroup /");
+  CHECK(names.of({"/memory", "/memory", "/", false}) == "cgroup /");
   CHECK(names.of({"/h", "/h", "/user.slice/user-1000.slice", true}) == "cgroup /user.slice/user-1000.slice");
   CHECK(with_ancestors({"/m/a/b", "/m", "", true}) == std::vector<std::string>{"/m/a/b", "/m/a", "/m"});
   CHECK(with_ancestors({"/m", "/m", "", true}) == std::vector<std::string>{"/m"});
@@ -180,10 +185,11 @@ TEST_CASE("telemetry: a cgroup without files, a hostile one and one that vanishe
   CHECK(why_absent("cgroup", machine.roots).find("no cgroup file system is mounted") != std::string::npos);
   machine.mount("/", "", "cgroup2", "rw");
   machine.lives("self", "0::/\n");
-  fs::create_directories(machine.cgroups / "bad");
+  make_group(machine.cgroups / "bad");
   const auto source = opened("cgroup", machine.roots);
   Heard heard;
-  source->sample(heard);  // the root of all, without files
+  put(machine.cgroups / "cpu.stat", "usage_usec 1\n");
+  source->sample(heard);  // the cgroup of the whole machine
   CHECK(heard.values.empty());
   for (const char* pid : {"7", "8"}) machine.lives(pid, "0::/bad\n");
   machine.lives("9", std::string("::\n:\n\n0:") + std::string(20000, ':'));
@@ -204,11 +210,12 @@ TEST_CASE("telemetry: a cgroup without files, a hostile one and one that vanishe
   source->sample(heard);
   std::string many;
   for (int i = 0; i < 3000; i++) many += std::to_string(i) + ":0 rbytes=1 wbytes=1\n";
+  make_group(machine.cgroups);  // ours, in a name space
   put(machine.cgroups / "io.stat", many);
   const auto own = opened("cgroup", machine.roots);
   Heard devices;
   own->sample(devices);
-  CHECK(devices.values.size() == 128);
+  CHECK(devices.values.size() == 1 + 64 * 2);  // with its CPU time
 }
 
 TEST_CASE("telemetry: pressure of the machine and of cgroups") {
@@ -223,6 +230,7 @@ TEST_CASE("telemetry: pressure of the machine and of cgroups") {
   put(machine.proc / "pressure/cpu", "some avg10=0.02 avg60=0.12 avg300=0.42 total=100\n");  // before 5.13
   put(machine.proc / "pressure/memory", text(5, 1));
   put(machine.proc / "pressure/io", "some avg10=0.00 total=\nfull avg10=x\n");
+  make_group(machine.cgroups / "job");
   put(machine.cgroups / "job/cpu.pressure", text(10, 5));
   const auto source = opened("pressure", machine.roots);
   source->follow({{"rank 0", {{7, 1, 1}}}});
