@@ -14,6 +14,7 @@
 namespace stepscope::collect::telemetry {
 namespace {
 
+constexpr std::int64_t kMostTicks = std::int64_t{1} << 60;  // sums of a few still fit
 constexpr std::size_t kCpuFields = 8;  // user nice system idle iowait irq softirq steal; guests are within user
 
 Level level(const char* name, const char* unit, const char* meaning) {
@@ -46,7 +47,7 @@ class Host : public Source {
         std::size_t at = 4;
         for (; fields < kCpuFields; fields++) {
           const auto number = next_number(line, at);
-          if (!number) break;
+          if (!number || *number > kMostTicks) break;
           ticks[fields] = *number;
         }
       } else if (line.starts_with("cpu") && line.size() > 3 && line[3] >= '0' && line[3] <= '9') {

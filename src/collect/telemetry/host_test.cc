@@ -63,6 +63,7 @@ TEST_CASE("telemetry: what an old or damaged /proc does not say of the machine h
   CHECK_FALSE(heard.values.contains("memory_cached host"));
   Heard nothing;
   for (const std::string& text : {std::string(), std::string("cpu"), std::string("cpu \n\n"), std::string("cpu  1 2\n"),
+                                  std::string("cpu  9223372036854775807 9223372036854775807 1 1 1 1 1 1\n"),
                                   std::string("cpu  99999999999999999999 1 1 1 1 1 1 1\n"), std::string(70000, '\0')}) {
     put(proc / "stat", text);
     source->sample(nothing);

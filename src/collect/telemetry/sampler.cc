@@ -104,7 +104,8 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, c
       sampler->absent_.push_back({std::string(collector.name), source.error()});
       continue;
     }
-    const int interval_ms = options.interval_ms > 0 ? options.interval_ms : collector.interval_ms;
+    int interval_ms = options.interval_ms > 0 ? options.interval_ms : collector.interval_ms;
+    if (collector.on_request) interval_ms = std::max(interval_ms, collector.interval_ms);  // it may cost the job
     sampler->impl_->sources.push_back({std::move(*source), Impl::Due(std::int64_t{interval_ms} * 1'000'000)});
   }
   sigset_t all, before;  // signals are for the thread that started us
