@@ -25,7 +25,8 @@ std::int64_t own_cpu_ns() {
 
 // How often this collector is to be sampled, in ms; 0: not at all.
 int interval_of(const Collector& collector, const SamplerOptions& options) {
-  const int usual = options.interval_ms > 0 ? options.interval_ms : collector.interval_ms;
+  int usual = options.interval_ms > 0 ? options.interval_ms : collector.interval_ms;
+  if (collector.on_request) usual = std::max(usual, collector.interval_ms);  // it may cost the job
   if (options.only.empty()) return collector.on_request ? 0 : usual;
   for (const Choice& choice : options.only) {
     if (choice.collector == collector.name) return choice.interval_ms > 0 ? choice.interval_ms : usual;
