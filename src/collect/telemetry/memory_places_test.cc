@@ -114,7 +114,7 @@ TEST_CASE("telemetry: what stops a rank's page faults is sampled when asked for,
   }
   const TempFolder folder;
   SamplerOptions options;
-  options.only = {"pss"};
+  options.only = {{"pss", 0}};
   options.interval_ms = 10;
   options.roots.proc = (folder.path() / "proc").string();
   put(folder.path() / "proc/self/smaps_rollup", "Pss:  1 kB\n");
