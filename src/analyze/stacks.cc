@@ -41,15 +41,19 @@ Frame frame_of(std::string_view name) {
   return {std::string(name.substr(colon + 3)), text(name.substr(0, open)), line};
 }
 
-// Takes out the thread of our own that keeps the time (hooks/_stepscope_hooks/timer.py): it waits all the while, and
-// would be first of all functions.
-void forget_own_thread(const Trace& trace, PathTree& tree) {
+// Takes out the threads of our own (the clock, the watch for signals): they wait all the while, and would be first of
+// all functions. Their frames stand at the top, or right below Python's of a thread; our code in the job's threads
+// costs it time.
+void forget_own_threads(const Trace& trace, PathTree& tree) {
   std::vector<bool> own(tree.nodes.size(), false);
   for (std::size_t i = 0; i < tree.nodes.size(); i++) {  // callers come first
     PathNode& node = tree.nodes[i];
     const bool below = node.parent != PathNode::none && own[node.parent];
-    const std::string_view name = trace.name(node.example);
-    own[i] = below || (name.find("_stepscope_hooks/timer.py(") != name.npos && name.ends_with("): run"));
+    const auto is_in = [&](const PathNode& frame, std::string_view place) {
+      return trace.name(frame.example).find(place) != std::string_view::npos;
+    };
+    own[i] = below || (is_in(node, "/_stepscope_hooks/") &&
+                       (node.parent == PathNode::none || is_in(tree.nodes[node.parent], "threading.py(")));
     if (own[i] && !below) {
       for (std::uint32_t caller = node.parent; caller != PathNode::none; caller = tree.nodes[caller].parent) {
         tree.nodes[caller].total_ns -= node.total_ns;
@@ -185,7 +189,7 @@ Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
     const Trace& trace = *with_frames(run, &own);
     one_step = one_step || &trace != &own;
     ranks.push_back({&trace, path_tree(trace, kKinds)});
-    forget_own_thread(trace, ranks.back().tree);
+    forget_own_threads(trace, ranks.back().tree);
     for (const PathNode& node : ranks.back().tree.nodes) calls += node.calls;
     for (std::size_t row = 0; row < trace.ops.size() && !texts; row++)
       texts = trace.ops.call_stack[row] != StringId::none;

@@ -22,6 +22,7 @@
 #include "collect/collect.h"
 #include "collect/kineto_daemon/record.h"
 #include "collect/requests.h"
+#include "collect/settings.h"
 #include "report/format.h"
 #include "run/living.h"
 #include "run/manifest.h"
@@ -32,7 +33,10 @@ namespace stepscope::cli {
 namespace {
 
 struct AttachOptions {
-  std::string target, job, out = "stepscope", ranks = "all", with = "shapes,memory,modules", method = "auto";
+  std::string target, job, method = "auto";
+  collect::Typed typed;          // of the settings that stepscope run has too
+  std::string out, ranks, with;  // as these say
+  collect::Parts parts;
   std::int64_t steps = collect::kRequestedSteps;
   double time_s = 0, warmup_s = 0;  // time_s > 0: so long instead of steps
   double timeout_s = 300;
@@ -202,8 +206,8 @@ int ask_job(const std::string& folder, const AttachOptions& options) {
     return refused({ErrorKind::not_found, "no rank of this run is known to be running", folder, std::nullopt,
                     "Give the folder of a job that runs, or the PID of one"});
   }
-  print_notice(
-      fmt::format("asked {} for {}", report::format_plural(running, "rank"), amount(options.steps, options.time_s)));
+  print_notice(fmt::format("asked {} of {} for {}", report::format_plural(running, "rank"), folder,
+                           amount(options.steps, options.time_s)));
   return write_and_wait(folder, request_of(options), running, options);
 }
 
@@ -262,8 +266,7 @@ int record_by_daemon(const collect::Process& process, const std::vector<collect:
   }
   const auto folder = new_run_folder(process, options);
   if (!folder) return refused(folder.error());
-  const collect::kineto::Recording recording{*folder, options.time_s, options.warmup_s, options.steps,
-                                             collect::parse_with(options.with).value_or(collect::Parts{})};
+  const collect::kineto::Recording recording{*folder, options.time_s, options.warmup_s, options.steps, options.parts};
   print_notice(fmt::format("asking {} through Kineto's daemon for {}; it looks every 5 s",
                            report::format_plural(ranks.size(), "process"), amount(options.steps, options.time_s)));
   const auto done = collect::kineto::record(ranks, recording);
@@ -296,7 +299,7 @@ int attach_to(const AttachOptions& options) {
   return write_and_wait(*folder, request, entered, options);
 }
 
-int attach(const AttachOptions& options) {
+int attach(AttachOptions options) {
   if (options.target.empty() == options.job.empty()) {
     return refused({ErrorKind::usage,
                     "a running job is to be named",
@@ -304,8 +307,13 @@ int attach(const AttachOptions& options) {
                     {},
                     "Give its PID or name, such as stepscope attach train.py, or its run folder with --job"});
   }
-  if (const auto ranks = collect::parse_ranks(options.ranks); !ranks) return refused(ranks.error());
-  if (const auto parts = collect::parse_with(options.with); !parts) return refused(parts.error());
+  std::error_code code;
+  const auto settings = collect::read_settings(options.typed, std::filesystem::current_path(code).string());
+  if (!settings) return refused(settings.error());
+  options.out = settings->out;
+  options.ranks = settings->capture.ranks;
+  options.parts = settings->capture.with;
+  options.with = collect::to_text(options.parts);
   if (options.job.empty()) return attach_to(options);
   const auto folder = find_run(options.job, options.out);
   return folder ? ask_job(*folder, options) : refused(folder.error());
@@ -321,12 +329,17 @@ constexpr const char* kAttachExamples = R"(Examples:
 All ranks of the job on this host record the same steps. Afterwards the job is
 as it was before. Attaching to a PID needs the right to trace the process:
 stepscope doctor says whether this machine grants it. A job that was started
-with KINETO_USE_DAEMON=1 is recorded without it (--method daemon).
+with KINETO_USE_DAEMON=1 is recorded without it (--method daemon). What --ranks,
+--with and --out do not say is as for stepscope run: STEPSCOPE_WITH, or with in
+stepscope.toml.
 Exit codes: 0 recorded, 1 not, 4 not by all ranks or not to the end.)";
 
 void set_up_attach(CLI::App& app, int& code) {
   auto options = std::make_shared<AttachOptions>();
-  if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
+  const auto setting = [&](const char* name, const char* meaning) {
+    app.add_option_function<std::string>(
+        std::string("--") + name, [options, name](const std::string& text) { options->typed[name] = text; }, meaning);
+  };
   app.add_option("target", options->target, "PID or name of a process of the job");
   app.add_option("--job", options->job, "Run folder of a job that runs under stepscope run");
   app.add_option("--steps", options->steps, "How many steps to record (default 3)")->check(CLI::Range(1, 10'000));
@@ -335,12 +348,12 @@ void set_up_attach(CLI::App& app, int& code) {
   app.add_option("--warmup", options->warmup_s, "Seconds to wait before these (default 0)")
       ->check(CLI::Range(0.0, 86400.0))
       ->needs(time);
-  app.add_option("--ranks", options->ranks, "Ranks to record (default all)");
-  app.add_option("--with", options->with, "What to record (default shapes,memory,modules)");
+  setting("ranks", "Ranks to record (default all)");
+  setting("with", "What to record (default shapes,memory,modules)");
   app.add_option("--method", options->method,
                  "inject: enter the processes; daemon: answer as Kineto's daemon; auto (default): the first that works")
       ->check(CLI::IsMember({"auto", "inject", "daemon"}));
-  app.add_option("--out", options->out, "Folder of all runs (default ./stepscope)");
+  setting("out", "Folder of all runs (default ./stepscope)");
   app.add_option("--timeout", options->timeout_s, "Seconds to wait for the steps (default 300)")
       ->check(CLI::Range(1.0, 1e6));
   app.footer(kAttachExamples);

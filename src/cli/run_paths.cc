@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <utility>
+#include <tuple>
+
+#include "run/ring.h"
 
 namespace stepscope::cli {
 namespace fs = std::filesystem;
@@ -11,7 +13,8 @@ Result<std::string> find_run(const std::string& given, const std::string& out) {
   const fs::path folder = given.empty() ? out : given;
   std::error_code code;
   if (fs::exists(folder / "run.json", code)) return folder.string();
-  std::pair<fs::file_time_type, std::string> newest{fs::file_time_type::min(), ""};
+  // A run without marks, as of a mistyped command, does not hide the one before it.
+  std::tuple<bool, fs::file_time_type, std::string> newest{false, fs::file_time_type::min(), ""};
   for (const fs::path& base : {folder, fs::path(out) / folder}) {
     fs::recursive_directory_iterator at(base, fs::directory_options::skip_permission_denied, code);
     for (; !code && at != fs::recursive_directory_iterator(); at.increment(code)) {
@@ -19,9 +22,10 @@ Result<std::string> find_run(const std::string& given, const std::string& out) {
       if (at->path().filename() != "run.json") continue;
       std::error_code gone;
       const auto written = fs::last_write_time(at->path(), gone);
-      if (!gone) newest = std::max(newest, {written, at->path().parent_path().string()});
+      const std::string run = at->path().parent_path().string();
+      if (!gone) newest = std::max(newest, {!run::ring_files(run).empty(), written, run});
     }
-    if (!newest.second.empty()) return newest.second;
+    if (!std::get<std::string>(newest).empty()) return std::get<std::string>(newest);
   }
   return fail({ErrorKind::not_found, "no run was found here", folder.string(), std::nullopt,
                "Start one: stepscope run -- python train.py; or name its folder"});

@@ -2,7 +2,9 @@
 // kPasses in derive.cc; each pass is one file and says what it needs and what it fills.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model/trace.h"
@@ -10,7 +12,8 @@
 namespace stepscope::derive {
 
 struct DeriveOptions {
-  std::string rules_path;  // the user's own class rules, tried before the built-in ones; empty: none
+  std::string rules_path;                    // the user's own class rules, tried before the built-in ones; empty: none
+  std::vector<std::int64_t> cut_steps = {};  // numbers of marked steps that the recorder says it cut
 };
 
 // Fills every "derived" member of `trace`. Fails only when the user's rule file cannot be used.

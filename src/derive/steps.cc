@@ -126,10 +126,14 @@ void give_device_work_its_step(Trace& trace) {
 
 }  // namespace
 
-Result<void> steps(Trace& trace, const DeriveOptions&) {
+Result<void> steps(Trace& trace, const DeriveOptions& options) {
   find_steps(trace);
   give_device_work_its_step(trace);
   mark_partial(trace);
+  for (Step& step : trace.steps) {
+    const auto& cut = options.cut_steps;
+    step.partial = step.partial || std::find(cut.begin(), cut.end(), step.number) != cut.end();
+  }
   return {};
 }
 

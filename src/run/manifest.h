@@ -37,9 +37,15 @@ struct ProcessNote {
   std::optional<std::int64_t> first_step;
   std::optional<std::int64_t> last_step;
   std::vector<std::string> traces;  // files of its recordings, relative to the run folder; may still be on their way
-  bool own_profiler = false;        // the job profiles itself
+  struct Part {
+    std::string trace;
+    std::vector<std::int64_t> steps;  // whole ones; of a step with stacks none
+  };
+  std::vector<Part> parts;
+  bool own_profiler = false;  // the job profiles itself
   std::vector<OwnTrace> own_traces;
   bool detached = false;  // the hooks left the process again
+  bool ended = true;      // as Python ends, or not known; false: it runs, or was killed
   std::string device;     // cuda, cpu
   std::string first_problem;
   std::string refused;                          // why an attach found no entrance

@@ -23,12 +23,15 @@ std::string text_of(simdjson::dom::element note, const char* key) {
 }
 
 void take_windows(simdjson::dom::element note, ProcessNote& out) {
-  double replaced_s = 0;  // of recordings that better ones have replaced
-  if (note["replaced_cost_s"].get(replaced_s) == simdjson::SUCCESS && replaced_s > 0) out.cost_s += replaced_s;
+  for (const char* apart : {"replaced_cost_s", "other_cost_s"}) {
+    double seconds = 0;
+    if (note[apart].get(seconds) == simdjson::SUCCESS && seconds > 0) out.cost_s += seconds;
+  }
   simdjson::dom::array windows;
   if (note["windows"].get(windows) != simdjson::SUCCESS) return;
   for (const simdjson::dom::element window : windows) {
-    if (std::string trace = text_of(window, "trace"); !trace.empty()) out.traces.push_back(std::move(trace));
+    ProcessNote::Part& part = out.parts.emplace_back(ProcessNote::Part{text_of(window, "trace"), {}});
+    if (!part.trace.empty()) out.traces.push_back(part.trace);
     for (const char* what : {"start", "stop", "export"}) {
       double seconds = 0;
       if (window["cost_s"][what].get(seconds) == simdjson::SUCCESS && seconds > 0) out.cost_s += seconds;
@@ -40,6 +43,7 @@ void take_windows(simdjson::dom::element note, ProcessNote& out) {
       std::int64_t number = 0;
       if (step.get(number) != simdjson::SUCCESS) continue;
       ++out.whole_steps;
+      part.steps.push_back(number);
       out.first_step = std::min(out.first_step.value_or(number), number);
       out.last_step = std::max(out.last_step.value_or(number), number);
     }
@@ -68,6 +72,7 @@ ProcessNote to_note(simdjson::dom::element note) {
   if (note["own_profiler"].get(out.own_profiler) != simdjson::SUCCESS) out.own_profiler = false;
   take_own_traces(note, out);
   if (note["detached"].get(out.detached) != simdjson::SUCCESS) out.detached = false;
+  if (note["ended"].get(out.ended) != simdjson::SUCCESS) out.ended = true;
   simdjson::dom::array problems;
   if (note["problems"].get(problems) == simdjson::SUCCESS) {
     std::string_view first;

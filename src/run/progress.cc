@@ -22,6 +22,7 @@ RankProgress progress_of(const Ring& ring, std::size_t window) {
   out.pid = ring.pid;
   out.rank = ring.rank;
   out.world_size = ring.world_size;
+  out.started_unix_ns = ring.started_unix_ns;
   out.running = is_running(ring.host, ring.pid);
   out.phase_now = ring.phase_now;
   out.phase_since_ns = ring.phase_since_ns;

@@ -17,6 +17,7 @@ struct RankProgress {
   std::string host;
   std::int64_t pid = 0, rank = 0, world_size = 1;
   bool running = true;                               // false: the process is gone; only known on its own host
+  std::int64_t started_unix_ns = 0;                  // when it kept its first mark; 0: not known
   bool left = false;                                 // the hooks left the process: nothing is marked any more
   std::int64_t steps = 0;                            // steps done
   std::int64_t last_end_ns = 0;                      // Unix time of the last mark's end

@@ -107,7 +107,7 @@ std::vector<std::string> files_below(const std::string& folder, std::size_t most
 }
 
 // `stepscope run` puts each run into a folder of its own with a run.json; a folder above several of them is no run. The
-// newest is taken, and the others are told of.
+// newest that holds a recording is taken, and the others are told of.
 void keep_newest_run(std::vector<std::string>& found, const std::string& folder, std::vector<Issue>& issues) {
   std::vector<std::pair<fs::file_time_type, std::string>> runs;  // when it was written last, with a slash at the end
   std::error_code ignored;
@@ -118,13 +118,25 @@ void keep_newest_run(std::vector<std::string>& found, const std::string& folder,
     runs.emplace_back(fs::last_write_time(file, ignored), file.parent_path().string() + "/");
   }
   if (runs.size() < 2) return;
-  const std::string newest = std::max_element(runs.begin(), runs.end())->second;
+  std::sort(runs.rbegin(), runs.rend());
+  const auto has_recording = [&](const auto& run) {
+    return std::any_of(found.begin(), found.end(), [&](const std::string& path) {
+      if (!path.starts_with(run.second)) return false;
+      const std::string_view rest = std::string_view(path).substr(run.second.size());
+      return rest.starts_with("traces/") || rest.starts_with("telemetry/") ||
+             rest.starts_with(std::string(run::kNsysFolder) + "/");
+    });
+  };
+  const auto first = std::find_if(runs.begin(), runs.end(), has_recording);
+  const std::string newest = (first == runs.end() ? runs.begin() : first)->second;
+  const auto empty = first == runs.end() ? 0 : first - runs.begin();  // that are newer
   std::erase_if(found, [&](const std::string& path) {
     return std::any_of(runs.begin(), runs.end(),
                        [&](const auto& run) { return run.second != newest && path.starts_with(run.second); });
   });
   issues.push_back({"other_runs", Severity::info,
-                    "the folder holds " + std::to_string(runs.size()) + " runs; the newest was opened: " + newest,
+                    "the folder holds " + std::to_string(runs.size()) + " runs; the newest " +
+                        (empty > 0 ? "with a recording " : "") + "was opened: " + newest,
                     "Give the folder of another run to open that one", runs.size() - 1, folder, std::nullopt,
                     std::nullopt});
 }

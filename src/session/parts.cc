@@ -1,6 +1,7 @@
 #include "session/parts.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -21,9 +22,23 @@ constexpr std::size_t kShownOthers = 8;  // files that an issue names
 struct Note {
   std::string process, kind;
   long long window = -1, part = -1;
-  std::string steps;  // the numbers between the brackets
+  bool asked = false;             // by a request, while the job ran
+  std::vector<std::int64_t> cut;  // steps that did not end before the recording did; of the last part
+  std::string steps;              // the numbers between the brackets
   std::size_t step_count = 0;
 };
+
+// "[3, 4]"
+std::vector<std::int64_t> numbers_in(std::string_view list) {
+  std::vector<std::int64_t> out;
+  for (std::size_t at = 0; at < list.size();) {
+    std::int64_t number = 0;
+    const auto read = std::from_chars(list.data() + at, list.data() + list.size(), number);
+    if (read.ec == std::errc()) out.push_back(number);
+    at = read.ec == std::errc() ? static_cast<std::size_t>(read.ptr - list.data()) : at + 1;
+  }
+  return out;
+}
 
 std::optional<Note> note_of(const Trace& trace) {
   const auto found = std::find_if(trace.metadata.begin(), trace.metadata.end(),
@@ -33,6 +48,8 @@ std::optional<Note> note_of(const Trace& trace) {
   for (const auto& [key, raw_key, value] : formats::members(found->json)) {
     if (key == "process") note.process = formats::value_text(value);
     if (key == "kind") note.kind = formats::value_text(value);
+    if (key == "partial_steps") note.cut = numbers_in(value);
+    if (key == "asked") note.asked = value == "true";
     if (key == "window") note.window = formats::value_int(value, -1);
     if (key == "part") note.part = formats::value_int(value, -1);
     if (key == "steps" && value.size() > 2 && value.front() == '[') {
@@ -81,6 +98,12 @@ Trace joined(Recording recording, Run& run) {
                           trace.source.path, std::nullopt, std::nullopt});
   }
   for (std::size_t i = 1; i < recording.parts.size(); i++) append_trace(trace, recording.parts[i].trace);
+  if (recording.parts.size() > 1) {  // the last part knows which step was cut
+    std::erase_if(trace.metadata, [](const Metadata& entry) { return entry.key == kMember; });
+    const auto& said = recording.parts.back().trace.metadata;
+    std::copy_if(said.begin(), said.end(), std::back_inserter(trace.metadata),
+                 [](const Metadata& entry) { return entry.key == kMember; });
+  }
   return trace;
 }
 
@@ -107,17 +130,19 @@ long long shared(const Recording& a, const Recording& b) {
 using Processes = std::map<std::string, std::vector<Recording>>;
 
 // Windows are minutes apart: shown together, the pause between them would count as idle. The one is taken that most
-// processes recorded; of these the one with most steps, then the last.
+// processes recorded; of these the one that was asked for last, then the one with most steps, then the last.
 const Recording& common_window(const Processes& processes) {
   const Recording* best = nullptr;
-  std::tuple<long long, std::size_t, long long> most{-1, 0, 0};
+  std::tuple<long long, long long, std::size_t, long long> most{-1, -1, 0, 0};
   for (const auto& [process, windows] : processes) {
     for (const Recording& one : windows) {
       const auto has_it = [&](const auto& other) {
         return std::any_of(other.second.begin(), other.second.end(),
                            [&](const Recording& its) { return shared(one, its) > 0; });
       };
-      const std::tuple key{std::count_if(processes.begin(), processes.end(), has_it), one.steps(), one.window()};
+      const long long asked = one.parts.front().note.asked ? one.window() : -1;
+      const std::tuple key{static_cast<long long>(std::count_if(processes.begin(), processes.end(), has_it)), asked,
+                           one.steps(), one.window()};
       if (best == nullptr || key > most) best = &one, most = key;
     }
   }
@@ -127,7 +152,12 @@ const Recording& common_window(const Processes& processes) {
 // Of each process its recording of these steps; the traces, and what was left out.
 std::vector<Trace> of_window(Processes processes, Run& run) {
   const Recording& common = common_window(processes);
-  const std::string steps = common.parts.front().note.steps, path = common.parts.front().trace.source.path;
+  const auto span = steps_of(common);
+  const std::string path = common.parts.front().trace.source.path;
+  const std::string steps = !span ? "without whole steps"
+                            : span->first == span->second
+                                ? "of step " + std::to_string(span->first)
+                                : "of steps " + std::to_string(span->first) + "-" + std::to_string(span->second);
   std::map<std::string, std::size_t> chosen;
   std::string others, without;
   std::size_t left_out = 0;
@@ -149,7 +179,7 @@ std::vector<Trace> of_window(Processes processes, Run& run) {
   if (left_out > 0) {
     if (left_out > kShownOthers) others += ", …";
     run.issues.push_back({"other_windows", Severity::info,
-                          "several windows were recorded; the one with steps " + steps + " was opened" +
+                          "several windows were recorded; the one " + steps + " was opened" +
                               (without.empty() ? "" : ", which these processes have not: " + without),
                           "Give the file of another window to open that one: " + others, left_out, path, std::nullopt,
                           std::nullopt});
@@ -162,6 +192,11 @@ std::vector<Trace> of_window(Processes processes, Run& run) {
 }  // namespace
 
 bool is_part(const Trace& trace) { return note_of(trace).has_value(); }
+
+std::vector<std::int64_t> cut_steps(const Trace& trace) {
+  const auto note = note_of(trace);
+  return note ? note->cut : std::vector<std::int64_t>();
+}
 
 void join_parts(std::vector<Trace>& traces, Run& run) {
   std::vector<Trace> others;

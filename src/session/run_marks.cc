@@ -10,6 +10,7 @@
 #include "derive/derive.h"
 #include "formats/json_text.h"
 #include "read/reader.h"
+#include "run/living.h"
 #include "run/manifest.h"
 #include "run/progress.h"
 #include "run/tasks.h"
@@ -21,6 +22,7 @@ namespace {
 using Members = std::map<std::int64_t, run::RankProgress>;  // by rank
 
 constexpr std::int64_t kLateNs = 10'000'000'000;  // between the last marks of ranks that end together
+constexpr std::int64_t kLateStartNs = 5'000'000'000;
 
 std::string numbers(const std::set<std::int64_t>& values) {
   constexpr std::size_t kMost = 8;
@@ -87,11 +89,54 @@ void tell_absent(const Members& members, const std::string& folder, Run& run) {
             " ranks never ended a step: " + ranks_text(absent),
         "Look at their output, and whether their nodes see this folder", absent.size());
   }
+  if (!absent.empty()) {  // which says more than that their traces were not given
+    std::erase_if(run.issues,
+                  [&](const Issue& issue) { return issue.code == "ranks_missing" && issue.count == absent.size(); });
+  }
   if (!untraced.empty()) {
     add(run, folder, "ranks_not_recorded", Severity::info,
         "of " + ranks_text(untraced) + " the steps are known, but no trace was recorded",
         "Record all with --ranks all; stepscope live shows their steps", untraced.size());
   }
+}
+
+void tell_late(const Members& members, const std::string& folder, Run& run) {
+  std::int64_t earliest = 0, latest = 0, late = 0;
+  for (const auto& [rank, at] : members) {
+    if (at.started_unix_ns <= 0) continue;
+    if (earliest == 0 || at.started_unix_ns < earliest) earliest = at.started_unix_ns;
+    if (at.started_unix_ns > latest) latest = at.started_unix_ns, late = rank;
+  }
+  if (latest - earliest < kLateStartNs) return;
+  add(run, folder, "rank_late", Severity::info,
+      "rank " + std::to_string(late) + " began its steps " + std::to_string((latest - earliest) / 1'000'000'000) +
+          " s after the first rank",
+      "Compare what it does before: loading, its file system, its node", 1);
+}
+
+// Processes that the system or os._exit ended: Python had no moment to say so. The first of them is why, the others
+// often follow.
+void tell_killed(const Members& members, const std::vector<run::ProcessNote>& notes, const std::string& folder,
+                 Run& run) {
+  std::set<std::int64_t> killed;
+  const run::RankProgress* first = nullptr;
+  for (const run::ProcessNote& note : notes) {
+    const auto goes_on = [&](const run::ProcessNote& other) {  // as another program, by exec
+      return other.ended && other.pid == note.pid && other.host == note.host;
+    };
+    if (std::any_of(notes.begin(), notes.end(), goes_on)) continue;
+    if (!note.is_rank || note.ended || note.detached || !note.rank || run::is_running(note.host, note.pid)) continue;
+    const auto at = members.find(*note.rank);
+    if (at == members.end() || at->second.pid != note.pid || at->second.left) continue;
+    killed.insert(*note.rank);
+    if (first == nullptr || at->second.last_end_ns < first->last_end_ns) first = &at->second;
+  }
+  if (first == nullptr) return;
+  add(run, folder, "ranks_killed", Severity::info,
+      ranks_text(killed) + (killed.size() == 1 ? " was" : " were") + " killed, or left by os._exit: " +
+          (killed.size() == 1 ? "it" : "rank " + std::to_string(first->rank) + " first, which") + " had done " +
+          std::to_string(first->steps) + " steps",
+      "Look at its output, and for the out-of-memory killer: dmesg | grep -i killed", killed.size());
 }
 
 void tell_ends(const Members& members, const std::string& folder, Run& run) {
@@ -140,10 +185,9 @@ std::vector<Trace> read_history(const std::string& run_folder) {
 }
 
 // What went wrong in the hooks, or why less was recorded than was asked for; once for all ranks that say the same.
-void tell_problems(const std::string& folder, Run& run) {
+void tell_problems(const std::vector<run::ProcessNote>& notes, const std::string& folder, Run& run) {
   std::map<std::string, std::uint64_t> said;
-  std::vector<std::string> unreadable;
-  for (const run::ProcessNote& note : run::read_process_notes(folder, unreadable)) {
+  for (const run::ProcessNote& note : notes) {
     if (!note.first_problem.empty()) said[note.first_problem]++;
   }
   for (const auto& [problem, count] : said) {
@@ -153,11 +197,15 @@ void tell_problems(const std::string& folder, Run& run) {
 }
 
 void add_mark_issues(const std::string& run_folder, Run& run) {
-  tell_problems(run_folder, run);
+  std::vector<std::string> unreadable;
+  const auto notes = run::read_process_notes(run_folder, unreadable);
+  tell_problems(notes, run_folder, run);
   const Members members = read_members(run_folder, run);
   if (members.empty()) return;
   tell_absent(members, run_folder, run);
+  tell_late(members, run_folder, run);
   tell_ends(members, run_folder, run);
+  tell_killed(members, notes, run_folder, run);
 }
 
 }  // namespace stepscope::session

@@ -70,7 +70,7 @@ Outcome open_one(const InputFile& file, const OpenOptions& options, const Cache&
   if (!traces) return {{}, traces.error()};
   if (is_part(traces->front())) return {*std::move(traces), std::nullopt};  // derived when the others are there
   for (Trace& trace : *traces) {
-    if (const auto done = derive::derive(trace, {options.rules_path}); !done) return {{}, done.error()};
+    if (const auto done = derive::derive(trace, {options.rules_path, {}}); !done) return {{}, done.error()};
   }
   const bool worth_keeping = traces->front().source.text_bytes >= kCacheMinTextBytes;
   if (worth_keeping && traces->size() == 1) cache.store(key, traces->front());
@@ -111,7 +111,8 @@ Result<void> settle_recordings(Run& run, const OpenOptions& options) {
   for (Trace& trace : run.stack_steps) fresh.push_back(&trace);
   std::vector<std::optional<Error>> errors(fresh.size());
   for_each_index(fresh.size(), options.threads > 0 ? options.threads : usable_cores(), [&](std::size_t i) {
-    if (const auto done = derive::derive(*fresh[i], {options.rules_path}); !done) errors[i] = done.error();
+    if (const auto done = derive::derive(*fresh[i], {options.rules_path, cut_steps(*fresh[i])}); !done)
+      errors[i] = done.error();
   });
   for (const std::optional<Error>& error : errors) {
     if (error) return fail(*error);

@@ -200,7 +200,7 @@ def test_a_job_under_run_is_asked_through_its_folder(place: Place) -> None:
         time.sleep(0.5)
         folder, said = attach(place, "--job", str(place.out), "--steps", "2")
         assert job.poll() is None
-    assert "asked 1 rank for 2 steps" in said
+    assert re.search(r"asked 1 rank of \S+ for 2 steps", said)
     assert [len(steps) for steps in steps_of(folder)] == [2]
 
 
@@ -224,7 +224,7 @@ def test_ranks_in_separate_network_namespaces_record_the_same_steps(place: Place
         assert job.stdout is not None and job.stdout.readline() == "running\n", "the other rank too"
         folder, said = attach(place, "--job", str(place.out), "--steps", "3")
         assert job.poll() is None
-    assert "asked 2 ranks for 3 steps" in said
+    assert re.search(r"asked 2 ranks of \S+ for 3 steps", said)
     steps = steps_of(folder)
     assert len(steps) == 2
     assert len(steps[0]) == 3
@@ -297,3 +297,24 @@ def test_the_daemon_is_no_way_into_a_job_that_does_not_ask(place: Place) -> None
     assert done.returncode == 1
     assert "does not ask a Kineto daemon" in done.stderr
     assert "KINETO_USE_DAEMON=1" in done.stderr
+
+
+def test_what_was_asked_for_is_what_the_report_opens(place: Place) -> None:
+    script = place.script(LOOP)
+    with running(place, [str(place.stepscope), "run", "--out", str(place.out), "--", sys.executable, script, "1000"]):
+        time.sleep(1.5)  # steps 10-14 are over
+        folder, _ = attach(place, "--job", str(place.out), "--steps", "2")
+    done = place.plain(str(place.stepscope), "report", str(folder), "--only", "steps", "--json", "--no-cache")
+    found = json.loads(done.stdout)["answers"]["steps"]
+    assert found["scalars"]["whole_step_count"]["value"] == 2
+    (note,) = [json.loads(path.read_text()) for path in (folder / "processes").glob("*.json")]
+    assert note["windows"][0]["steps"] == [10, 11, 12, 13, 14]
+
+
+def test_what_attach_is_not_told_the_settings_say(place: Place) -> None:
+    (place.folder / "stepscope.toml").write_text('with = "stack"\n')
+    with running(place, [sys.executable, place.script(LOOP), "1000"]) as job:
+        folder, _ = attach(place, str(job.pid), "--steps", "1")
+    assert "with=stack" in json.loads((folder / "run.json").read_text())["capture"]
+    (trace,) = folder.rglob("*.pt.trace.json.gz")
+    assert any(event.get("cat") == "python_function" for event in read(trace)["traceEvents"])

@@ -490,7 +490,7 @@ def test_a_job_that_is_killed_soon_keeps_its_early_steps(place: Place, dies_at: 
     assert job.code == 128 + signal.SIGKILL
     assert job.ours[-1].startswith(f"stepscope: recorded {kept}"), job.stderr
     assert "the job was ended by signal 9" in job.ours[-1]
-    assert ("what was being recorded then is lost" in job.ours[-1]) == lost
+    assert ("what it recorded just then is lost" in job.ours[-1]) == lost
     assert report(place, str(job.folder))["answers"]["steps"]["scalars"]["whole_step_count"]["value"] == 5
 
 
@@ -510,3 +510,42 @@ def test_the_early_steps_make_room_for_the_better_ones(place: Place) -> None:
     assert [window["steps"] for window in process["windows"]] == [[10, 11, 12, 13, 14], [15]]
     assert process["replaced_cost_s"] > 0
     assert len(job.traces()) == 1  # and the step with stacks
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("    train(4, -1, None)\n    time.sleep(1)\n    net(torch.ones(4, 8))\n", 0),
+        ("    train(1000, 3, lambda: (time.sleep(1), os.kill(os.getpid(), signal.SIGTERM)))\n", 128 + signal.SIGTERM),
+        ("    train(1000, 3, lambda: (time.sleep(1), sys.exit(5)))\n", 5),
+    ],
+)
+def test_what_follows_the_last_step_is_no_whole_step(place: Place, text: str, code: int) -> None:
+    job = place.run(sys.executable, place.script(TRAIN + text))
+    assert job.code == code
+    found = report(place, str(job.folder))["answers"]["steps"]
+    assert found["scalars"]["step_time_max_ns"]["value"] < 0.9e9
+    cut = [row["step"] for row in rows(found, "steps") if row["partial"]]
+    assert cut == ["ProfilerStep#4"], rows(found, "steps")
+
+
+@needs_torch
+def test_a_lost_terminal_ends_the_job_as_ever_and_the_running_part_is_written(place: Place) -> None:
+    text = TRAIN + "    train(1000, 40, lambda: (time.sleep(0.2), os.kill(os.getpid(), signal.SIGHUP)))\n"
+    job = place.run(sys.executable, place.script(text), options=IN_WINDOW)
+    assert job.code == 128 + signal.SIGHUP
+    assert recorded(job)[0] == 5 and recorded(job)[-1] >= 38
+    assert "lost" not in job.ours[-1], job.stderr
+
+
+@needs_torch
+def test_a_mistyped_command_does_not_hide_the_run_before(place: Place) -> None:
+    good = place.run(sys.executable, place.script(TRAIN + "    train(8, -1, None)\n"))
+    assert good.code == 0
+    assert place.plain(str(place.stepscope), "run", "--out", str(place.out), "--", "python", "no.py").returncode == 2
+    done = place.plain(str(place.stepscope), "report", str(place.out), "--json", "--no-cache")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["answers"]["steps"]["scalars"]["whole_step_count"]["value"] >= 4
+    assert any(issue["code"] == "other_runs" for issue in found["issues"])

@@ -442,3 +442,51 @@ def test_same_bits_with_and_without(place: Place) -> None:
     plain = place.plain(sys.executable, script, "24")
     job = place.run(sys.executable, script, "24", options=("--steps", "2:20"))
     assert (job.code, job.stdout, job.others) == (0, plain.stdout, plain.stderr.splitlines())
+
+
+SLOW_START = """
+    import sys, time, torch
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(3)])
+    time.sleep(float(sys.argv[1]))
+    def serve(passes):
+        with torch.no_grad():
+            for _ in range(passes):
+                net(torch.ones(4, 16))
+                time.sleep(0.01)
+    def train(steps):
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            net(torch.ones(4, 16)).sum().backward()
+            optimizer.step()
+            time.sleep(0.01)
+"""
+
+
+@needs_torch
+def test_a_model_that_is_there_long_before_its_first_step(place: Place) -> None:
+    """The clock finds it first, and the first call after that is no second begin of the same forward pass."""
+    job = place.run(sys.executable, place.script(SLOW_START + "    train(40)\n"), "3.4")
+    (process,) = job.manifest()["processes"]
+    assert [window["steps"] for window in process["windows"]] == [[10, 11, 12, 13, 14], [15]], job.stderr
+    assert "problem" not in job.stderr
+    ((_, marks),) = rings(job)
+    assert len([mark for mark in marks if (mark.kind, mark.phase) == (3, 2)]) >= 38  # forward passes
+
+
+@needs_torch
+def test_a_server_whose_first_request_comes_late(place: Place) -> None:
+    job = place.run(sys.executable, place.script(SLOW_START + "    serve(40)\n"), "3.4", options=("--steps", "5:10"))
+    (process,) = job.manifest()["processes"]
+    assert process["windows"][0]["steps"] == [5, 6, 7, 8, 9], job.stderr
+
+
+@needs_torch
+@pytest.mark.parametrize("options", [(), ("--steps", "10:15")])
+def test_forward_passes_before_a_training_give_way_to_it(place: Place, options: tuple[str, ...]) -> None:
+    text = SLOW_START + "    serve(25)\n    train(40)\n"
+    job = place.run(sys.executable, place.script(text), "0", options=options)
+    assert "recorded steps 10-14 of 40" in job.ours[-1], job.stderr
+    found = report(place, str(job.folder))["answers"]["steps"]
+    assert {"forward", "backward", "optimizer"} <= {row["phase"] for row in rows(found, "phases")}

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "collect/requests.h"
 #include "report/format.h"
@@ -88,8 +89,9 @@ std::string too_early(const Outcome& out, const std::string& folder, const colle
     return "no optimizer step was seen before the job " + how +
            "; a job without an optimizer is recorded with --seconds 0:2";
   }
+  constexpr std::int64_t kAFew = 6;  // a long window could be lost again
   return fmt::format("the job {} after {} optimizer steps; try --steps {}:{}", how, out.steps_seen,
-                     out.steps_seen > 2 ? 1 : 0, std::max<std::int64_t>(out.steps_seen, 1));
+                     out.steps_seen > 2 ? 1 : 0, std::clamp<std::int64_t>(out.steps_seen, 1, kAFew));
 }
 
 std::string why_nothing(const Outcome& out, const std::string& folder, const collect::Capture& capture,
@@ -118,9 +120,27 @@ std::string recorded_steps(const Outcome& out) {
   return fmt::format("steps {}-{}", *out.first_step, *out.last_step);
 }
 
-// "" of a job of one rank, else " of 3 ranks".
-std::string of_ranks(const Outcome& out) {
-  return out.ranks.size() > 1 ? " of " + report::format_plural(out.lost, "rank") : "";
+// How the job ended, where that says why less was recorded.
+std::string ending_text(const Outcome& out, const collect::Ending& ending) {
+  std::string text = ending.signal ? fmt::format("; the job was ended by signal {}", *ending.signal) : "";
+  if (out.lost == 0) return text;
+  const std::string who = out.ranks.size() > 1 ? report::format_plural(out.lost, "rank") : "it";
+  text += ending.signal ? ", and" : "; a process was killed, or left by os._exit, and";
+  return text + fmt::format(" what {} recorded just then is lost", who);
+}
+
+// What of a process's recordings is there; nsys writes a report of its own.
+void take_steps(const run::ProcessNote& note, const std::set<std::string>& files, Outcome& out) {
+  std::int64_t whole = 0;
+  for (const run::ProcessNote::Part& part : note.parts) {
+    if (!part.trace.empty() && !files.contains(part.trace)) continue;
+    whole += static_cast<std::int64_t>(part.steps.size());
+    for (const std::int64_t step : part.steps) {
+      out.first_step = std::min(out.first_step.value_or(step), step);
+      out.last_step = std::max(out.last_step.value_or(step), step);
+    }
+  }
+  out.whole_steps = std::max(out.whole_steps, whole);
 }
 
 }  // namespace
@@ -143,7 +163,9 @@ std::string plan_text(const collect::Settings& settings, int pid) {
 
 Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
   Outcome out;
+  std::set<std::string> files;
   for (const std::string& trace : run::trace_files(folder)) {
+    files.insert(trace);
     std::error_code code;
     const std::uintmax_t size = fs::file_size(fs::path(folder) / trace, code);
     ++out.traces;
@@ -157,9 +179,7 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
     out.on_gpu |= note.device != "cpu" && !note.device.empty();
     out.own_profiler |= note.own_profiler;
     out.steps_seen = std::max(out.steps_seen, note.steps_seen);
-    out.whole_steps = std::max(out.whole_steps, note.whole_steps);
-    if (note.first_step) out.first_step = std::min(out.first_step.value_or(*note.first_step), *note.first_step);
-    if (note.last_step) out.last_step = std::max(out.last_step.value_or(*note.last_step), *note.last_step);
+    take_steps(note, files, out);
     if (out.problem.empty()) out.problem = note.first_problem;
   }
   for (const std::string& path : run::ring_files(folder)) {  // a killed process could not write its note again
@@ -190,8 +210,7 @@ std::string end_text(const Outcome& out, const std::string& folder, const collec
     text += fmt::format("; with {} of {}", report::format_plural(out.own_traces, "trace"), own);
   }
   text += run::cost_text(out.cost_s);
-  if (ending.signal) text += fmt::format("; the job was ended by signal {}", *ending.signal);
-  if (out.lost > 0) text += fmt::format("; what was being recorded then is lost{}", of_ranks(out));
+  text += ending_text(out, ending);
   if (!out.problem.empty()) text += fmt::format("; a problem: {}", out.problem);
   return text + ". Next: stepscope report " + shown_path(folder);
 }

@@ -1,7 +1,8 @@
 """What a recording may cost: a share of the job's time, and bytes of trace. Windows are shortened to keep to it.
 
-All windows of a process count. What a step costs is known once a part was written: what start, stop and export took
-from the job. How much slower recorded ops run is not in it; torch's own figures put that below a tenth.
+All windows of a process count, and what else our part of a step boundary took. What a step costs is known once a part
+was written: what start, stop and export took from the job. How much slower recorded ops run is not in it; torch's own
+figures put that below a tenth.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ class Budget:
     def __init__(self, settings: Settings) -> None:
         self.share = settings.budget_share
         self.bytes = settings.budget_bytes
+        self.other_s = 0.0  # of the job's time, that no recorder counts
 
     @property
     def asked(self) -> bool:
@@ -45,7 +47,7 @@ class Budget:
         return f"it would {too_much}" if too_much else None
 
     def _too_much(self, before: list[Recorder], more_s: float, more_bytes: float, job_s: float) -> str | None:
-        if self.share is not None and sum(one.spent_s for one in before) + more_s > self.share * job_s:
+        if self.share is not None and self.other_s + sum(one.spent_s for one in before) + more_s > self.share * job_s:
             return f"cost more than {100 * self.share:.3g} % of the job's time"
         if self.bytes is not None and (sum(one.text_bytes for one in before) + more_bytes) / _PACKED > self.bytes:
             return f"need more than {self.bytes} bytes"

@@ -66,6 +66,7 @@ class Capture:
         self.thread = threading.main_thread().ident  # that runs the steps
         self.boundary = 0  # steps done
         self.step_began = marks.now_ns()
+        self.stepping = False  # a phase was seen
         self.step_s = 0.0  # how long the last step took
         self.without_optimizer = True  # steps are forward passes so far
         self.forward_seen = False  # in this step
@@ -116,6 +117,7 @@ class Capture:
             device=device,
             device_name=torch.cuda.get_device_name() if device == "cuda" else None,
             steps_seen=self.boundary,
+            other_cost_s=round(self.recordings.budget.other_s, 6),
             **fields,
         )
 
@@ -163,6 +165,9 @@ class Capture:
             if self.recordings.active is not None and phase in _PHASE_RANGES:
                 shown = self.range(_PHASE_RANGES[phase])
             start = marks.now_ns()
+            if not self.stepping:  # what lies before is no part of the first step: imports, loading
+                self.stepping = True
+                self.step_began = start
             self.open.append((phase, start, shown))
             self.marks.begin(phase, self.boundary, start)
         except Exception as error:
@@ -215,6 +220,7 @@ class Capture:
                 return
             if self.without_optimizer and self.boundary > 0:  # forward passes before the training: a sanity check
                 self.boundary = 0
+                self.plan.ended = None
             self.without_optimizer = False
             self.count(marks.OPTIMIZER)
             if self.boundary == 1:
@@ -337,7 +343,7 @@ class Capture:
                 return
             self.acting = True
             try:
-                self.act()
+                self.recordings.timed(self.act)
             finally:
                 self.acting = False
                 self.step_began = marks.now_ns()  # what recording took is no time of the next step
@@ -411,6 +417,6 @@ class Capture:
             self.acting = True  # for good: the clock does nothing any more
             self.recordings.finish()
             if self.notes.shown:
-                self.tell()
+                self.tell(ended=True)
             self.record_no_more("the job ended before these steps")
         self.off = "the job ended"  # also where writing failed, or in a child that inherited this

@@ -26,7 +26,7 @@ class Notes:
         self.run_folder = run_folder
         self.host = _file_name_part(socket.gethostname())
         self.namespace = _namespace()
-        self.fields: dict[str, Any] = {"problems": [], "windows": []}
+        self.fields: dict[str, Any] = {"problems": [], "windows": [], "ended": False}
         self.shown = False  # becomes a file only when there is something to tell
         self.forget_process()
 
@@ -34,7 +34,7 @@ class Notes:
         """In a forked child: the note of the parent is not ours."""
         self.pid, self.parent_pid = os.getpid(), os.getppid()
         self.name = self.unused_name()
-        self.fields = {"problems": [], "windows": []}
+        self.fields = {"problems": [], "windows": [], "ended": False}
         self.shown = False
 
     def unused_name(self) -> str:

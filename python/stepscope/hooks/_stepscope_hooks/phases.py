@@ -142,9 +142,10 @@ class Phases:
         if self.compiling():
             return
         self.forget_first_call()
+        before = self.roots  # of a search by the clock: torch calls their hooks
         self.observer.first_forward()
         for root in self.roots:
-            if root.module() is module:
+            if root.module() is module and root not in before:
                 root.hook.enter()  # torch has its list of hooks before the call already
 
     # Forward passes -----------------------------------------------------------------------------------------------

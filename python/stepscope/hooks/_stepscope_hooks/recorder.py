@@ -38,6 +38,7 @@ class Recorder:
         self.notes = notes
         self.kind = kind  # steps, seconds, stacks
         self.asked = False  # by a request, while the job ran
+        self.of_forward = False  # its steps are forward passes: no optimizer had stepped yet
         self.early = False  # the early window of the automatic mode: a better one may follow
         self.number = number  # of the window in this process
         self.features = settings.features | {"stack"} if stacks else settings.features
@@ -173,6 +174,7 @@ class Recorder:
             "window": self.number,
             "part": self.part,
             "kind": self.kind,
+            "asked": self.asked,
             "steps": self.part_steps,
             "partial_steps": self.partial_steps,
         }
@@ -199,6 +201,7 @@ class Recorder:
         profiler, self.profiler = self.profiler, None
         with torch_profiler.quiet_kineto():
             written = spool.export(profiler, needs_work=self.kind == "seconds")
+        del profiler  # which takes its time for large ones
         self.left_open = spool.left_open
         if not written:
             return

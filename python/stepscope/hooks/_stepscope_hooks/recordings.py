@@ -12,6 +12,8 @@ from .termination import BeforeExec, Termination
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .capture import Capture
     from .requests import Request
     from .settings import Window
@@ -41,6 +43,19 @@ class Recordings:
         self.done: list[Recorder] = []  # written
         self.all: list[Recorder] = []  # that ran, for what they cost
 
+    def timed(self, act: Callable[[], None]) -> None:
+        """Calls what belongs to recording; the time that no recorder counts is kept for the budget and the notes."""
+        before, start = self.counted_s(), time.perf_counter()
+        try:
+            act()
+        finally:
+            rest = time.perf_counter() - start - (self.counted_s() - before)
+            self.budget.other_s += max(0.0, rest)
+
+    def counted_s(self) -> float:
+        running = self.all if self.ready is None else [*self.all, self.ready]
+        return sum(one.spent_s + sum(one.cost_s.values()) for one in running)
+
     @property
     def busy(self) -> bool:
         """Something of torch's profiler runs or is prepared."""
@@ -67,11 +82,13 @@ class Recordings:
             self.ready.prepare()
 
     def wait(self, window: Window, why: str) -> None:
-        """A step of this window goes by."""
-        if not self.waiting_told:
+        """A step of this window goes by; told where somebody asked for just this one, or all of them go by."""
+        last = self.capture.boundary + 1 >= window[1]
+        unasked = self.settings.automatic and window not in self.asked
+        if not self.waiting_told and not (unasked and (not last or window == plan.EARLY)):
             self.waiting_told = True
             self.notes.problem(f"step {self.capture.boundary} was not recorded: {why}")
-        if self.capture.boundary + 1 >= window[1]:
+        if last:
             self.answer(window, f"not recorded: {why}")
 
     def before(self, recorder: Recorder) -> list[Recorder]:
@@ -97,10 +114,12 @@ class Recordings:
             raise
         self.capture.identity = recorder.identity
         recorder.asked = window in self.asked
+        recorder.of_forward = self.capture.without_optimizer
         recorder.early = self.settings.automatic and window == plan.EARLY
         self.active = (recorder, window)
         self.all.append(recorder)
-        self.marks.part(self.capture.boundary, marks.PART_BEGINS)
+        if kind != STACKS:  # of which no step is lost that was asked for
+            self.marks.part(self.capture.boundary, marks.PART_BEGINS)
         if number is not None:
             recorder.begin_step(number)
         if not self.settings.nsys:  # whose report the end of the job completes
@@ -203,7 +222,7 @@ class Recordings:
         self.answer(self.active[1], how)
         self.release()
         self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
-        self.done = [recorder]
+        self.done.append(recorder)
         self.capture.tell_context()
 
     def stacks_follow(self, recorder: Recorder) -> bool:
@@ -248,16 +267,21 @@ class Recordings:
         self.capture.tell_context()
 
     def superseded_by(self, recorder: Recorder) -> list[Recorder]:
-        """What the automatic mode recorded so far and is less worth: what came early, or, of a training, a stretch of
-        time; of a server it is its steps."""
-        if not self.settings.automatic or recorder.asked or recorder.kind not in ("steps", SECONDS):
+        """What was recorded so far and is less worth: forward passes before a training began, and in the automatic
+        mode what came early, or, of a training, a stretch of time; of a server it is its steps."""
+        if recorder.asked or recorder.kind not in ("steps", SECONDS):
             return []
         worse = SECONDS if recorder.kind == "steps" else "steps" if self.capture.without_optimizer else None
-        return [
-            other
-            for other in self.done
-            if not other.asked and (other.kind == worse or (other.early and len(other.steps) <= len(recorder.steps)))
-        ]
+
+        def is_worse(other: Recorder) -> bool:
+            if other.asked:
+                return False
+            if other.of_forward and not recorder.of_forward and other.kind != SECONDS:
+                return True
+            early = other.early and len(other.steps) <= len(recorder.steps)
+            return self.settings.automatic and (other.kind == worse or early)
+
+        return [other for other in self.done if is_worse(other)]
 
     # Seconds: called on the main thread ----------------------------------------------------------------------------
     def start_seconds(self, seconds: float, request: Request | None = None) -> bool:

@@ -1,6 +1,7 @@
-"""SIGTERM while something is recorded: a forked child writes the running part, the job ends as it would have.
+"""SIGTERM, or the SIGHUP of a lost terminal, while something is recorded: a forked child writes the running part, the
+job ends as it would have.
 
-Only where the job leaves SIGTERM to the system, which then ends it at once. Ours is in place while a window runs: it
+Only where the job leaves the signal to the system, which then ends it at once. Ours is in place while a window runs: it
 forks, restores the default and sends the signal again, so that the job dies of it as before. Python runs it between two
 bytecodes; a main thread that does not come back to Python is ended by a thread that reads the signals' wakeup pipe. A
 handler of the job's own is never touched: after it the recording is written as at every other end.
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 MOST_S = 1.0  # that the child may take
 PATIENCE_S = 0.3  # for the main thread to come back to Python
-_DROPPED = "the job was ended by SIGTERM while it recorded: the running part was dropped, "
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_DROPPED = "the job was ended by a signal while it recorded: the running part was dropped, "
 
 
 class Termination:
@@ -44,7 +46,8 @@ class Termination:
         """On the main thread, where nobody else handles the signal or reads a wakeup pipe."""
         if self.wake is not None or threading.current_thread() is not threading.main_thread():
             return
-        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        free = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+        if not free:
             return
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
@@ -56,25 +59,30 @@ class Termination:
             return
         self.wake = reading, writing
         self.seen.clear()
-        signal.signal(signal.SIGTERM, self.handle)
+        for number in free:
+            signal.signal(number, self.handle)
         threading.Thread(target=self.watch, args=(reading,), name="stepscope-sigterm", daemon=True).start()
 
     def disarm(self) -> None:
         if self.wake is None or threading.current_thread() is not threading.main_thread():
             return
         (_, writing), self.wake = self.wake, None
-        if signal.getsignal(signal.SIGTERM) == self.handle:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self.let_go()
         present = signal.set_wakeup_fd(-1)
         if present != writing:  # the job's own by now
             signal.set_wakeup_fd(present)
         os.close(writing)  # which ends the thread
 
+    def let_go(self) -> None:
+        for number in _ENDING:
+            if signal.getsignal(number) == self.handle:
+                signal.signal(number, signal.SIG_DFL)
+
     # A child that gets the signal right after its birth must die of it, and not write it into its parent's pipe: the
     # signal waits until the child has the default again.
     def before_fork(self) -> None:
         if self.wake is not None:
-            self.masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+            self.masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
     def after_fork(self) -> None:
         mask = self.masks.pop(threading.get_ident(), None)
@@ -86,8 +94,7 @@ class Termination:
         if self.wake is None:
             return
         pipe, self.wake = self.wake, None
-        if signal.getsignal(signal.SIGTERM) == self.handle:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self.let_go()
         if signal.set_wakeup_fd(-1) == pipe[1]:
             for end in pipe:
                 os.close(end)
@@ -95,15 +102,16 @@ class Termination:
     def watch(self, reading: int) -> None:
         try:
             while signals := os.read(reading, 64):
-                if signal.SIGTERM not in signals or self.seen.wait(PATIENCE_S):
+                came = [number for number in _ENDING if number in signals]
+                if not came or self.seen.wait(PATIENCE_S):
                     continue
-                if self.wake is not None and signal.getsignal(signal.SIGTERM) == self.handle:
-                    _end_now()
+                if self.wake is not None and signal.getsignal(came[0]) == self.handle:
+                    _end_now(came[0])
         finally:
             os.close(reading)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        if signal.getsignal(signal.SIGTERM) != self.handle:
+        if signal.getsignal(number) != self.handle:
             return  # the job has a handler by now that calls the one it found
         self.seen.set()
         try:
@@ -111,7 +119,7 @@ class Termination:
         except Exception as error:
             self.notes.problem(f"{_DROPPED}{error!r}")
         finally:
-            _end_now()
+            _end_now(number)
 
     def save_in_child(self) -> None:
         import torch
@@ -137,7 +145,8 @@ class Termination:
             os.read(told, 1)
             _let_go_of_files()
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            for number in _ENDING:
+                signal.signal(number, signal.SIG_IGN)
             signal.setitimer(signal.ITIMER_REAL, MOST_S)
             self.save()
             self.notes.write(finishing_pid=0, finishing_problem="")
@@ -185,7 +194,7 @@ def _let_go_of_files() -> None:
         os.open(os.devnull, os.O_RDWR)
 
 
-def _end_now() -> None:
-    """Dies of SIGTERM from any thread; signal.signal would want the main one."""
-    ctypes.CDLL(None).signal(int(signal.SIGTERM), None)  # SIG_DFL
-    os.kill(os.getpid(), signal.SIGTERM)
+def _end_now(number: int) -> None:
+    """Dies of the signal from any thread; signal.signal would want the main one."""
+    ctypes.CDLL(None).signal(int(number), None)  # SIG_DFL
+    os.kill(os.getpid(), number)

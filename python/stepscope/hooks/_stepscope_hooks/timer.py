@@ -86,7 +86,7 @@ class Timer:
         def call(_: object) -> int:
             if not self.capture.acting:  # it would be in the middle of writing a recording
                 with self.capture.notes.guard("acting by time"):
-                    function()
+                    self.capture.recordings.timed(function)
                 done.set()
             came.set()
             return 0
