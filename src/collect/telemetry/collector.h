@@ -24,10 +24,14 @@ namespace stepscope::collect::telemetry {
 // Nanoseconds of CPU time of a process, all threads; nullopt: it has ended.
 std::optional<std::int64_t> process_cpu_ns(pid_t pid);
 
-// Where the kernel shows itself; tests put others in their place.
+std::int64_t monotonic_ns();
+
+// Where the kernel and the drivers show themselves; tests put others in their place.
 struct Roots {
   std::string proc = "/proc", sys = "/sys";
   std::function<std::optional<std::int64_t>(pid_t)> cpu_ns = process_cpu_ns;
+  std::string nvml = "libnvidia-ml.so.1";  // the library of the NVIDIA driver
+  std::function<std::int64_t()> now_ns = monotonic_ns;
 };
 
 struct Member {

@@ -46,4 +46,14 @@ inline std::unique_ptr<Source> opened(std::string_view name, const Roots& roots)
   return nullptr;
 }
 
+// What a collector says where it is not there; empty: it is.
+inline std::string why_not(std::string_view name, const Roots& roots) {
+  for (const Collector& collector : collectors()) {
+    if (collector.name != name) continue;
+    const auto source = collector.open(roots);
+    return source ? "" : to_text(source.error());
+  }
+  return "no collector of that name";
+}
+
 }  // namespace stepscope::collect::telemetry
