@@ -185,7 +185,7 @@ class AmdGpu : public Source {
   }
 
   std::vector<Card> cards_;
-  ComputeProcesses processes_;
+  amd_gpu::ComputeProcesses processes_;
   std::function<std::int64_t()> now_ns_;
   std::int64_t slow_at_ns_ = 0;
 };

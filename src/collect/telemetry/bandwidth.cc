@@ -10,6 +10,8 @@
 namespace stepscope::collect::telemetry {
 namespace {
 
+using bandwidth::L3Traffic, bandwidth::Traffic;
+
 // Groups of control have their programs to themselves; only together they are the machine.
 class Resctrl : public Source {
  public:
@@ -71,21 +73,21 @@ class Resctrl : public Source {
 
 Result<std::unique_ptr<Source>> open(const Roots& roots) {
   const std::string root = roots.sys + "/fs/resctrl";
-  std::vector<L3Traffic> files = traffic_of(root);
+  std::vector<L3Traffic> files = bandwidth::traffic_of(root);
   if (!files.empty()) {
-    for (const std::string& group : folders_in(root)) {
+    for (const std::string& group : bandwidth::folders_in(root)) {
       if (group == "info" || group == "mon_data" || group == "mon_groups") continue;
-      for (L3Traffic& file : traffic_of(root + "/" + group)) files.push_back(std::move(file));
+      for (L3Traffic& file : bandwidth::traffic_of(root + "/" + group)) files.push_back(std::move(file));
     }
     return std::make_unique<Resctrl>(std::move(files));
   }
-  auto uncore = open_uncore(roots);
+  auto uncore = bandwidth::open_uncore(roots);
   if (uncore || !uncore.error().message.empty()) return uncore;
   return fail({ErrorKind::unsupported,
                "neither resctrl nor counters of the memory controllers are here (virtual machines rarely have them)",
                "", std::nullopt,
-               "Mount resctrl as root on a machine whose CPUs have it: mount -t resctrl resctrl /sys/fs/resctrl; or "
-               "take the collector numa, which counts pages allocated on other nodes and tells little of traffic"});
+               "Mount resctrl as root where the CPUs have it: mount -t resctrl resctrl /sys/fs/resctrl; the collector "
+               "numa counts pages that were allocated on other nodes, a weak stand-in"});
 }
 
 }  // namespace

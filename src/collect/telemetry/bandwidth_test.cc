@@ -16,6 +16,7 @@ namespace stepscope::collect::telemetry {
 namespace {
 
 namespace fs = std::filesystem;
+using bandwidth::bytes_per_count, bandwidth::cpus_in, bandwidth::event_code, bandwidth::EventCode;
 
 void put_traffic(const fs::path& group, const std::string& domain, const std::string& all, const std::string& local) {
   const fs::path folder = group / "mon_data" / ("mon_L3_" + domain);

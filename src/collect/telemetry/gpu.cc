@@ -91,7 +91,7 @@ class GpuSource : public Source {
     const bool slow = slow_at_ns_ == 0 || now - slow_at_ns_ >= kSlowNs;
     if (slow) slow_at_ns_ = now;
     for (Watched& one : gpus_) {
-      if (!one.gone) sample_fast(sink, one);
+      if (!one.gone) sample_fast(sink, one, slow);
       if (slow && !one.gone) sample_slow(sink, one);
     }
     if (slow && ranks_.are_followed()) sample_ranks(sink);
@@ -135,7 +135,7 @@ class GpuSource : public Source {
     sink.add(series(sink, one, value), one.rising[value].next(raw));
   }
 
-  void sample_fast(Sink& sink, Watched& one) {
+  void sample_fast(Sink& sink, Watched& one, bool slow) {
     unsigned long long number = 0;
     if (ask(one, call_.energy, &number) && number < (1ULL << 50)) {
       count(sink, one, kEnergy, static_cast<std::int64_t>(number) * 1000);
@@ -146,7 +146,7 @@ class GpuSource : public Source {
       level(sink, one, kUtilization, utilization.gpu / 100.0);
       level(sink, one, kMemoryUtilization, utilization.memory / 100.0);
     }
-    sample_memory(sink, one);
+    sample_memory(sink, one, slow);
     unsigned megahertz = 0;
     if (ask(one, call_.clock, 1, &megahertz)) level(sink, one, kSmClock, megahertz * 1e6);
     if (ask(one, call_.reasons, &number)) {  // bits nvmlClocksEventReason… of the header
@@ -182,7 +182,7 @@ class GpuSource : public Source {
     if (!has_power && ask(one, call_.power, &milliwatts)) level(sink, one, kPower, milliwatts / 1000.0);
   }
 
-  void sample_memory(Sink& sink, Watched& one) {
+  void sample_memory(Sink& sink, Watched& one, bool slow) {
     nvml::Memory2 memory{nvml::version_of(sizeof(nvml::Memory2), 2)};
     if (!ask(one, call_.memory2, &memory)) {
       nvml::Memory older{};  // counts what the driver keeps for itself as used
@@ -190,6 +190,7 @@ class GpuSource : public Source {
       memory = {0, older.total, 0, older.free, older.used};
     }
     level(sink, one, kMemoryUsed, static_cast<double>(memory.used));
+    if (!slow) return;
     level(sink, one, kMemoryFree, static_cast<double>(memory.free));
     level(sink, one, kMemoryTotal, static_cast<double>(memory.total));
   }

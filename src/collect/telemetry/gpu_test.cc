@@ -41,7 +41,7 @@ TEST_CASE("telemetry: a GPU's values, in their units") {
   NvmlRoots at(nvml, folder.path());
   set_one_gpu(nvml);
   nvml.set("field186.0", 512'500);
-  nvml.set("field186.type", 1);
+  nvml.set("field186.type", 0);
   nvml.set("field82.0", 55);
   nvml.set("field74.0", 7000);
   nvml.set("field138.0", 3);
@@ -92,6 +92,10 @@ TEST_CASE("telemetry: what a GPU does not tell has no sample, and what is slow t
   nvml.set("temperature.0", 40);
   nvml.set("utilization.0.error", 3);  // as of MIG
   nvml.set("field82.0", 0);            // no sensor
+  nvml.set("field74.0", -1);
+  nvml.set("field74.type", 5);  // a signed number
+  nvml.set("field75.0", 1);
+  nvml.set("field75.type", 9);  // of a type that we do not know
   Heard heard;
   const auto source = opened("gpu", at.roots);
   source->sample(heard);
@@ -100,6 +104,8 @@ TEST_CASE("telemetry: what a GPU does not tell has no sample, and what is slow t
   CHECK_FALSE(heard.values.contains("gpu_memory_temperature gpu 0"));
   CHECK_FALSE(heard.values.contains("gpu_ecc_uncorrected gpu 0"));
   CHECK_FALSE(heard.values.contains("gpu_idle gpu 0"));
+  CHECK_FALSE(heard.values.contains("gpu_power_limited_time gpu 0"));
+  CHECK_FALSE(heard.values.contains("gpu_heat_limited_time gpu 0"));
   CHECK(heard.values["gpu_power gpu 0"] == 90);
   CHECK(heard.values["gpu_temperature gpu 0"] == 40);
   nvml.set("temperature.0", 50);

@@ -18,6 +18,8 @@
 namespace stepscope::collect::telemetry {
 namespace {
 
+using bandwidth::folders_in, bandwidth::L3Traffic, bandwidth::Traffic, bandwidth::traffic_of;
+
 constexpr std::string_view kPrefix = "stepscope-";  // stepscope-<PID of the sampler>-<number>
 
 // One thread a write, as the kernel takes them. The file is there; only where tests stand in for the kernel it is made.

@@ -5,7 +5,7 @@
 #include "collect/telemetry/kept_file.h"
 #include "collect/telemetry/numbers.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::amd_gpu {
 
 namespace fs = std::filesystem;
 
@@ -61,4 +61,4 @@ void ComputeProcesses::sample(Sink& sink) const {
   }
 }
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::amd_gpu

@@ -9,7 +9,7 @@
 #include "collect/telemetry/collector.h"
 #include "collect/telemetry/gpu/owners.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::amd_gpu {
 
 class ComputeProcesses {
  public:
@@ -21,9 +21,9 @@ class ComputeProcesses {
 
  private:
   std::string kfd_;
-  Owners owners_;
+  gpu::Owners owners_;
   std::vector<std::string> targets_;
   std::map<std::string, std::size_t> gpus_;  // by the number of the topology, as text
 };
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::amd_gpu

@@ -11,7 +11,7 @@
 #include "collect/telemetry/kept_file.h"
 #include "collect/telemetry/numbers.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::bandwidth {
 namespace {
 
 constexpr int kMostCpus = 1 << 16;
@@ -145,4 +145,4 @@ std::optional<double> EventCounter::read() {
   return bytes_;
 }
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::bandwidth

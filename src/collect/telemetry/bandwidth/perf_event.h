@@ -11,7 +11,7 @@
 
 #include "collect/telemetry/collector.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::bandwidth {
 
 // Where to put what: config, config1, config2.
 struct EventCode {
@@ -51,4 +51,4 @@ class EventCounter {
   Reading last_{};
 };
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::bandwidth

@@ -5,7 +5,7 @@
 
 #include "collect/telemetry/numbers.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::bandwidth {
 
 namespace fs = std::filesystem;
 
@@ -44,4 +44,4 @@ std::vector<L3Traffic> traffic_of(const std::string& group) {
   return all;
 }
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::bandwidth

@@ -10,7 +10,7 @@
 #include "collect/telemetry/kept_file.h"
 #include "collect/telemetry/rising.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::bandwidth {
 
 struct Traffic {
   std::int64_t all = 0;
@@ -40,4 +40,4 @@ std::vector<L3Traffic> traffic_of(const std::string& group);
 // Names of the folders in it that are groups of their own.
 std::vector<std::string> folders_in(const std::string& folder);
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::bandwidth

@@ -11,7 +11,7 @@
 #include "collect/telemetry/kept_file.h"
 #include "collect/telemetry/numbers.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::bandwidth {
 namespace {
 
 struct Told {
@@ -150,4 +150,4 @@ Result<std::unique_ptr<Source>> open_uncore(const Roots& roots) {
   return std::make_unique<Uncore>(std::move(all));
 }
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::bandwidth

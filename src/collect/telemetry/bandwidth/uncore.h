@@ -6,9 +6,9 @@
 
 #include "collect/telemetry/collector.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::bandwidth {
 
 // The error says what stands in the way; its message is empty where there are no such devices at all.
 Result<std::unique_ptr<Source>> open_uncore(const Roots& roots);
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::bandwidth

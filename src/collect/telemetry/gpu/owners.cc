@@ -10,7 +10,7 @@
 #include "collect/telemetry/kept_file.h"
 #include "collect/telemetry/numbers.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::gpu {
 namespace {
 
 std::string link_at(const std::string& path) {
@@ -75,4 +75,4 @@ std::optional<std::size_t> Owners::of(unsigned pid) const {
   return owner;
 }
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::gpu

@@ -11,7 +11,7 @@
 
 #include "collect/telemetry/collector.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::gpu {
 
 class Owners {
  public:
@@ -30,4 +30,4 @@ class Owners {
   std::multimap<unsigned, Candidate> candidates_;  // by each of its numbers
 };
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::gpu

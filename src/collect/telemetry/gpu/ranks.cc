@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::gpu {
 
 void Ranks::follow(const std::vector<Group>& groups) {
   owners_.follow(groups);
@@ -37,4 +37,4 @@ void Ranks::sample(Sink& sink) const {
   }
 }
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::gpu

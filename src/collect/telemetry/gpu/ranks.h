@@ -10,7 +10,7 @@
 #include "collect/telemetry/gpu/owners.h"
 #include "collect/telemetry/nvml.h"
 
-namespace stepscope::collect::telemetry {
+namespace stepscope::collect::telemetry::gpu {
 
 class Ranks {
  public:
@@ -32,4 +32,4 @@ class Ranks {
   std::vector<std::vector<Use>> uses_;  // by target; empty: no GPU, or it is not told
 };
 
-}  // namespace stepscope::collect::telemetry
+}  // namespace stepscope::collect::telemetry::gpu
