@@ -25,6 +25,7 @@ constexpr double kOneCore = 0.85;         // of one core: the main thread is wha
 constexpr double kMuchOfStep = 0.3;       // share of the steps that a phase must have to be named
 
 enum class Form { cores, per_second, level };
+enum class Of { rank, its_gpu };
 
 // What is known of each rank: a column of the tables.
 struct Measure {
@@ -32,6 +33,7 @@ struct Measure {
   Form form;
   Unit unit;
   std::string_view meaning;
+  Of of = Of::rank;
 };
 constexpr std::array kMeasures{
     Measure{"cores", "cpu", "cpu_time", Form::cores, Unit::none,
@@ -44,6 +46,11 @@ constexpr std::array kMeasures{
     Measure{"read_bytes_per_s", "io", "read", Form::per_second, Unit::bytes, "Read per second by system calls"},
     Measure{"written_bytes_per_s", "io", "written", Form::per_second, Unit::bytes,
             "Written per second by system calls"},
+    Measure{"gpu_utilization", "gpu", "gpu_utilization", Form::level, Unit::ratio,
+            "Part of the time in which any kernel ran on its GPU, as the driver says", Of::its_gpu},
+    Measure{"gpu_tensor_active", "gpm", "gpu_tensor_active", Form::level, Unit::ratio,
+            "Part of the time in which the tensor cores of its GPU worked", Of::its_gpu},
+    Measure{"gpu_watts", "gpu", "gpu_power", Form::level, Unit::none, "Power of its GPU", Of::its_gpu},
 };
 enum : std::size_t { kCores, kMainThread, kMainThreadWait };
 
@@ -96,21 +103,42 @@ void measure_phases(RankSystem& rank) {
   }
 }
 
+// "gpu 3", as the collector of GPUs found this rank there; "": it did not.
+std::string gpu_of(const Run& run, std::int64_t rank, std::string& host) {
+  for (const SampledSeries& series : run.telemetry) {
+    if (series.rank != rank || series.name != "gpu_index" || series.collector != "gpu") continue;
+    host = series.host;
+    return "gpu " + std::to_string(static_cast<std::int64_t>(series.samples.v.back()));
+  }
+  return "";
+}
+
+// Of a rank that was started anew the longer series counts.
+void take_longer(const SampledSeries*& known, const SampledSeries& other) {
+  if (known == nullptr || known->samples.size() < other.samples.size()) known = &other;
+}
+
+void take_series(const Run& run, RankSystem& rank) {
+  std::string gpu_host;
+  const std::string gpu = gpu_of(run, rank.rank, gpu_host);
+  for (const SampledSeries& series : run.telemetry) {
+    for (std::size_t m = 0; m < kMeasures.size(); m++) {
+      const Measure& measure = kMeasures[m];
+      if (series.collector != measure.collector || series.name != measure.name) continue;
+      const bool is_its = measure.of == Of::rank ? series.rank == rank.rank
+                                                 : !gpu.empty() && series.target == gpu && series.host == gpu_host;
+      if (is_its) take_longer(rank.series[m], series);
+    }
+  }
+}
+
 std::vector<RankSystem> ranks_of(const Run& run) {
   std::vector<RankSystem> ranks;
   for (const SampledSeries& series : run.telemetry) {
-    if (!series.rank) continue;
-    auto at = std::find_if(ranks.begin(), ranks.end(), [&](const RankSystem& one) { return one.rank == *series.rank; });
-    if (at == ranks.end()) {
-      ranks.emplace_back().rank = *series.rank;
-      at = std::prev(ranks.end());
-    }
-    for (std::size_t m = 0; m < kMeasures.size(); m++) {
-      if (series.collector != kMeasures[m].collector || series.name != kMeasures[m].name) continue;
-      const SampledSeries*& known = at->series[m];  // of a rank that was started anew the longer one counts
-      if (known == nullptr || known->samples.size() < series.samples.size()) known = &series;
-    }
+    const auto is_it = [&](const RankSystem& one) { return one.rank == *series.rank; };
+    if (series.rank && std::none_of(ranks.begin(), ranks.end(), is_it)) ranks.emplace_back().rank = *series.rank;
   }
+  for (RankSystem& rank : ranks) take_series(run, rank);
   std::sort(ranks.begin(), ranks.end(), [](const RankSystem& a, const RankSystem& b) { return a.rank < b.rank; });
   for (RankSystem& rank : ranks) {
     const auto at = std::find_if(run.history.begin(), run.history.end(),
