@@ -103,9 +103,9 @@ int monitor(const MonitorOptions& options) {
   auto sampler = telemetry::Sampler::start(
       *folder, how, telemetry::GroupFinder(how.roots, *pids, telemetry::ranks_by_processes(how.roots.proc, *pids)));
   if (!sampler) return refused(sampler.error());
-  for (const telemetry::Absent& one : (*sampler)->absent()) {
-    print_notice(fmt::format("{} is left out: {}", one.collector, to_text(one.why)));
-  }
+  std::string absent;
+  for (const telemetry::Absent& one : (*sampler)->absent()) absent += (absent.empty() ? "" : ", ") + one.collector;
+  if (!absent.empty()) print_notice("not here, and stepscope doctor says why: " + absent);
   print_notice(fmt::format("{} · sampling {} for {:.6g} s into {} (Ctrl-C ends it)", version(),
                            pids->empty() ? "this machine" : report::format_plural(pids->size(), "process"),
                            options.time_s, *folder));
@@ -132,11 +132,13 @@ int monitor(const MonitorOptions& options) {
 }
 
 constexpr const char* kMonitorExamples = R"(Examples:
+  stepscope monitor --time 10          this machine alone
   stepscope monitor 4711               the job that process 4711 belongs to
   stepscope monitor train.py --time 5  by the name of its script
 
 Each rank is sampled with its data loading workers and other children. It needs
-no rights but those to look at the processes, and ends with them.)";
+no rights but those to look at the processes, and ends with them. What there is
+to sample here: stepscope doctor. Next: stepscope report --only system FOLDER.)";
 
 void set_up_monitor(CLI::App& app, int& code) {
   auto options = std::make_shared<MonitorOptions>();
