@@ -22,8 +22,7 @@
 #include "collect/nsys.h"
 #include "collect/requests.h"
 #include "collect/settings.h"
-#include "collect/telemetry/groups.h"
-#include "collect/telemetry/sampler.h"
+#include "collect/telemetry/beside.h"
 #include "run/manifest.h"
 #include "run/own_traces.h"
 #include "run/run_folder.h"
@@ -74,18 +73,6 @@ collect::Beside requester(const std::string& folder, const collect::Capture& cap
           {},
           {},
           {}};
-}
-
-// What the machine does beside the job. The job runs as well without it.
-std::unique_ptr<telemetry::Sampler> start_sampling(const std::string& folder, const collect::Settings& settings,
-                                                   pid_t job, std::vector<std::string>& problems) {
-  telemetry::SamplerOptions options;
-  options.only = settings.sampled;
-  auto sampler = telemetry::Sampler::start(
-      folder, options, telemetry::GroupFinder(options.roots, {job}, telemetry::ranks_by_marks(folder)));
-  if (sampler) return std::move(*sampler);
-  problems.push_back("no telemetry: " + to_text(sampler.error()));
-  return nullptr;
 }
 
 // The folder of a job that never started, and those above it that are empty and were made for it.
@@ -191,7 +178,13 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   };
   std::unique_ptr<telemetry::Sampler> sampler;
   beside.began = [&](pid_t job) {
-    if (settings.telemetry) sampler = start_sampling(folder, settings, job, manifest.problems);
+    if (!settings.telemetry) return;
+    auto started = telemetry::sample_beside({job}, folder, settings.sampled);
+    if (started) {
+      sampler = std::move(*started);
+    } else {
+      manifest.problems.push_back("no telemetry: " + to_text(started.error()));
+    }
   };
   const collect::Ending ending =
       collect::run_job(nsys.empty() ? command : collect::nsys_command(nsys, settings, folder, command),

@@ -197,6 +197,9 @@ void add_inputs(Report& report, const Run& run) {
     for (const Metadata& said : trace.metadata) add_host(report, said);
     report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
   }
+  for (const SampledSeries& series : run.telemetry) {
+    if (report.hosts.empty() || report.hosts.back() != series.host) report.hosts.push_back(series.host);
+  }
 }
 
 // One answer to make, whichever room makes it.
