@@ -303,7 +303,7 @@ def attaches(folder: Path, times: int) -> None:
                 attach = [STEPSCOPE, "attach", str(running.pid), "--steps", "1", "--out", str(folder / "attached")]
                 attach += ["--timeout", "60"]
                 done = subprocess.run(attach, stderr=subprocess.PIPE, text=True, check=False)
-                said = re.search(r"stopped for ([\d.]+) (\S+) at most", done.stderr)
+                said = re.search(r"entering took ([\d.]+) (\S+) at most", done.stderr)
                 if done.returncode != 0 or said is None:
                     raise SystemExit(f"bench: attaching failed: {done.stderr}")
                 stopped.append(float(said[1]) * UNITS_NS[said[2]])
