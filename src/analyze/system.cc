@@ -20,6 +20,7 @@ constexpr std::string_view kNoTelemetry =
 constexpr double kSecondNs = 1e9;
 constexpr std::size_t kMostSteps = 1000;  // rows of the table of steps
 constexpr std::size_t kMostSeries = 100;  // drawn
+constexpr double kSmallPart = 0.05;       // of a core: what is known so well is known
 constexpr double kStarved = 0.1;          // of its time without a core, though it could run: worth a finding
 constexpr double kOneCore = 0.85;         // of one core: the main thread is what the phase waits for
 constexpr double kMuchOfStep = 0.3;       // share of the steps that a phase must have to be named
@@ -96,7 +97,8 @@ void measure_phases(RankSystem& rank) {
     if (rank.series[m] == nullptr) continue;
     const Curve& samples = rank.series[m]->samples;
     const bool is_level = kMeasures[m].form == Form::level;
-    const auto found = is_level ? levels_by_kind(samples, rank.phases) : rates_by_kind(samples, rank.phases);
+    const double small = kMeasures[m].form == Form::cores ? kSmallPart : 0;
+    const auto found = is_level ? levels_by_kind(samples, rank.phases) : rates_by_kind(samples, rank.phases, small);
     for (std::size_t phase = 0; phase < kPhases; phase++) {
       if (found[phase]) rank.by_phase[phase][m] = is_level ? *found[phase] : scaled(kMeasures[m].form, *found[phase]);
     }

@@ -92,7 +92,7 @@ std::optional<double> level(const Curve& gauge, Interval during) {
   return sum / static_cast<double>(last - first);
 }
 
-std::vector<std::optional<double>> rates_by_kind(const Curve& counter, const Kinds& kinds) {
+std::vector<std::optional<double>> rates_by_kind(const Curve& counter, const Kinds& kinds, double small) {
   constexpr double kSure = 0.25;  // of the mean rate
   std::vector<std::optional<double>> out(kinds.size());
   std::vector<std::size_t> there;  // kinds that took any time
@@ -130,7 +130,7 @@ std::vector<std::optional<double>> rates_by_kind(const Curve& counter, const Kin
   const double mean = grown / whole;
   for (std::size_t i = 0; i < n; i++) {
     const double deviation = std::sqrt(std::max(0.0, variance * inverted[i][i]));
-    const bool sure = deviation <= kSure * mean || deviation <= kSure * rate[i];
+    const bool sure = deviation <= kSure * mean || deviation <= kSure * rate[i] || deviation <= small;
     if (sure && rate[i] > -2 * deviation - 1e-12) out[there[i]] = std::max(0.0, rate[i]);
   }
   return out;

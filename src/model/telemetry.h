@@ -36,8 +36,9 @@ std::optional<double> level(const Curve& gauge, Interval during);
 using Kinds = std::vector<Intervals>;
 
 // The rate per ns that a counter had in each kind of time; nullopt where the samples cannot tell: fewer than there are
-// kinds, or an estimate that is not sure to a quarter of the counter's mean rate.
-std::vector<std::optional<double>> rates_by_kind(const Curve& counter, const Kinds& kinds);
+// kinds, or an estimate that is sure neither to a quarter of itself or of the counter's mean rate nor to `small` per
+// ns.
+std::vector<std::optional<double>> rates_by_kind(const Curve& counter, const Kinds& kinds, double small = 0);
 
 // The mean of a gauge's samples in each kind of time.
 std::vector<std::optional<double>> levels_by_kind(const Curve& gauge, const Kinds& kinds);
