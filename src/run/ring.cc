@@ -67,6 +67,7 @@ Result<Ring> read_ring(const std::string& path) {
     const auto one = bytes.record<Record>(i);
     if (static_cast<MarkKind>(one.kind) == MarkKind::clock) to_unix_ns = wrapped_difference(one.step, one.start_ns);
   }
+  Mark last_step{.start_ns = 0, .dur_ns = -1};
   for (std::uint64_t i = first; i < written; i++) {
     const auto one = bytes.record<Record>(i);
     const auto kind = static_cast<MarkKind>(one.kind);
@@ -77,9 +78,18 @@ Result<Ring> read_ring(const std::string& path) {
     std::int64_t start_ns = 0, end_ns = 0;
     const bool usable = one.dur_ns >= 0 && !__builtin_add_overflow(one.start_ns, to_unix_ns, &start_ns) &&
                         !__builtin_add_overflow(start_ns, one.dur_ns, &end_ns);
-    if (usable && kind >= MarkKind::step && kind <= MarkKind::part) {
-      ring.marks.push_back({start_ns, one.dur_ns, one.step, kind, one.phase, bytes.place(i)});
+    if (!usable || kind < MarkKind::step || kind > MarkKind::part) continue;
+    Mark mark{start_ns, one.dur_ns, one.step, kind, one.phase, bytes.place(i)};
+    if (kind == MarkKind::step) {
+      // Two pairs of clocks differ by some ns: a step must not begin before the one before it has ended.
+      const std::int64_t last_end = last_step.start_ns + last_step.dur_ns;
+      if (last_step.dur_ns >= 0 && start_ns > last_step.start_ns && start_ns < last_end && end_ns > last_end) {
+        mark.start_ns = last_end;
+        mark.dur_ns = end_ns - last_end;
+      }
+      last_step = mark;
     }
+    ring.marks.push_back(mark);
   }
   ring.phase_since_ns = wrapped_sum(bytes.at<std::int64_t>(kNowAt), to_unix_ns);
   ring.step_now = bytes.at<std::int64_t>(kNowAt + 8);

@@ -14,6 +14,21 @@ constexpr std::uint16_t kClock = RingText::kClock, kStep = RingText::kStep, kPha
 
 }  // namespace
 
+TEST_CASE("ring: a pair of clocks that is some ns behind makes no steps overlap") {
+  RingText text(8, R"({"host": "h", "pid": 1, "rank": 0})");
+  text.add(1000, 0, 5'000'000, kClock);
+  text.add(1000, 400, 0, kStep, 4);
+  text.add(1400, 0, 5'000'350, kClock);  // 50 ns behind
+  text.add(1400, 400, 1, kStep, 4);
+  const TempFolder folder;
+  const auto ring = read_ring(folder.put("a.ring", text.bytes()));
+  REQUIRE(ring);
+  REQUIRE(ring->marks.size() == 2);
+  CHECK(ring->marks[0].start_ns + ring->marks[0].dur_ns == 5'000'400);
+  CHECK(ring->marks[1].start_ns == 5'000'400);
+  CHECK(ring->marks[1].dur_ns == 350);
+}
+
 TEST_CASE("ring: marks are placed by the pair of clocks before them") {
   RingText text(16, kAbout);
   text.add(1000, 0, 5'000'000, kClock);
