@@ -15,8 +15,8 @@
 #include "base/column.h"
 #include "base/string_pool.h"
 #include "model/issue.h"
-#include "model/telemetry.h"
 #include "model/matches.h"
+#include "model/telemetry.h"
 
 namespace stepscope {
 
@@ -419,7 +419,7 @@ struct Run {
   // Every step and phase of the whole job, one lane per rank, from the marks that `stepscope run` keeps.
   std::vector<Trace> history;
   std::vector<SampledSeries> telemetry;  // of the machine beside the job
-  Matches matches;  // derived
+  Matches matches;                       // derived
 };
 
 // Time on the run's clock of the moment that `trace` calls `t`.
