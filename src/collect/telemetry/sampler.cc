@@ -127,8 +127,8 @@ Result<std::vector<Choice>> parse_collectors(std::string_view text) {
     at = end + 1;
     const std::size_t colon = item.find(':');
     const std::string name(item.substr(0, colon));
-    int interval_ms = 0;
-    if (colon != item.npos && (interval_ms = parse_interval(item.substr(colon + 1))) == 0) {
+    const int interval_ms = colon == item.npos ? 0 : parse_interval(item.substr(colon + 1));
+    if (colon != item.npos && interval_ms == 0) {
       return fail({ErrorKind::usage,
                    "'" + std::string(item.substr(colon + 1)) + "' is no time between two samples",
                    {},
