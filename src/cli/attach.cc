@@ -23,6 +23,7 @@
 #include "collect/kineto_daemon/record.h"
 #include "collect/requests.h"
 #include "collect/settings.h"
+#include "collect/telemetry/beside.h"
 #include "report/format.h"
 #include "run/living.h"
 #include "run/manifest.h"
@@ -32,11 +33,15 @@
 namespace stepscope::cli {
 namespace {
 
+namespace telemetry = collect::telemetry;
+
 struct AttachOptions {
   std::string target, job, method = "auto";
   collect::Typed typed;          // of the settings that stepscope run has too
   std::string out, ranks, with;  // as these say
   collect::Parts parts;
+  bool telemetry = true;
+  std::vector<telemetry::Choice> sampled;
   std::int64_t steps = collect::kRequestedSteps;
   double time_s = 0, warmup_s = 0;  // time_s > 0: so long instead of steps
   double timeout_s = 300;
@@ -294,6 +299,11 @@ int attach_to(const AttachOptions& options) {
     return record_by_daemon(*process, *ranks, options);
   }
   if (!folder) return refused(folder.error());
+  std::vector<pid_t> pids;
+  for (const collect::RankProcess& one : *ranks) pids.push_back(one.process.pid);
+  auto sampler = options.telemetry ? telemetry::sample_beside(std::move(pids), *folder, options.sampled)
+                                   : Result<std::unique_ptr<telemetry::Sampler>>(nullptr);
+  if (!sampler) print_notice("no telemetry: " + to_text(sampler.error()));
   collect::Request request = request_of(options);
   request.by_time = request.detach = true;
   return write_and_wait(*folder, request, entered, options);
@@ -313,6 +323,8 @@ int attach(AttachOptions options) {
   options.out = settings->out;
   options.ranks = settings->capture.ranks;
   options.parts = settings->capture.with;
+  options.telemetry = settings->telemetry;
+  options.sampled = settings->sampled;
   options.with = collect::to_text(options.parts);
   if (options.job.empty()) return attach_to(options);
   const auto folder = find_run(options.job, options.out);
@@ -330,8 +342,8 @@ All ranks of the job on this host record the same steps. Afterwards the job is
 as it was before. Attaching to a PID needs the right to trace the process:
 stepscope doctor says whether this machine grants it. A job that was started
 with KINETO_USE_DAEMON=1 is recorded without it (--method daemon). What --ranks,
---with and --out do not say is as for stepscope run: STEPSCOPE_WITH, or with in
-stepscope.toml.
+--with, --telemetry and --out do not say is as for stepscope run:
+STEPSCOPE_WITH, or with in stepscope.toml.
 Exit codes: 0 recorded, 1 not, 4 not by all ranks or not to the end.)";
 
 void set_up_attach(CLI::App& app, int& code) {
@@ -353,6 +365,7 @@ void set_up_attach(CLI::App& app, int& code) {
   app.add_option("--method", options->method,
                  "inject: enter the processes; daemon: answer as Kineto's daemon; auto (default): the first that works")
       ->check(CLI::IsMember({"auto", "inject", "daemon"}));
+  setting("telemetry", "Collectors that sample the machine meanwhile, or off (default all that are here)");
   setting("out", "Folder of all runs (default ./stepscope)");
   app.add_option("--timeout", options->timeout_s, "Seconds to wait for the steps (default 300)")
       ->check(CLI::Range(1.0, 1e6));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/version.h"
@@ -12,6 +13,7 @@
 #include "cli/terminal.h"
 #include "collect/collect.h"
 #include "collect/settings.h"
+#include "collect/telemetry/collector.h"
 #include "report/report.h"
 #include "run/json_text.h"
 
@@ -20,6 +22,7 @@ namespace {
 
 using collect::Check;
 using collect::Status;
+namespace telemetry = collect::telemetry;
 
 constexpr int kDoctorVersion = 1;
 
@@ -91,7 +94,39 @@ std::string settings_text(const collect::Settings& settings) {
   return out;
 }
 
-std::string as_text(const std::vector<Check>& checks, const SettingsRead& settings) {
+// A collector, and why it is not here.
+struct Probe {
+  telemetry::Collector collector;
+  std::optional<Error> absent;
+};
+
+std::vector<Probe> probe_collectors() {
+  std::vector<Probe> probes;
+  for (const telemetry::Collector& collector : telemetry::collectors()) {
+    const auto source = collector.open({});
+    probes.push_back({collector, source ? std::nullopt : std::optional(source.error())});
+  }
+  return probes;
+}
+
+std::string telemetry_text(const std::vector<Probe>& probes, const Terminal& terminal) {
+  std::string out = "\nTelemetry that stepscope run and monitor sample here\n";
+  for (const Probe& probe : probes) {
+    const telemetry::Collector& one = probe.collector;
+    out += fmt::format("{} {:<17} ", mark(probe.absent ? Status::warning : Status::ok, terminal), one.name);
+    if (!probe.absent) {
+      out += fmt::format("{}{}\n", one.summary, one.on_request ? " (only when asked for)" : "");
+      continue;
+    }
+    out += probe.absent->message + "\n";
+    if (!probe.absent->hint.empty()) {
+      out += fmt::format("{:{}}{} {}\n", "", terminal.ascii ? 23 : 20, terminal.ascii ? "->" : "→", probe.absent->hint);
+    }
+  }
+  return out;
+}
+
+std::string as_text(const std::vector<Check>& checks, const SettingsRead& settings, const std::vector<Probe>& probes) {
   const Terminal terminal = terminal_of(1);
   std::string out;
   for (const Check& check : checks) {
@@ -99,6 +134,7 @@ std::string as_text(const std::vector<Check>& checks, const SettingsRead& settin
     if (!check.fix.empty())
       out += fmt::format("{:{}}{} {}\n", "", terminal.ascii ? 23 : 20, terminal.ascii ? "->" : "→", check.fix);
   }
+  out += telemetry_text(probes, terminal);
   if (settings) out += settings_text(*settings);
   out += main_job_possible(checks) ? "\nReady. Next: stepscope run -- python train.py\n"
                                    : "\nNot ready: the lines marked above need their fix first.\n";
@@ -116,7 +152,20 @@ std::string settings_json(const SettingsRead& settings) {
   return "[" + rows + "\n  ]";
 }
 
-std::string as_json(const std::vector<Check>& checks, const SettingsRead& settings) {
+std::string telemetry_json(const std::vector<Probe>& probes) {
+  using run::json_string;
+  std::string rows;
+  for (const Probe& probe : probes) {
+    rows +=
+        fmt::format("{}\n    {{\"name\": {}, \"summary\": {}, \"on_request\": {}, \"absent\": {}, \"fix\": {}}}",
+                    rows.empty() ? "" : ",", json_string(probe.collector.name), json_string(probe.collector.summary),
+                    probe.collector.on_request, probe.absent ? json_string(probe.absent->message) : "null",
+                    probe.absent && !probe.absent->hint.empty() ? json_string(probe.absent->hint) : "null");
+  }
+  return "[" + rows + "\n  ]";
+}
+
+std::string as_json(const std::vector<Check>& checks, const SettingsRead& settings, const std::vector<Probe>& probes) {
   using run::json_string;
   std::string rows;
   for (const Check& c : checks) {
@@ -126,8 +175,9 @@ std::string as_json(const std::vector<Check>& checks, const SettingsRead& settin
   }
   return fmt::format(
       "{{\n  \"schema_version\": {},\n  \"stepscope_version\": {},\n  \"ready\": {},\n  \"checks\": [{}\n  ],\n"
-      "  \"settings\": {}\n}}\n",
-      kDoctorVersion, json_string(version()), main_job_possible(checks), rows, settings_json(settings));
+      "  \"telemetry\": {},\n  \"settings\": {}\n}}\n",
+      kDoctorVersion, json_string(version()), main_job_possible(checks), rows, telemetry_json(probes),
+      settings_json(settings));
 }
 
 int examine(const DoctorOptions& options) {
@@ -135,8 +185,9 @@ int examine(const DoctorOptions& options) {
   std::vector<Check> checks = collect::check_machine(options.python, settings ? settings->out : "stepscope");
   checks.push_back(check_settings(settings));
   checks.push_back(check_page());
-  if (const auto written = write_stdout(options.json ? as_json(checks, settings) : as_text(checks, settings));
-      !written) {
+  const std::vector<Probe> probes = probe_collectors();
+  const std::string out = options.json ? as_json(checks, settings, probes) : as_text(checks, settings, probes);
+  if (const auto written = write_stdout(out); !written) {
     print_error(written.error());
     return kRefused;
   }

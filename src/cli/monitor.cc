@@ -14,8 +14,10 @@
 #include "cli/interrupts.h"
 #include "cli/terminal.h"
 #include "collect/processes/process_tree.h"
+#include "collect/telemetry/groups.h"
 #include "collect/telemetry/sampler.h"
 #include "report/format.h"
+#include "run/living.h"
 #include "run/manifest.h"
 #include "run/run_folder.h"
 #include "run/samples.h"
@@ -26,17 +28,11 @@ namespace {
 namespace telemetry = collect::telemetry;
 
 struct MonitorOptions {
-  std::vector<std::string> targets, collectors;
-  std::string out = "stepscope";
+  std::vector<std::string> targets;
+  std::string collectors, out = "stepscope";
   double time_s = 60;
   int interval_ms = 0;
 };
-
-std::string names_of(std::span<const telemetry::Collector> collectors) {
-  std::string names;
-  for (const auto& one : collectors) names += (names.empty() ? "" : ", ") + std::string(one.name);
-  return names;
-}
 
 Result<std::vector<pid_t>> processes_of(const std::vector<std::string>& targets) {
   const collect::ProcessTable table = collect::ProcessTable::read();
@@ -49,12 +45,8 @@ Result<std::vector<pid_t>> processes_of(const std::vector<std::string>& targets)
   return pids;
 }
 
-std::vector<telemetry::Group> all_groups(const telemetry::Roots& roots, const std::vector<pid_t>& pids) {
-  std::vector<telemetry::Group> all;
-  for (const pid_t pid : pids) {
-    for (telemetry::Group& group : telemetry::groups_of(roots, pid)) all.push_back(std::move(group));
-  }
-  return all;
+bool any_runs(const std::vector<pid_t>& pids) {
+  return std::any_of(pids.begin(), pids.end(), [](pid_t pid) { return run::process_exists(pid); });
 }
 
 // A counter's mean per second (of CPU time: cores); of a gauge its mean and its most.
@@ -97,31 +89,31 @@ Result<std::string> make_folder(const MonitorOptions& options) {
 }
 
 int monitor(const MonitorOptions& options) {
-  for (const std::string& name : options.collectors) {
-    const auto all = telemetry::collectors();
-    if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; })) {
-      return refused({ErrorKind::usage, "'" + name + "' is no collector", {}, {}, "There are: " + names_of(all)});
-    }
+  telemetry::SamplerOptions how;
+  how.interval_ms = options.interval_ms;
+  if (!options.collectors.empty()) {
+    const auto chosen = telemetry::parse_collectors(options.collectors);
+    if (!chosen) return refused(chosen.error());
+    how.only = *chosen;
   }
   const auto pids = processes_of(options.targets);
   if (!pids) return refused(pids.error());
   const auto folder = make_folder(options);
   if (!folder) return refused(folder.error());
-  telemetry::SamplerOptions how;
-  how.interval_ms = options.interval_ms;
-  how.only = options.collectors;
-  auto sampler = telemetry::Sampler::start(*folder, how, [&how, pids = *pids] { return all_groups(how.roots, pids); });
+  auto sampler = telemetry::Sampler::start(
+      *folder, how, telemetry::GroupFinder(how.roots, *pids, telemetry::ranks_by_processes(how.roots.proc, *pids)));
   if (!sampler) return refused(sampler.error());
-  for (const telemetry::Absent& one : (*sampler)->absent()) {
-    print_notice(fmt::format("{} is left out: {}", one.collector, to_text(one.why)));
-  }
+  std::string absent;
+  for (const telemetry::Absent& one : (*sampler)->absent()) absent += (absent.empty() ? "" : ", ") + one.collector;
+  if (!absent.empty()) print_notice("not here, and stepscope doctor says why: " + absent);
   print_notice(fmt::format("{} · sampling {} for {:.6g} s into {} (Ctrl-C ends it)", version(),
-                           report::format_plural(pids->size(), "process"), options.time_s, *folder));
+                           pids->empty() ? "this machine" : report::format_plural(pids->size(), "process"),
+                           options.time_s, *folder));
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
   const auto end = began + std::chrono::duration<double>(options.time_s);
   const Interrupts interrupts;
-  while (Clock::now() < end && !interrupts.came() && !all_groups(how.roots, *pids).empty()) {
+  while (Clock::now() < end && !interrupts.came() && (pids->empty() || any_runs(*pids))) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   const double passed_s = std::chrono::duration<double>(Clock::now() - began).count();
@@ -140,21 +132,23 @@ int monitor(const MonitorOptions& options) {
 }
 
 constexpr const char* kMonitorExamples = R"(Examples:
+  stepscope monitor --time 10          this machine alone
   stepscope monitor 4711               the job that process 4711 belongs to
   stepscope monitor train.py --time 5  by the name of its script
 
 Each rank is sampled with its data loading workers and other children. It needs
-no rights but those to look at the processes, and ends with them.)";
+no rights but those to look at the processes, and ends with them. What there is
+to sample here: stepscope doctor. Next: stepscope report --only system FOLDER.)";
 
 void set_up_monitor(CLI::App& app, int& code) {
   auto options = std::make_shared<MonitorOptions>();
   if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
-  app.add_option("target", options->targets, "PIDs or names of processes")->required();
+  app.add_option("target", options->targets, "PIDs or names of processes; none: this machine alone");
   app.add_option("--time", options->time_s, "Seconds to sample (default 60)")->check(CLI::Range(0.1, 1e7));
   app.add_option("--interval", options->interval_ms, "Milliseconds between samples (default 100)")
       ->check(CLI::Range(1, 3'600'000));
-  app.add_option("--collectors", options->collectors, "Of " + names_of(telemetry::collectors()) + " (default all)")
-      ->delimiter(',');
+  app.add_option("--collectors", options->collectors,
+                 "Of " + telemetry::collector_names() + ", each with its own interval if need be: cpu:10ms,io:1s");
   app.add_option("--out", options->out, "Folder of all runs (default ./stepscope)");
   app.footer(kMonitorExamples);
   app.callback([options, &code] { code = monitor(*options); });

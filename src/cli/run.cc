@@ -22,6 +22,7 @@
 #include "collect/nsys.h"
 #include "collect/requests.h"
 #include "collect/settings.h"
+#include "collect/telemetry/beside.h"
 #include "run/manifest.h"
 #include "run/own_traces.h"
 #include "run/run_folder.h"
@@ -29,6 +30,7 @@
 
 namespace stepscope::cli {
 namespace fs = std::filesystem;
+namespace telemetry = collect::telemetry;
 namespace {
 
 collect::Arguments& job_arguments() {
@@ -53,7 +55,7 @@ bool has_gpu() {
 // not the job's: it would end it.
 int run_plain(const collect::Arguments& command, const collect::Settings& settings, const Error& reason) {
   collect::Beside beside;
-  if (settings.trigger == collect::Trigger::signal) beside = {SIGUSR2, [] {}, {}, {}};
+  if (settings.trigger == collect::Trigger::signal) beside = {SIGUSR2, [] {}, {}, {}, {}};
   print_notice("the job runs without a recording: " + to_text(reason));
   const collect::Ending ending = collect::run_job(command, {}, beside);
   if (!ending.failure.empty()) print_notice(command.front() + " could not be started: " + ending.failure);
@@ -68,6 +70,7 @@ collect::Beside requester(const std::string& folder, const collect::Capture& cap
             const auto written = collect::write_request(folder, {collect::kRequestedSteps, ranks});
             if (!written) problems.push_back(to_text(written.error()));
           },
+          {},
           {},
           {}};
 }
@@ -173,9 +176,20 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   beside.look = [&](pid_t process) {
     for (const std::string& sentence : late.look(process)) print_notice(sentence);
   };
+  std::unique_ptr<telemetry::Sampler> sampler;
+  beside.began = [&](pid_t job) {
+    if (!settings.telemetry) return;
+    auto started = telemetry::sample_beside({job}, folder, settings.sampled);
+    if (started) {
+      sampler = std::move(*started);
+    } else {
+      manifest.problems.push_back("no telemetry: " + to_text(started.error()));
+    }
+  };
   const collect::Ending ending =
       collect::run_job(nsys.empty() ? command : collect::nsys_command(nsys, settings, folder, command),
                        collect::job_environment(hooks, folder, settings.capture), beside);
+  sampler.reset();
   manifest.ended_unix_ns = run::unix_now_ns();
   manifest.exit_code = ending.code;
   manifest.signal = ending.signal;

@@ -36,10 +36,11 @@ struct Ending {
 
 // What happens beside the job; every function may be empty.
 struct Beside {
-  int number = 0;                       // a signal that means something to us; 0: none
-  std::function<void()> act;            // called (outside of signal context) instead of passing that signal on
-  std::function<void()> ready;          // called once the signal is safe to send, before the job starts
-  std::function<void(pid_t job)> look;  // called about once a second while the job runs
+  int number = 0;                        // a signal that means something to us; 0: none
+  std::function<void()> act;             // called (outside of signal context) instead of passing that signal on
+  std::function<void()> ready;           // called once the signal is safe to send, before the job starts
+  std::function<void(pid_t job)> began;  // called when its process is there
+  std::function<void(pid_t job)> look;   // called about once a second while the job runs
 };
 
 // Runs `command` (first word searched in PATH) with this process's stdin, stdout and stderr and `extra` in its

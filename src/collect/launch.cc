@@ -136,6 +136,7 @@ Ending run_job(const Arguments& command, const std::map<std::string, std::string
     ending = not_started(fork_error);
   } else {
     int reason = 0;
+    if (beside.began) beside.began(job);
     const bool failed = ::read(report[0], &reason, sizeof reason) == static_cast<ssize_t>(sizeof reason);
     const int status = wait_and_forward(job, signals, beside);
     if (failed) {

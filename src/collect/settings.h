@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "collect/capture.h"
+#include "collect/telemetry/sampler.h"
 
 namespace stepscope::collect {
 
@@ -24,8 +25,10 @@ struct Settings {
   std::string out = "stepscope";  // folder of all runs
   std::string job;                // its name; empty: from the command
   std::vector<std::string> nsys_options;
-  std::string left_out;  // of what was asked for: nsys cannot record it
-  std::string file;      // of settings, as people are told of it; empty: none
+  bool telemetry = true;                   // sampled beside the job
+  std::vector<telemetry::Choice> sampled;  // empty: as usual
+  std::string left_out;                    // of what was asked for: nsys cannot record it
+  std::string file;                        // of settings, as people are told of it; empty: none
 
   struct Effective {
     std::string name, value, origin;  // "default", "stepscope.toml:3", "STEPSCOPE_WITH", "--with"

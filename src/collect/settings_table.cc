@@ -75,6 +75,13 @@ Result<void> take_nsys_options(std::string_view text, SettingDraft& d) {
   return into<parse_nsys_options>(text, d.out.nsys_options);
 }
 
+Result<void> take_telemetry(std::string_view text, SettingDraft& d) {
+  const auto on = parse_switch(text);
+  d.out.telemetry = !on || *on;
+  d.out.sampled.clear();
+  return on ? Result<void>() : into<telemetry::parse_collectors>(text, d.out.sampled);
+}
+
 Result<void> take_path(std::string_view text, std::string& target) {
   if (text.empty()) return fail({ErrorKind::usage, "the name is empty", {}, {}, "Write a folder or file"});
   target = text;
@@ -122,6 +129,9 @@ constexpr std::array kSettings{
             take_stack},
     Setting{"budget", Form::value, "LIMITS", kWhat, "Most it may cost: a share of the time, a size, or both: 1%,512MB",
             "none", "recorder", "torch.profiler", false, take_budget},
+    Setting{"telemetry", Form::value, "LIST", kWhat,
+            "Collectors that sample the machine beside the job, with intervals if need be (cpu:10ms,io), or off", "on",
+            "telemetry", "telemetry", false, take_telemetry},
     Setting{"nsys", Form::flag, "", kNsys, "Record with NVIDIA's nsys in place of torch.profiler", "", "recorder",
             "nsys", false, take_nsys},
     Setting{"nsys-options", Form::value, "OPTIONS", kNsys, "Passed on to it: \"--gpu-metrics-devices=all -s cpu\"", "",

@@ -16,6 +16,7 @@
 #include "base/string_pool.h"
 #include "model/issue.h"
 #include "model/matches.h"
+#include "model/telemetry.h"
 
 namespace stepscope {
 
@@ -417,7 +418,8 @@ struct Run {
   std::vector<Trace> stack_steps;
   // Every step and phase of the whole job, one lane per rank, from the marks that `stepscope run` keeps.
   std::vector<Trace> history;
-  Matches matches;  // derived
+  std::vector<SampledSeries> telemetry;  // of the machine beside the job
+  Matches matches;                       // derived
 };
 
 // Time on the run's clock of the moment that `trace` calls `t`.

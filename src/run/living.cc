@@ -9,10 +9,11 @@ namespace stepscope::run {
 
 bool process_exists(std::int64_t pid) { return pid > 0 && (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM); }
 
-bool is_running(std::string_view host, std::int64_t pid) {
+bool is_this_host(std::string_view host) {
   char name[256] = "";
-  const bool here = ::gethostname(name, sizeof name - 1) == 0 && host == name;
-  return !here || process_exists(pid);
+  return ::gethostname(name, sizeof name - 1) == 0 && host == name;
 }
+
+bool is_running(std::string_view host, std::int64_t pid) { return !is_this_host(host) || process_exists(pid); }
 
 }  // namespace stepscope::run

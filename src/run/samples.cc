@@ -105,6 +105,7 @@ Result<Samples> read_samples(const std::string& path) {
   Samples out;
   take_about(ring.about(), out);
   out.dropped = ring.dropped();
+  out.file_bytes = ring.file_bytes();
   std::map<std::uint32_t, Gathered> gathered;
   for (auto& [number, about] : read_series(series_file_of(path))) gathered.emplace(number, std::move(about));
   std::optional<std::int64_t> first_offset, offset;  // Unix time − monotonic

@@ -48,6 +48,7 @@ struct Series {
 struct Samples {
   std::string host;
   std::int64_t pid = 0;
+  std::uint64_t file_bytes = 0;
   std::vector<Series> series;  // those with samples
   std::uint64_t dropped = 0;   // older records that the ring no longer holds
   std::int64_t drift_ns =

@@ -195,15 +195,25 @@ void keep_one_nsys_window(std::vector<InputFile>& files, std::vector<Issue>& iss
                     "Give the file of another window to open that one", windows - 1, path, std::nullopt, std::nullopt});
 }
 
-// The marks of a run's ranks are opened where nothing better is: beside traces they are looked at by run_marks.
-void prefer_traces_to_marks(std::vector<InputFile>& files, std::vector<Issue>& issues) {
-  const auto is_marks = [](const InputFile& file) { return file.found && file.reader->name == "marks"; };
-  const auto marks = std::count_if(files.begin(), files.end(), is_marks);
-  if (marks == 0) return;
-  if (static_cast<std::size_t>(marks) < files.size()) {
-    std::erase_if(files, is_marks);
+// Leaves out the files that this reader found where there are others; true: there are none but these.
+bool leave_to_others(std::vector<InputFile>& files, std::string_view reader) {
+  const auto is_its = [&](const InputFile& file) { return file.found && file.reader->name == reader; };
+  const auto its = static_cast<std::size_t>(std::count_if(files.begin(), files.end(), is_its));
+  if (its == files.size()) return its > 0;
+  std::erase_if(files, is_its);
+  return false;
+}
+
+// The marks of a run's ranks and its telemetry are opened where nothing better is: beside traces they are looked at by
+// run_marks and run_telemetry.
+void prefer_traces(std::vector<InputFile>& files, std::vector<Issue>& issues) {
+  if (leave_to_others(files, "samples")) {
+    issues.push_back({"only_samples", Severity::info, "no trace was recorded beside this telemetry",
+                      "See it: stepscope report --only system,counters", 1, files.front().path, std::nullopt,
+                      std::nullopt});
     return;
   }
+  if (!leave_to_others(files, "marks")) return;
   issues.push_back({"only_marks", Severity::info,
                     "no trace was recorded in this run; its steps and phases are from the marks that each rank keeps",
                     "Record a trace of some steps: stepscope run --steps 1:3 -- …, or stepscope attach --job", 1,
@@ -259,7 +269,7 @@ Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, s
   }
   drop_exported_reports(files);
   keep_one_nsys_window(files, issues);
-  prefer_traces_to_marks(files, issues);
+  prefer_traces(files, issues);
   std::set<std::string> seen;  // the same file given twice is read once
   std::erase_if(files, [&](const InputFile& file) {
     std::error_code error;

@@ -21,6 +21,7 @@
 #include "session/parts.h"
 #include "session/ranks.h"
 #include "session/run_marks.h"
+#include "session/run_telemetry.h"
 
 namespace stepscope::session {
 namespace {
@@ -147,6 +148,7 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   if (!folder.empty()) {
     add_mark_issues(folder, run);
     run.history = read_history(folder);
+    read_telemetry(folder, run);
   }
   derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
   return run;
@@ -194,6 +196,9 @@ void add_inputs(Report& report, const Run& run) {
     report.inputs.push_back(describe(trace));
     for (const Metadata& said : trace.metadata) add_host(report, said);
     report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
+  }
+  for (const SampledSeries& series : run.telemetry) {
+    if (report.hosts.empty() || report.hosts.back() != series.host) report.hosts.push_back(series.host);
   }
 }
 

@@ -19,15 +19,23 @@
 #include "base/result.h"
 #include "run/samples.h"
 
+struct perf_event_attr;  // of the kernel
+
 namespace stepscope::collect::telemetry {
 
 // Nanoseconds of CPU time of a process, all threads; nullopt: it has ended.
 std::optional<std::int64_t> process_cpu_ns(pid_t pid);
 
-// Where the kernel shows itself; tests put others in their place.
+std::int64_t monotonic_ns();
+
+// Where the kernel and the drivers show themselves; tests put others in their place.
 struct Roots {
   std::string proc = "/proc", sys = "/sys";
   std::function<std::optional<std::int64_t>(pid_t)> cpu_ns = process_cpu_ns;
+  std::string nvml = "libnvidia-ml.so.1";  // the library of the NVIDIA driver
+  std::function<std::int64_t()> now_ns = monotonic_ns;
+  // A counter of a whole CPU or of its socket: a file, or less than 0 and errno. Empty: the system call.
+  std::function<int(perf_event_attr&, int cpu)> perf_event;
 };
 
 struct Member {

@@ -1,47 +1,90 @@
-// Which processes belong together: a rank and what works for it.
-#include <map>
+#include "collect/telemetry/groups.h"
+
+#include <algorithm>
+#include <optional>
 
 #include "collect/processes/process_tree.h"
 #include "collect/processes/ranks.h"
-#include "collect/telemetry/sampler.h"
+#include "run/living.h"
+#include "run/ring.h"
 
 namespace stepscope::collect::telemetry {
+
 namespace {
 
-Member member_of(const Process& process) { return {process.pid, process.start_ticks, process.parent}; }
-
-// The process, and all below it that are not below one of the others.
-void gather(const ProcessTable& table, const Process& process, const std::map<pid_t, std::string>& others,
-            Group& group) {
-  group.members.push_back(member_of(process));
-  for (const Process* child : table.children_of(process.pid)) {
-    if (!child->ended && !others.contains(child->pid)) gather(table, *child, others, group);
+// True the first time, then after 1, 2, 4 … times, and at last every 64th.
+class Rarely {
+ public:
+  void often() { pause_ = 0; }
+  bool now() {
+    if (passed_++ < pause_) return false;
+    passed_ = 0;
+    pause_ = std::min(std::max(1, pause_ * 2), 64);
+    return true;
   }
+
+ private:
+  int pause_ = 0, passed_ = 0;
+};
+
+std::string rank_target(std::int64_t rank) { return "rank " + std::to_string(rank); }
+
+Targets look_for_ranks(const std::string& proc_root, const std::vector<pid_t>& jobs) {
+  const ProcessTable table = ProcessTable::read(proc_root);
+  Targets targets;
+  for (const pid_t job : jobs) {
+    const auto ranks = find_ranks(table, job);
+    if (!ranks) continue;
+    // Spawned ranks that only know their number inside have none here: their place in the list is no rank.
+    const bool numbered = ranks->size() == 1 || ranks->front().rank;
+    for (const RankProcess& one : *ranks) {
+      const pid_t pid = one.process.pid;
+      targets[pid] = numbered ? rank_target(one.rank.value_or(0)) : "pid " + std::to_string(pid);
+    }
+  }
+  return targets;
 }
 
 }  // namespace
 
-std::vector<Group> groups_of(const Roots& roots, pid_t job) {
-  const ProcessTable table = ProcessTable::read(roots.proc);
-  const Process* const top = table.find(job);
-  if (top == nullptr || top->ended) return {};
-  std::map<pid_t, std::string> targets;
-  if (const auto ranks = find_ranks(table, job)) {
-    for (const RankProcess& one : *ranks) {
-      targets[one.process.pid] = "rank " + std::to_string(one.rank.value_or(0));
-    }
-    // Spawned ranks that only know their number inside have none here: their place in the list is no rank.
-    if (ranks->size() > 1 && !ranks->front().rank) {
-      for (auto& [pid, target] : targets) target = "pid " + std::to_string(pid);
-    }
-  }
-  if (targets.empty()) targets[job] = "pid " + std::to_string(job);
+std::vector<Group> GroupFinder::operator()() {
+  const bool changed = watch_.look();
+  Targets apart = find_ranks_(changed);
+  std::erase_if(apart, [&](const auto& one) { return !watch_.has(one.first); });
   std::vector<Group> groups;
-  for (const auto& [pid, target] : targets) {
-    if (const Process* const process = table.find(pid))
-      gather(table, *process, targets, groups.emplace_back(Group{target, {}}));
+  for (const auto& [pid, target] : apart) groups.push_back({target, watch_.family(pid, apart)});
+  if (!groups.empty()) return groups;
+  for (const pid_t job : jobs_) {
+    if (watch_.has(job)) groups.push_back({"pid " + std::to_string(job), watch_.family(job, apart)});
   }
   return groups;
+}
+
+FindRanks ranks_by_processes(const std::string& proc_root, std::vector<pid_t> jobs) {
+  return [proc_root, jobs = std::move(jobs), found = Targets(), again = Rarely()](bool changed) mutable {
+    if (changed) again.often();
+    if (again.now()) found = look_for_ranks(proc_root, jobs);
+    return found;
+  };
+}
+
+FindRanks ranks_by_marks(const std::string& run_folder) {
+  struct Known {
+    Rarely again;
+    std::optional<std::pair<pid_t, std::string>> rank;  // none: of another host
+  };
+  return [run_folder, known = std::map<std::string, Known>()](bool) mutable {
+    Targets targets;
+    for (const std::string& path : run::ring_files(run_folder)) {
+      Known& one = known[path];
+      if (one.again.now()) {
+        const auto ring = run::read_ring(path);
+        if (ring && run::is_this_host(ring->host)) one.rank = {static_cast<pid_t>(ring->pid), rank_target(ring->rank)};
+      }
+      if (one.rank) targets.insert(*one.rank);
+    }
+    return targets;
+  };
 }
 
 }  // namespace stepscope::collect::telemetry

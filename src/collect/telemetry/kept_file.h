@@ -39,6 +39,14 @@ class KeptFile {
     return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
   }
 
+  // A piece of a long file; 0: its end, or it cannot be read any more. Pieces in order are one state of the kernel's.
+  std::size_t read_at(std::size_t at, char* into, std::size_t most) {
+    if (fd_ < 0) return 0;
+    const ssize_t got = ::pread(fd_, into, most, static_cast<off_t>(at));
+    error_ = got < 0 ? errno : 0;
+    return got > 0 ? static_cast<std::size_t>(got) : 0;
+  }
+
   bool is_open() const { return fd_ >= 0; }
   int error() const { return error_; }  // errno of what went wrong last; 0: nothing
   const std::string& path() const { return path_; }

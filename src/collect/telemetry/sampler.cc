@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <charconv>
 #include <condition_variable>
 #include <ctime>
 #include <mutex>
@@ -22,8 +23,30 @@ std::int64_t own_cpu_ns() {
   return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec;
 }
 
-bool is_asked_for(const std::vector<std::string>& only, const Collector& collector) {
-  return only.empty() ? !collector.on_request : std::find(only.begin(), only.end(), collector.name) != only.end();
+// How often this collector is to be sampled, in ms; 0: not at all.
+int interval_of(const Collector& collector, const SamplerOptions& options) {
+  int usual = options.interval_ms > 0 ? options.interval_ms : collector.interval_ms;
+  if (collector.on_request) usual = std::max(usual, collector.interval_ms);  // it may cost the job
+  if (options.only.empty()) return collector.on_request ? 0 : usual;
+  for (const Choice& choice : options.only) {
+    if (choice.collector == collector.name) return choice.interval_ms > 0 ? choice.interval_ms : usual;
+  }
+  return 0;
+}
+
+// "500ms", "1s", "0.1" (seconds); 0: none of these.
+int parse_interval(std::string_view text) {
+  double scale = 1000;
+  if (text.ends_with("ms")) {
+    scale = 1;
+    text.remove_suffix(2);
+  } else if (text.ends_with('s')) {
+    text.remove_suffix(1);
+  }
+  double number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool usable = read.ec == std::errc() && read.ptr == text.data() + text.size() && number > 0;
+  return usable && number * scale <= 3'600'000 ? std::max(1, static_cast<int>(number * scale)) : 0;
 }
 
 }  // namespace
@@ -90,6 +113,43 @@ struct Sampler::Impl {
   }
 };
 
+std::string collector_names() {
+  std::string names;
+  for (const Collector& one : collectors()) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  return names;
+}
+
+Result<std::vector<Choice>> parse_collectors(std::string_view text) {
+  std::vector<Choice> out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string_view item = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t colon = item.find(':');
+    const std::string name(item.substr(0, colon));
+    const int interval_ms = colon == item.npos ? 0 : parse_interval(item.substr(colon + 1));
+    if (colon != item.npos && interval_ms == 0) {
+      return fail({ErrorKind::usage,
+                   "'" + std::string(item.substr(colon + 1)) + "' is no time between two samples",
+                   {},
+                   {},
+                   "Write it as " + name + ":500ms or " + name + ":1s, up to an hour"});
+    }
+    bool known = false;
+    for (const Collector& one : collectors()) {
+      if (name != one.name && (name != "default" || one.on_request)) continue;
+      std::erase_if(out, [&](const Choice& before) { return before.collector == one.name; });
+      out.push_back({std::string(one.name), interval_ms});
+      known = true;
+    }
+    if (!known) {
+      return fail(
+          {ErrorKind::usage, "'" + name + "' is no collector", {}, {}, "There are: default, " + collector_names()});
+    }
+  }
+  return out;
+}
+
 Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, const SamplerOptions& options,
                                                 FindGroups find_groups) {
   auto file = SampleFile::create(run_folder, options.most_bytes);
@@ -98,13 +158,13 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, c
   sampler->impl_ = std::make_unique<Impl>(std::move(*file));
   sampler->impl_->find_groups = std::move(find_groups);
   for (const Collector& collector : collectors()) {
-    if (!is_asked_for(options.only, collector)) continue;
+    const int interval_ms = interval_of(collector, options);
+    if (interval_ms == 0) continue;
     auto source = collector.open(options.roots);
     if (!source) {
       sampler->absent_.push_back({std::string(collector.name), source.error()});
       continue;
     }
-    const int interval_ms = options.interval_ms > 0 ? options.interval_ms : collector.interval_ms;
     sampler->impl_->sources.push_back({std::move(*source), Impl::Due(std::int64_t{interval_ms} * 1'000'000)});
   }
   sigset_t all, before;  // signals are for the thread that started us

@@ -12,9 +12,18 @@
 
 namespace stepscope::collect::telemetry {
 
+struct Choice {
+  std::string collector;
+  int interval_ms = 0;  // 0: as usual
+};
+
+// "cpu,memory:1s,io:500ms"; `default` stands for all that are not on request.
+Result<std::vector<Choice>> parse_collectors(std::string_view text);
+std::string collector_names();  // "cpu, memory, io"
+
 struct SamplerOptions {
-  int interval_ms = 0;            // 0: each collector's own
-  std::vector<std::string> only;  // names of collectors; empty: all but those on request
+  int interval_ms = 0;       // 0: each collector's own
+  std::vector<Choice> only;  // empty: all but those on request
   std::uint64_t most_bytes = 64 << 20;
   Roots roots;
 };
@@ -48,9 +57,5 @@ class Sampler {
   std::atomic<std::int64_t> cpu_ns_{0};
   std::atomic<std::uint64_t> samples_{0};
 };
-
-// The groups of a job: each rank with all processes below it that are no rank themselves; where none is known to be a
-// rank, the process itself and what is below it.
-std::vector<Group> groups_of(const Roots& roots, pid_t job);
 
 }  // namespace stepscope::collect::telemetry

@@ -46,4 +46,15 @@ inline std::unique_ptr<Source> opened(std::string_view name, const Roots& roots)
   return nullptr;
 }
 
+// What a collector says of why it is not there; "" where it is.
+inline std::string why_absent(std::string_view name, const Roots& roots) {
+  for (const Collector& collector : collectors()) {
+    if (collector.name != name) continue;
+    const auto source = collector.open(roots);
+    return source ? "" : to_text(source.error());
+  }
+  FAIL("no collector of that name");
+  return "";
+}
+
 }  // namespace stepscope::collect::telemetry

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/temp_fixture.h"
+#include "collect/telemetry/groups.h"
 #include "collect/telemetry/member_totals.h"
 #include "collect/telemetry/numbers.h"
 #include "collect/telemetry/sample_file.h"
@@ -199,7 +200,8 @@ TEST_CASE("telemetry: a live process is sampled on its time, by a thread that co
   }
   SamplerOptions options;
   options.interval_ms = 50;
-  auto sampler = Sampler::start(folder.path().string(), options, [&] { return groups_of(options.roots, busy); });
+  auto sampler = Sampler::start(folder.path().string(), options,
+                                GroupFinder(options.roots, {busy}, [](bool) { return Targets(); }));
   REQUIRE(sampler);
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   kill(busy, SIGKILL);

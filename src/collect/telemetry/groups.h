@@ -1,0 +1,40 @@
+// Which processes belong together: a rank and what works for it. A functor for Sampler::start, asked once a second.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "collect/telemetry/process_watch.h"
+
+namespace stepscope::collect::telemetry {
+
+// Targets by PID: "rank 0".
+using Targets = std::map<pid_t, std::string>;
+
+// Which of the processes are ranks; `changed`: some have come or gone since it was asked last.
+using FindRanks = std::function<Targets(bool changed)>;
+
+class GroupFinder {
+ public:
+  // A job without ranks is a group of its own, "pid N".
+  GroupFinder(const Roots& roots, std::vector<pid_t> jobs, FindRanks find_ranks)
+      : watch_(roots.proc), jobs_(std::move(jobs)), find_ranks_(std::move(find_ranks)) {}
+
+  std::vector<Group> operator()();
+
+ private:
+  ProcessWatch watch_;
+  std::vector<pid_t> jobs_;
+  FindRanks find_ranks_;
+};
+
+// By looking at the processes themselves, as attach does. That is dear: done when processes changed, else ever more
+// rarely.
+FindRanks ranks_by_processes(const std::string& proc_root, std::vector<pid_t> jobs);
+// By the marks that the ranks of this run keep on this host, each read when it is new and now and then again: a rank
+// may learn its number late.
+FindRanks ranks_by_marks(const std::string& run_folder);
+
+}  // namespace stepscope::collect::telemetry

@@ -1,0 +1,90 @@
+// Who belongs to whom, on trees of processes made here.
+#include "collect/telemetry/groups.h"
+
+#include "base/temp_fixture.h"
+#include "collect/telemetry/telemetry_fixture.h"
+#include "run/ring_fixture.h"
+
+#include <unistd.h>
+
+namespace stepscope::collect::telemetry {
+namespace {
+
+void start(const std::filesystem::path& proc, int pid, int parent, int ticks = 5) {
+  put(proc / std::to_string(pid) / "stat", std::to_string(pid) + " (python3) S " + std::to_string(parent) +
+                                               " 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 " + std::to_string(ticks) +
+                                               " 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+}
+
+std::vector<pid_t> pids(const Group& group) {
+  std::vector<pid_t> out;
+  for (const Member& member : group.members) out.push_back(member.pid);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("telemetry: a rank has its workers, and not the other ranks") {
+  const TempFolder folder;
+  const auto proc = folder.path();
+  start(proc, 10, 1);   // torchrun
+  start(proc, 11, 10);  // its ranks
+  start(proc, 12, 10);
+  start(proc, 13, 11);  // a worker of the first
+  start(proc, 14, 13);  // which started something
+  start(proc, 99, 1);   // somebody else's
+  Targets ranks;
+  GroupFinder find(Roots{proc.string(), "", {}}, {10}, [&](bool) { return ranks; });
+  auto groups = find();
+  REQUIRE(groups.size() == 1);  // no rank is known yet
+  CHECK(groups[0].target == "pid 10");
+  CHECK(pids(groups[0]) == std::vector<pid_t>{10, 11, 13, 14, 12});
+  ranks = {{11, "rank 0"}, {12, "rank 1"}};
+  groups = find();
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].target == "rank 0");
+  CHECK(pids(groups[0]) == std::vector<pid_t>{11, 13, 14});
+  CHECK(pids(groups[1]) == std::vector<pid_t>{12});
+  std::filesystem::remove_all(proc / "13");  // what it started goes on without it
+  std::filesystem::remove_all(proc / "12");
+  groups = find();
+  REQUIRE(groups.size() == 1);
+  CHECK(pids(groups[0]) == std::vector<pid_t>{11});
+}
+
+TEST_CASE("telemetry: two thousand processes, and PIDs that make a circle") {
+  const TempFolder folder;
+  for (int pid = 100; pid < 2100; pid++) start(folder.path(), pid, pid == 100 ? 1 : 100 + (pid - 101) / 2);
+  start(folder.path(), 50, 51);
+  start(folder.path(), 51, 50);
+  ProcessWatch watch(folder.path().string());
+  CHECK(watch.look());
+  CHECK_FALSE(watch.look());
+  CHECK(watch.family(100, {}).size() == 2000);
+  CHECK(watch.family(50, {}).size() <= 2100);
+  CHECK(watch.family(7, {}).empty());
+}
+
+TEST_CASE("telemetry: the ranks of a run are those with marks on this host") {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.path() / "telemetry");
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const auto ring = [&](const std::string& on, int pid, int rank) {
+    return run::RingText(8, "{\"host\": \"" + on + "\", \"pid\": " + std::to_string(pid) +
+                                ", \"rank\": " + std::to_string(rank) + ", \"world_size\": 2, \"rank_source\": \"x\"}")
+        .bytes();
+  };
+  const FindRanks find = ranks_by_marks(folder.path().string());
+  CHECK(FindRanks(find)(true).empty());
+  folder.put("telemetry/a.ring", ring(host, 41, 0));
+  folder.put("telemetry/b.ring", ring("elsewhere", 42, 1));
+  folder.put("telemetry/c.ring", "damaged");
+  FindRanks again = find;
+  CHECK(again(false) == Targets{{41, "rank 0"}});
+  folder.put("telemetry/a.ring", ring(host, 41, 3));  // it has learned its number
+  again(false);
+  CHECK(again(false) == Targets{{41, "rank 3"}});
+}
+
+}  // namespace stepscope::collect::telemetry

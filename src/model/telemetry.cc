@@ -1,0 +1,155 @@
+#include "model/telemetry.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stepscope {
+namespace {
+
+// The value of a counter at a moment within its samples.
+double value_at(const Curve& counter, std::int64_t t) {
+  const auto after = std::lower_bound(counter.t_ns.begin(), counter.t_ns.end(), t);
+  const auto i = static_cast<std::size_t>(after - counter.t_ns.begin());
+  if (counter.t_ns[i] == t) return counter.v[i];
+  const double whole = static_cast<double>(counter.t_ns[i] - counter.t_ns[i - 1]);
+  const double part = static_cast<double>(t - counter.t_ns[i - 1]) / whole;
+  return counter.v[i - 1] + (counter.v[i] - counter.v[i - 1]) * part;
+}
+
+// Symmetric and positive; by Gauss and Jordan. Empty where a kind cannot be told from the others.
+std::vector<std::vector<double>> inverse(std::vector<std::vector<double>> matrix) {
+  constexpr double kSingular = 1e-9;  // of the largest number on the diagonal
+  const std::size_t n = matrix.size();
+  double largest = 0;
+  for (std::size_t i = 0; i < n; i++) largest = std::max(largest, matrix[i][i]);
+  std::vector<std::vector<double>> out(n, std::vector<double>(n, 0));
+  for (std::size_t i = 0; i < n; i++) out[i][i] = 1;
+  for (std::size_t column = 0; column < n; column++) {
+    std::size_t pivot = column;
+    for (std::size_t row = column; row < n; row++) {
+      if (std::abs(matrix[row][column]) > std::abs(matrix[pivot][column])) pivot = row;
+    }
+    if (std::abs(matrix[pivot][column]) <= largest * kSingular) return {};
+    std::swap(matrix[pivot], matrix[column]);
+    std::swap(out[pivot], out[column]);
+    const double scale = matrix[column][column];
+    for (std::size_t i = 0; i < n; i++) matrix[column][i] /= scale, out[column][i] /= scale;
+    for (std::size_t row = 0; row < n; row++) {
+      if (row == column) continue;
+      const double factor = matrix[row][column];
+      for (std::size_t i = 0; i < n; i++) {
+        matrix[row][i] -= factor * matrix[column][i];
+        out[row][i] -= factor * out[column][i];
+      }
+    }
+  }
+  return out;
+}
+
+// What lies between two samples: how long each kind took, and what the counter grew by.
+struct Mixture {
+  std::vector<double> ns;
+  double grown = 0;
+};
+
+std::vector<Mixture> mixtures(const Curve& counter, std::span<const Intervals* const> kinds) {
+  std::vector<Interval> between;
+  for (std::size_t i = 1; i < counter.size(); i++) between.push_back({counter.t_ns[i - 1], counter.t_ns[i]});
+  std::vector<Mixture> out(between.size());
+  for (std::size_t i = 0; i < out.size(); i++) {
+    out[i].ns.resize(kinds.size());
+    out[i].grown = counter.v[i + 1] - counter.v[i];
+  }
+  for (std::size_t kind = 0; kind < kinds.size(); kind++) {
+    const std::vector<std::int64_t> lengths = lengths_in(*kinds[kind], between);
+    for (std::size_t i = 0; i < out.size(); i++) out[i].ns[kind] = static_cast<double>(lengths[i]);
+  }
+  // Time of no kind, as before the first step, says nothing about them.
+  std::size_t at = 0;
+  std::erase_if(out, [&](const Mixture& one) {
+    const double length = static_cast<double>(between[at].end - between[at].start);
+    at++;
+    double known = 0;
+    for (const double ns : one.ns) known += ns;
+    return known < 0.99 * length;
+  });
+  return out;
+}
+
+}  // namespace
+
+std::optional<double> growth(const Curve& counter, Interval during) {
+  if (counter.size() == 0 || during.start < counter.t_ns.front() || during.end > counter.t_ns.back()) return {};
+  return value_at(counter, during.end) - value_at(counter, during.start);
+}
+
+std::optional<double> level(const Curve& gauge, Interval during) {
+  const auto first = std::lower_bound(gauge.t_ns.begin(), gauge.t_ns.end(), during.start);
+  const auto last = std::lower_bound(first, gauge.t_ns.end(), during.end);
+  if (first == last) return {};
+  double sum = 0;
+  for (auto at = first; at != last; ++at) sum += gauge.v[static_cast<std::size_t>(at - gauge.t_ns.begin())];
+  return sum / static_cast<double>(last - first);
+}
+
+std::vector<std::optional<double>> rates_by_kind(const Curve& counter, const Kinds& kinds, double small) {
+  constexpr double kSure = 0.25;  // of the mean rate
+  std::vector<std::optional<double>> out(kinds.size());
+  std::vector<std::size_t> there;  // kinds that took any time
+  std::vector<const Intervals*> sets;
+  for (std::size_t kind = 0; kind < kinds.size(); kind++) {
+    if (!kinds[kind].empty()) there.push_back(kind), sets.push_back(&kinds[kind]);
+  }
+  const std::vector<Mixture> rows = mixtures(counter, sets);
+  const std::size_t n = sets.size();
+  if (n == 0 || rows.size() <= n) return out;
+  std::vector<std::vector<double>> normal(n, std::vector<double>(n, 0));
+  std::vector<double> right(n, 0);
+  double grown = 0, whole = 0;
+  for (const Mixture& row : rows) {
+    grown += row.grown;
+    for (std::size_t i = 0; i < n; i++) {
+      whole += row.ns[i];
+      right[i] += row.ns[i] * row.grown;
+      for (std::size_t j = 0; j < n; j++) normal[i][j] += row.ns[i] * row.ns[j];
+    }
+  }
+  const auto inverted = inverse(normal);
+  if (inverted.empty()) return out;
+  std::vector<double> rate(n, 0);
+  for (std::size_t i = 0; i < n; i++) {
+    for (std::size_t j = 0; j < n; j++) rate[i] += inverted[i][j] * right[j];
+  }
+  double squares = 0;
+  for (const Mixture& row : rows) {
+    double left = row.grown;
+    for (std::size_t i = 0; i < n; i++) left -= rate[i] * row.ns[i];
+    squares += left * left;
+  }
+  const double variance = squares / static_cast<double>(rows.size() - n);
+  const double mean = grown / whole;
+  for (std::size_t i = 0; i < n; i++) {
+    const double deviation = std::sqrt(std::max(0.0, variance * inverted[i][i]));
+    const bool sure = deviation <= kSure * mean || deviation <= kSure * rate[i] || deviation <= small;
+    if (sure && rate[i] > -2 * deviation - 1e-12) out[there[i]] = std::max(0.0, rate[i]);
+  }
+  return out;
+}
+
+std::vector<std::optional<double>> levels_by_kind(const Curve& gauge, const Kinds& kinds) {
+  std::vector<std::optional<double>> out;
+  for (const Intervals& kind : kinds) {
+    double sum = 0;
+    std::size_t count = 0;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < gauge.size(); i++) {
+      while (at < kind.size() && kind[at].end <= gauge.t_ns[i]) at++;
+      if (at == kind.size()) break;
+      if (gauge.t_ns[i] >= kind[at].start) sum += gauge.v[i], count++;
+    }
+    out.push_back(count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt);
+  }
+  return out;
+}
+
+}  // namespace stepscope

@@ -1,0 +1,78 @@
+#include "model/telemetry.h"
+
+#include <doctest/doctest.h>
+
+namespace stepscope {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+Curve counter(std::int64_t first, std::int64_t every, std::size_t n, double (*at)(std::int64_t t)) {
+  Curve out;
+  for (std::size_t i = 0; i < n; i++) {
+    const std::int64_t t = first + static_cast<std::int64_t>(i) * every;
+    out.add(t, at(t));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("series: what a counter grew by between two moments, and not beyond its samples") {
+  const Curve steady = counter(100, 10, 11, [](std::int64_t t) { return 2.0 * static_cast<double>(t); });
+  CHECK(growth(steady, {100, 200}).value() == doctest::Approx(200));
+  CHECK(growth(steady, {113, 118}).value() == doctest::Approx(10));
+  CHECK_FALSE(growth(steady, {99, 120}));
+  CHECK_FALSE(growth(steady, {120, 201}));
+  CHECK_FALSE(growth(Curve(), {0, 1}));
+}
+
+TEST_CASE("series: the level of a gauge is of the samples within") {
+  Curve gauge;
+  for (std::int64_t t = 0; t < 5; t++) gauge.add(t * 10, static_cast<double>(t));
+  CHECK(level(gauge, {10, 30}).value() == doctest::Approx(1.5));
+  CHECK_FALSE(level(gauge, {11, 20}));
+  const auto found = levels_by_kind(gauge, {{{0, 5}, {40, 41}}, {{10, 31}}, {}});
+  CHECK(found[0].value() == doctest::Approx(2));
+  CHECK(found[1].value() == doctest::Approx(2));
+  CHECK_FALSE(found[2]);
+}
+
+// Steps of 50 ms: 20 ms with a rate of 1, 30 ms with 0.1; sampled every 37 ms, so that no sample is of one kind alone.
+TEST_CASE("series: rates of phases that are shorter than the time between two samples") {
+  const auto work = [](std::int64_t t) {
+    const std::int64_t in_step = t % (50 * kMs);
+    const double whole = static_cast<double>(t / (50 * kMs)) * static_cast<double>(23 * kMs);
+    return whole + (in_step < 20 * kMs ? static_cast<double>(in_step)
+                                       : static_cast<double>(20 * kMs) + 0.1 * static_cast<double>(in_step - 20 * kMs));
+  };
+  Kinds kinds(3);
+  for (std::int64_t step = 0; step < 100; step++) {
+    kinds[0].push_back({step * 50 * kMs, (step * 50 + 20) * kMs});
+    kinds[1].push_back({(step * 50 + 20) * kMs, (step * 50 + 50) * kMs});
+  }
+  const auto rates = rates_by_kind(counter(0, 37 * kMs, 130, work), kinds);
+  CHECK(rates[0].value() == doctest::Approx(1));
+  CHECK(rates[1].value() == doctest::Approx(0.1));
+  CHECK_FALSE(rates[2]);  // it never was
+}
+
+TEST_CASE("series: rates that the samples cannot tell are unknown") {
+  const auto linear = [](std::int64_t t) { return static_cast<double>(t); };
+  Kinds whole_steps(2);  // both kinds are half of every sample
+  for (std::int64_t i = 0; i < 100; i++) {
+    whole_steps[0].push_back({i * 10, i * 10 + 5});
+    whole_steps[1].push_back({i * 10 + 5, i * 10 + 10});
+  }
+  const auto rates = rates_by_kind(counter(0, 10, 100, linear), whole_steps);
+  CHECK_FALSE(rates[0]);
+  CHECK_FALSE(rates[1]);
+  const auto few = rates_by_kind(counter(0, 7, 2, linear), whole_steps);
+  CHECK_FALSE(few[0]);
+  // Before the first step and behind the last nothing is said of them.
+  const auto outside = rates_by_kind(counter(5'000, 10, 100, linear), whole_steps);
+  CHECK_FALSE(outside[0]);
+  CHECK(rates_by_kind(Curve(), whole_steps).size() == 2);
+}
+
+}  // namespace stepscope

@@ -1,0 +1,81 @@
+#include "session/run_telemetry.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "run/samples.h"
+
+namespace stepscope::session {
+namespace {
+
+constexpr std::int64_t kDriftWorthTelling = 10'000'000;  // ns: a tenth of the time between two samples
+
+// Of "rank 7".
+std::optional<std::int64_t> rank_of(std::string_view target) {
+  constexpr std::string_view kRank = "rank ";
+  std::int64_t rank = 0;
+  if (!target.starts_with(kRank)) return {};
+  target.remove_prefix(kRank.size());
+  const auto read = std::from_chars(target.data(), target.data() + target.size(), rank);
+  return read.ec == std::errc() && read.ptr == target.data() + target.size() ? std::optional(rank) : std::nullopt;
+}
+
+SampledSeries to_model(run::Series series, const std::string& host) {
+  SampledSeries out;
+  out.host = host;
+  out.rank = rank_of(series.about.target);
+  out.is_counter = series.about.kind == run::SeriesKind::counter;
+  out.collector = std::move(series.about.collector);
+  out.name = std::move(series.about.name);
+  out.target = std::move(series.about.target);
+  out.unit = std::move(series.about.unit);
+  out.meaning = std::move(series.about.meaning);
+  for (const run::Sample& sample : series.samples) out.samples.add(sample.t_ns, sample.value);
+  return out;
+}
+
+void tell(Run& run, const std::string& path, const char* code, Severity severity, std::string sentence,
+          std::string advice, std::uint64_t count) {
+  run.issues.push_back(
+      {code, severity, std::move(sentence), std::move(advice), count, path, std::nullopt, std::nullopt});
+}
+
+void tell_losses(const run::Samples& samples, const std::string& path, Run& run) {
+  if (samples.dropped > 0) {
+    tell(run, path, "samples_overwritten", Severity::info,
+         "the oldest " + std::to_string(samples.dropped) + " samples of telemetry made room for newer ones",
+         "Sample less often, or with fewer collectors", samples.dropped);
+  }
+  if (samples.unknown > 0) {
+    tell(run, path, "samples_unknown", Severity::lost,
+         std::to_string(samples.unknown) + " samples are of series that nothing describes",
+         "Keep the .series.jsonl beside it", samples.unknown);
+  }
+  if (samples.backwards > 0) {
+    tell(run, path, "samples_backwards", Severity::info,
+         std::to_string(samples.backwards) + " samples went back in time or count and were left out", "",
+         samples.backwards);
+  }
+  if (std::abs(samples.drift_ns) >= kDriftWorthTelling) {
+    tell(run, path, "clock_drift", Severity::info,
+         "the wall clock moved by " + std::to_string(samples.drift_ns / 1'000'000) +
+             " ms against the monotonic one while telemetry was sampled",
+         "Both were read once a second, and each sample is placed by the newest pair", 1);
+  }
+}
+
+}  // namespace
+
+void read_telemetry(const std::string& run_folder, Run& run) {
+  for (const std::string& path : run::sample_files(run_folder)) {
+    auto samples = run::read_samples(path);
+    if (!samples) {
+      tell(run, path, "telemetry_damaged", Severity::lost, to_text(samples.error()), "", 1);
+      continue;
+    }
+    tell_losses(*samples, path, run);
+    for (run::Series& series : samples->series) run.telemetry.push_back(to_model(std::move(series), samples->host));
+  }
+}
+
+}  // namespace stepscope::session

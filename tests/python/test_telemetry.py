@@ -1,0 +1,151 @@
+"""What the machine does beside a job: sampled by run, attach and monitor, told by `report --only system`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import Place, needs_torch, report, rows
+from test_attach import LOOP, attach, running
+
+BUSY_FORWARD = """
+    import sys, time, torch
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 8)
+        def forward(self, x):
+            end = time.perf_counter() + 0.2
+            while time.perf_counter() < end:
+                pass
+            return self.layer(x)
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for number in range(25):
+        net(torch.ones(4, 8)).sum().backward()
+        time.sleep(0.2)
+        optimizer.step()
+"""
+
+
+def system(place: Place, folder: Path | str | None) -> dict[str, Any]:
+    found: dict[str, Any] = report(place, str(folder), "--only", "system")["answers"]["system"]
+    return found
+
+
+@needs_torch
+def test_a_job_is_sampled_and_cut_by_phase_and_step(place: Place) -> None:
+    job = place.run(sys.executable, place.script(BUSY_FORWARD))
+    assert job.code == 0
+    found = system(place, job.folder)
+    (rank,) = rows(found, "ranks")
+    assert rank["rank"] == 0
+    phases = {row["phase"]: row for row in rows(found, "phases")}
+    # A busy machine may keep it from its core, and what it does then it waits.
+    busy, other = (phases[name]["main_thread"] + phases[name]["main_thread_wait"] for name in ("forward", "other"))
+    assert busy > 0.7 and other < 0.4, phases
+    assert phases["forward"]["share"] > 0.3
+    steps = rows(found, "steps")
+    assert len(steps) == 25
+    assert sum(row["cores"] is not None for row in steps) >= 15
+    assert {"cpu", "memory", "io"} <= {row["collector"] for row in rows(found, "series")}
+
+
+@needs_torch
+def test_each_rank_is_sampled_for_itself(place: Place) -> None:
+    text = """
+    import os, time, torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    net = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for number in range(40):
+        net(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+        time.sleep(0.1)
+    dist.destroy_process_group()
+    """
+    torchrun = ["torchrun", "--nproc-per-node", "2", place.script(text)]
+    job = place.run(sys.executable, "-m", "torch.distributed.run", *torchrun[1:])
+    assert job.code == 0, job.stderr
+    found = [row for row in rows(system(place, job.folder), "ranks") if row["cores"] is not None]
+    assert [row["rank"] for row in found] == [0, 1]
+    assert all(row["rss_bytes"] > 50e6 for row in found)
+
+
+@needs_torch
+def test_telemetry_can_be_left_out_or_chosen(place: Place) -> None:
+    script = place.script("import torch\nprint('done')\n")
+    job = place.run(sys.executable, script, options=("--telemetry", "off"))
+    assert job.folder is not None and not list(job.folder.glob("telemetry/*.samples"))
+    done = place.plain(str(place.stepscope), "run", "--telemetry", "cpuu", "--", sys.executable, script)
+    assert done.returncode == 2 and "cpuu" in done.stderr and "memory" in done.stderr
+    done = place.plain(str(place.stepscope), "run", "--telemetry", "cpu:0ms", "--", sys.executable, script)
+    assert done.returncode == 2 and "500ms" in done.stderr
+
+
+@needs_torch
+def test_a_job_that_was_attached_to_is_sampled_meanwhile(place: Place) -> None:
+    with running(place, [sys.executable, place.script(LOOP), "1000"]) as job:
+        folder, _ = attach(place, str(job.pid), "--time", "2")
+    found = system(place, folder)
+    assert any(row["target"] == "rank 0" and row["name"] == "cpu_time" for row in rows(found, "series"))
+
+
+def test_monitor_of_a_process_and_of_the_machine(place: Place) -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            out = str(place.out)
+            done = place.plain(str(place.stepscope), "monitor", str(busy.pid), "--time", "1", "--out", out)
+            assert done.returncode == 0, done.stderr
+            assert f"pid {busy.pid}" in done.stdout and "cores" in done.stdout
+        finally:
+            busy.kill()
+    (samples,) = place.out.rglob("*.samples")
+    found = system(place, samples.parent.parent)
+    assert f"pid {busy.pid}" in {row["target"] for row in rows(found, "series")}
+    alone = place.folder / "alone"
+    done = place.plain(str(place.stepscope), "monitor", "--time", "1.5", "--out", str(alone))
+    assert done.returncode == 0, done.stderr
+    (samples,) = alone.rglob("*.samples")
+    assert {row["target"] for row in rows(system(place, samples.parent.parent), "series")} >= {"host"}
+    assert place.plain(str(place.stepscope), "monitor", "no-such-job").returncode == 1
+
+
+@needs_torch
+def test_samples_stay_when_the_sampler_is_killed(place: Place) -> None:
+    command = [str(place.stepscope), "run", "--out", str(place.out), "--", sys.executable, place.script(LOOP), "100"]
+    with running(place, command) as job:
+        time.sleep(1)
+        os.kill(job.pid, 9)  # stepscope; the job goes on
+        time.sleep(0.2)
+    (samples,) = place.out.rglob("*.samples")
+    found = system(place, samples.parent.parent)
+    assert max(row["samples"] for row in rows(found, "series")) >= 5
+
+
+def test_doctor_lists_the_collectors(place: Place) -> None:
+    found = json.loads(place.plain(str(place.stepscope), "doctor", "--json").stdout)["telemetry"]
+    by_name = {one["name"]: one for one in found}
+    assert by_name["cpu"]["absent"] is None
+    for one in found:
+        assert (one["absent"] is None) == (one["fix"] is None), one
+    if not Path("/sys/class/infiniband").exists():
+        assert "adapter" in by_name["infiniband"]["absent"]
+
+
+@pytest.mark.parametrize("text", ["", "STEPSAMP", "STEPSAMP" + "\0" * 5000, "x" * 9000])
+def test_a_damaged_file_of_samples_is_told(place: Place, text: str) -> None:
+    folder = place.folder / "run" / "telemetry"
+    folder.mkdir(parents=True)
+    (folder / "a_1.samples").write_text(text)
+    done = place.plain(str(place.stepscope), "report", str(place.folder / "run"), "--no-cache")
+    assert done.returncode == 1, done.stdout
+    assert "a_1.samples" in done.stderr or "no trace was found" in done.stderr
