@@ -49,7 +49,8 @@ def outermost(optimizer: Any, level: int = 0) -> list[Any]:
     """
     import torch
 
-    modules = [module for module in instances(torch.nn.Module) if "_modules" in module.__dict__]
+    base = getattr(getattr(torch, "nn", None), "Module", None)
+    modules = [module for module in instances(base) if "_modules" in module.__dict__] if base is not None else []
     inner = {id(child) for module in modules for child in module.__dict__["_modules"].values() if child is not None}
     found = [module for module in modules if id(module) not in inner]
     if optimizer is not None:
@@ -76,7 +77,8 @@ def optimizer_exists() -> bool:
     """Whether the job built an optimizer: torch marks the step function of each class at its first instance."""
     import torch
 
-    waiting = list(torch.optim.Optimizer.__subclasses__())
+    base = getattr(getattr(torch, "optim", None), "Optimizer", None)
+    waiting = list(base.__subclasses__()) if base is not None else []
     while waiting:
         cls = waiting.pop()
         if getattr(cls.__dict__.get("step"), "hooked", None):
