@@ -6,7 +6,7 @@
 // between two samples (model/telemetry.h).
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <optional>
 
 #include "analyze/analysis.h"
 #include "model/answer_parts.h"
@@ -161,16 +161,16 @@ std::optional<double> during(const SampledSeries* series, Form form, Interval wh
   return grown ? std::optional(scaled(form, *grown / static_cast<double>(when.end - when.start))) : std::nullopt;
 }
 
-// The steps, as far as samples reach; all samples where there are no steps.
+// The steps, as far as samples reach; all samples where there are no steps; empty without any.
 Interval measured_time(const RankSystem& rank) {
-  Interval reach{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+  std::optional<Interval> reach;
   if (rank.steps.end > rank.steps.start) reach = rank.steps;
   for (const SampledSeries* series : rank.series) {
     if (series == nullptr || series->samples.size() < 2) continue;
-    reach.start = std::max(reach.start, series->samples.t_ns.front());
-    reach.end = std::min(reach.end, series->samples.t_ns.back());
+    const Interval sampled{series->samples.t_ns.front(), series->samples.t_ns.back()};
+    reach = reach ? Interval{std::max(reach->start, sampled.start), std::min(reach->end, sampled.end)} : sampled;
   }
-  return reach;
+  return reach.value_or(Interval{});
 }
 
 void add_measures(Table& table) {
@@ -361,10 +361,11 @@ Result<Answer> run_system(const Run& run, const AnalyzeOptions& options) {
   Answer answer;
   const bool known = !run.telemetry.empty();
   const std::vector<RankSystem> ranks = ranks_of(run);
-  Interval all{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+  Interval all{};
   for (const SampledSeries& series : run.telemetry) {
-    all.start = std::min(all.start, series.samples.t_ns.front());
-    all.end = std::max(all.end, series.samples.t_ns.back());
+    const Interval sampled{series.samples.t_ns.front(), series.samples.t_ns.back()};
+    const bool first = &series == &run.telemetry.front();
+    all = first ? sampled : Interval{std::min(all.start, sampled.start), std::max(all.end, sampled.end)};
   }
   add_scalar(answer, "series_count", known ? count(run.telemetry.size()) : Value(), Unit::count,
              known ? "Series that were sampled" : kNoTelemetry);

@@ -177,9 +177,9 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
     for (const std::string& sentence : late.look(process)) print_notice(sentence);
   };
   std::unique_ptr<telemetry::Sampler> sampler;
-  beside.began = [&](pid_t job) {
+  beside.began = [&](pid_t process) {
     if (!settings.telemetry) return;
-    auto started = telemetry::sample_beside({job}, folder, settings.sampled);
+    auto started = telemetry::sample_beside({process}, folder, settings.sampled);
     if (started) {
       sampler = std::move(*started);
     } else {
