@@ -26,6 +26,7 @@
 #include "run/manifest.h"
 #include "run/own_traces.h"
 #include "run/run_folder.h"
+#include "run/samples.h"
 #include "run/tasks.h"
 
 namespace stepscope::cli {
@@ -127,12 +128,26 @@ std::vector<run::ProcessNote> own_processes(const Place& place, const run::Manif
   return own;
 }
 
+// What was sampled of a command that failed at once, such as a mistyped one: it would hide the run before.
+void forget_samples(const Place& place, const run::Manifest& manifest) {
+  constexpr std::int64_t kAtOnceNs = 5'000'000'000;
+  const bool failed = manifest.exit_code != 0 && manifest.processes.empty() && !place.task;
+  if (!failed || *manifest.ended_unix_ns - manifest.started_unix_ns > kAtOnceNs) return;
+  std::error_code code;
+  for (const std::string& path : run::sample_files(place.folder)) {
+    fs::remove(path, code);
+    fs::remove(run::series_file_of(path), code);
+  }
+  fs::remove(fs::path(place.folder) / "telemetry", code);
+}
+
 // The job has ended: what it left is gathered, and said.
 void finish(const Place& place, run::Manifest& manifest, const collect::Settings& settings, const std::string& nsys,
             const collect::Ending& ending) {
   constexpr double kFinishingS = 2;  // twice of what a child has that writes for an ended process
   const std::string& folder = place.folder;
   manifest.processes = run::settled_process_notes(folder, kFinishingS, manifest.problems);
+  forget_samples(place, manifest);
   const std::vector<run::ProcessNote> own = own_processes(place, manifest);
   wait_for_recordings(folder, own, manifest);
   const std::size_t own_traces = run::take_own_traces(folder, own, manifest.problems);

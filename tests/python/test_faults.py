@@ -544,6 +544,8 @@ def test_a_mistyped_command_does_not_hide_the_run_before(place: Place) -> None:
     good = place.run(sys.executable, place.script(TRAIN + "    train(8, -1, None)\n"))
     assert good.code == 0
     assert place.plain(str(place.stepscope), "run", "--out", str(place.out), "--", "python", "no.py").returncode == 2
+    failing = ["sh", "-c", "sleep 0.5; exit 7"]  # long enough to be sampled
+    assert place.plain(str(place.stepscope), "run", "--out", str(place.out), "--", *failing).returncode == 7
     done = place.plain(str(place.stepscope), "report", str(place.out), "--json", "--no-cache")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
