@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kNoMarks =
     "No marks of the job's steps lie beside this recording: `stepscope run` keeps them in the run folder's telemetry.";
-constexpr std::array kPhases{Phase::dataloader, Phase::forward, Phase::backward, Phase::optimizer};
+constexpr std::array kMarkedPhases{Phase::dataloader, Phase::forward, Phase::backward, Phase::optimizer};
 constexpr std::size_t kSlowest = 20;       // steps listed
 constexpr std::size_t kFewest = 40;        // steps that a drift is looked for in
 constexpr double kDrift = 1.1;             // last quarter over first: what is worth a finding
@@ -22,7 +22,7 @@ constexpr std::size_t kMostPoints = 2000;  // of the series
 
 struct StepTime {
   std::int64_t number = 0, start_ns = 0, dur_ns = 0;
-  std::array<std::int64_t, kPhases.size()> phase_ns{};
+  std::array<std::int64_t, kMarkedPhases.size()> phase_ns{};
 };
 
 struct RankHistory {
@@ -37,13 +37,13 @@ RankHistory look(const Trace& trace) {
     out.steps.push_back({step.number, step.start_ns, step.end_ns - step.start_ns, {}});
   }
   for (std::size_t row = 0; row < trace.slices.size(); row++) {
-    const auto phase = std::find(kPhases.begin(), kPhases.end(), static_cast<Phase>(trace.slices.phase[row]));
-    if (phase == kPhases.end()) continue;
+    const auto phase = std::find(kMarkedPhases.begin(), kMarkedPhases.end(), static_cast<Phase>(trace.slices.phase[row]));
+    if (phase == kMarkedPhases.end()) continue;
     const std::int64_t start = trace.slices.start_ns[row];
     const auto after = std::upper_bound(out.steps.begin(), out.steps.end(), start,
                                         [](std::int64_t t, const StepTime& step) { return t < step.start_ns; });
     if (after == out.steps.begin() || start >= (after - 1)->start_ns + (after - 1)->dur_ns) continue;
-    (after - 1)->phase_ns[static_cast<std::size_t>(phase - kPhases.begin())] += trace.slices.dur_ns[row];
+    (after - 1)->phase_ns[static_cast<std::size_t>(phase - kMarkedPhases.begin())] += trace.slices.dur_ns[row];
   }
   return out;
 }
@@ -74,10 +74,10 @@ Table ranks_table(const std::vector<RankHistory>& ranks) {
     std::vector<std::int64_t> sorted = durations(rank.steps, 0, rank.steps.size());
     std::sort(sorted.begin(), sorted.end());
     std::int64_t all = 0, in_phases = 0;
-    std::array<std::int64_t, kPhases.size()> sums{};
+    std::array<std::int64_t, kMarkedPhases.size()> sums{};
     for (const StepTime& step : rank.steps) {
       all += step.dur_ns;
-      for (std::size_t i = 0; i < kPhases.size(); i++) sums[i] += step.phase_ns[i];
+      for (std::size_t i = 0; i < kMarkedPhases.size(); i++) sums[i] += step.phase_ns[i];
     }
     std::vector<Value> row{rank.rank, count(rank.steps.size()), to_value(median(sorted)),
                            to_value(quantile(sorted, 0.95)), sorted.empty() ? Value() : Value(sorted.back())};
@@ -117,7 +117,7 @@ Table slowest_table(const std::vector<RankHistory>& ranks) {
     const auto most = std::max_element(step.phase_ns.begin(), step.phase_ns.end());
     std::int64_t rest = step.dur_ns;
     for (const std::int64_t phase : step.phase_ns) rest -= phase;
-    const auto phase = kPhases[static_cast<std::size_t>(most - step.phase_ns.begin())];
+    const auto phase = kMarkedPhases[static_cast<std::size_t>(most - step.phase_ns.begin())];
     const bool outside = rest > *most;
     table.rows.push_back(
         {rows[i].rank, present(step.number), step.dur_ns,

@@ -11,15 +11,28 @@ using namespace answer_fixture;
 
 constexpr std::int64_t kMs = 1'000'000;
 
-SampledSeries series(const char* collector, const char* name, const char* unit, bool counter) {
-  SampledSeries out;
-  out.host = "node1";
-  out.collector = collector;
-  out.name = name;
-  out.target = "rank 0";
-  out.unit = unit;
-  out.is_counter = counter;
-  out.rank = 0;
+struct Made {
+  SampledSeries about;
+  Curve samples;
+};
+
+Made series(const char* collector, const char* name, const char* unit, bool counter) {
+  Made out;
+  out.about = {"node1", collector, name, "rank 0", unit, "", counter, 0};
+  return out;
+}
+
+Trace sampler_of(const std::vector<Made>& all) {
+  Trace out;
+  for (const Made& one : all) {
+    for (std::size_t i = 0; i < one.samples.size(); i++) {
+      out.samples.series.push_back(static_cast<std::uint32_t>(out.sampled.size()));
+      out.samples.time_ns.push_back(one.samples.t_ns[i]);
+      out.samples.value.push_back(one.samples.v[i]);
+      out.samples.rate.push_back(0);
+    }
+    out.sampled.push_back(one.about);
+  }
   return out;
 }
 
@@ -27,9 +40,9 @@ SampledSeries series(const char* collector, const char* name, const char* unit, 
 Run run_with_samples(double cores_in_forward) {
   TraceFixture f;
   const TrackId lane = f.host("1");
-  SampledSeries main = series("cpu", "main_thread_time", "ns", true), all = series("cpu", "cpu_time", "ns", true);
-  SampledSeries wait = series("cpu", "main_thread_wait", "ns", true);
-  SampledSeries memory = series("memory", "rss", "bytes", false), read = series("io", "read", "bytes", true);
+  Made main = series("cpu", "main_thread_time", "ns", true), all = series("cpu", "cpu_time", "ns", true);
+  Made wait = series("cpu", "main_thread_wait", "ns", true);
+  Made memory = series("memory", "rss", "bytes", false), read = series("io", "read", "bytes", true);
   double busy = 0;
   for (int step = 0; step < 50; step++) {
     const Ns t = step * 400 * kMs;
@@ -47,7 +60,7 @@ Run run_with_samples(double cores_in_forward) {
   Run run = run_of(std::move(f));
   run.history = std::move(run.traces);
   run.traces.clear();
-  run.telemetry = {main, all, wait, memory, read};
+  run.telemetry.push_back(sampler_of({main, all, wait, memory, read}));
   return run;
 }
 
@@ -86,6 +99,68 @@ TEST_CASE("system: a phase that one core alone works in, and a main thread witho
   const Answer many = ask(run_with_samples(3), "system");
   REQUIRE(many.findings.size() == 1);
   CHECK(many.findings[0].id == "no_core");
+}
+
+TEST_CASE("system: what the host did in a phase, an operator and the Python around it") {
+  TraceFixture f;
+  const TrackId lane = f.host("1");
+  f.annotation(lane, "ProfilerStep#0", 0, 400 * kMs);
+  f.annotation(lane, "forward", 100 * kMs, 300 * kMs);
+  f.op(lane, "aten::sort", 150 * kMs, 50 * kMs);
+  Run run = run_of(std::move(f));
+  run.telemetry = std::move(run_with_samples(1).telemetry);
+  const Answer answer = ask(run, "system");
+  CHECK(in_row(answer, "phase_work", 0, "self_ns") == Value(250 * kMs));
+  CHECK(in_row(answer, "phase_work", 0, "name") == Value(std::string("forward")));
+  CHECK(in_row(answer, "phase_work", 0, "kind") == Value(std::string("python")));
+  CHECK(in_row(answer, "phase_work", 1, "name") == Value(std::string("aten::sort")));
+  CHECK(std::get<double>(in_row(answer, "phase_work", 1, "phase_share")) == doctest::Approx(1.0 / 6));
+}
+
+TEST_CASE("system: energy and bytes of a step, and of a sample of its data loader") {
+  Run run = run_with_samples(1);
+  Made energy = series("power", "energy", "uJ", true), part = energy;
+  energy.about.target = "package 0", part.about.target = "package 0 core";
+  energy.about.rank = part.about.rank = std::nullopt;
+  for (int i = 0; i <= 50; i++) {
+    energy.samples.add(i * 400 * kMs, i * 20e6);  // 20 J a step
+    part.samples.add(i * 400 * kMs, i * 15e6);    // which are among them
+  }
+  run.telemetry.push_back(sampler_of({energy, part}));
+  run.history[0].metadata.push_back({std::string(kBatchSize), "4"});
+  const Answer before = ask(run, "system");
+  CHECK(std::get<double>(in_row(before, "per_step", 0, "host_joules")) == doctest::Approx(20));
+  CHECK(std::get<double>(in_row(before, "per_step", 0, "read_bytes")) == doctest::Approx(4000).epsilon(0.01));
+  CHECK(in_row(before, "per_step", 0, "host_joules_per_sample") == Value());  // it had no data loader
+  std::fill_n(run.history[0].slices.phase.data(), 50, static_cast<std::uint8_t>(Phase::dataloader));
+  const Answer after = ask(run, "system");
+  CHECK(std::get<double>(in_row(after, "per_step", 0, "samples")) == 4);
+  CHECK(std::get<double>(in_row(after, "per_step", 0, "host_joules_per_sample")) == doctest::Approx(5));
+}
+
+TEST_CASE("system: what an interface moved during collectives and otherwise") {
+  TraceFixture f;
+  const TrackId lane = f.host("1");
+  Made sent = series("network", "sent", "bytes", true);
+  sent.about.target = "eth0";
+  sent.about.rank = std::nullopt;
+  double bytes = 0;
+  for (int i = 0; i < 40; i++) {
+    const Ns t = i * 50 * kMs;
+    const bool communicates = i % 4 == 1;
+    const SliceId op = f.op(lane, communicates ? "gloo:all_reduce" : "aten::mm", t, 50 * kMs);
+    if (communicates) f.collective(op, "all_reduce", 1, 2);
+    sent.samples.add(t, bytes);
+    bytes += i % 4 == 1 ? 50e6 : 0.5e6;  // 1 GB/s, 10 MB/s
+  }
+  Run run = run_of(std::move(f));
+  run.traces[0].clock_base_ns = 0;
+  run.telemetry = std::move(run_with_samples(1).telemetry);
+  run.telemetry.push_back(sampler_of({sent}));
+  const Answer answer = ask(run, "system");
+  CHECK(std::get<double>(in_row(answer, "collectives", 0, "during_bytes_per_s")) == doctest::Approx(1e9).epsilon(0.05));
+  CHECK(std::get<double>(in_row(answer, "collectives", 0, "otherwise_bytes_per_s")) ==
+        doctest::Approx(1e7).epsilon(0.2));
 }
 
 TEST_CASE("system: without telemetry all is unknown") {

@@ -124,7 +124,7 @@ class ModelTable {
   ModelTable(const TableSpec& spec, std::shared_ptr<const Run> run) : spec_(spec), run_(std::move(run)) {}
 
   ArrowArray batch(std::size_t which) {
-    const Trace& trace = run_->traces[which];
+    const Trace& trace = (run_.get()->*spec_.traces)[which];
     const std::size_t rows = spec_.rows(trace);
     ArrayParts parts;
     parts.length = static_cast<std::int64_t>(rows);
@@ -144,7 +144,7 @@ class ModelTable {
   const ColumnDictionary& dictionary(std::size_t column, const Codes& codes) {
     const auto found = dictionaries_.find(column);
     if (found != dictionaries_.end()) return found->second;
-    return dictionaries_.emplace(column, make_dictionary(codes, spec_.rows, run_->traces)).first->second;
+    return dictionaries_.emplace(column, make_dictionary(codes, spec_.rows, run_.get()->*spec_.traces)).first->second;
   }
 
   const TableSpec& spec_;
@@ -155,7 +155,7 @@ class ModelTable {
 }  // namespace
 
 TableSource model_source(const TableSpec& spec, std::shared_ptr<const Run> run) {
-  const std::size_t batches = run->traces.size();
+  const std::size_t batches = (run.get()->*spec.traces).size();
   auto table = std::make_shared<ModelTable>(spec, std::move(run));
   auto schema = [&spec] {
     std::vector<ArrowSchema> columns;

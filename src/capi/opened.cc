@@ -75,7 +75,7 @@ void write_values(JsonWriter& json, std::string_view name, std::string_view mean
 
 void write_model(JsonWriter& json, const TableSpec& spec, const Run& run) {
   std::size_t rows = 0;
-  for (const Trace& trace : run.traces) rows += spec.rows(trace);
+  for (const Trace& trace : run.*spec.traces) rows += spec.rows(trace);
   std::vector<ColumnLine> columns;
   for (const ColumnSpec& c : spec.columns) columns.push_back({c.name, value_type(c), c.unit, c.meaning});
   write_table(json, spec.name, spec.meaning, rows, columns);

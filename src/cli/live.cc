@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/live/machine.h"
 #include "cli/run_paths.h"
 #include "cli/terminal.h"
 #include "collect/requests.h"
@@ -129,8 +130,13 @@ std::string picture(const std::string& folder, const Terminal& terminal, std::si
   const auto slow = run::slowest(ranks);
   const std::int64_t now = run::unix_now_ns();
   const std::vector<std::size_t> rows = shown_ranks(ranks.size(), slow);
-  for (const std::size_t i : rows) out += rank_line(ranks[i], now, slow == i, terminal) + "\n";
+  std::vector<std::int64_t> shown;
+  for (const std::size_t i : rows) {
+    out += rank_line(ranks[i], now, slow == i, terminal) + "\n";
+    shown.push_back(ranks[i].rank);
+  }
   if (rows.size() < ranks.size()) out += fmt::format("and {} more ranks\n", ranks.size() - rows.size());
+  out += machine_text(folder, shown);
   if (!damaged.empty()) out += damaged + "\n";
   return terminal.ascii ? report::to_ascii(out) : out;
 }
@@ -223,7 +229,9 @@ constexpr const char* kLiveExamples = R"(Examples:
   stepscope live                       the newest run in ./stepscope
   stepscope live stepscope/train       the newest run of a job
   stepscope live RUN_FOLDER --once     once, for scripts
-Columns: share of the median step in data loading, forward, backward, optimizer and outside of them.)";
+Columns: share of the median step in data loading, forward, backward, optimizer
+and outside of them; below, of the last seconds: cores, the main thread's part of
+one core and its time without one, memory, reads and writes, its GPU.)";
 
 void set_up_live(CLI::App& app, int& code) {
   auto options = std::make_shared<LiveOptions>();

@@ -13,6 +13,7 @@
 #include "base/did_you_mean.h"
 #include "collect/settings_draft.h"
 #include "collect/settings_file.h"
+#include "collect/settings_haiprof.h"
 
 namespace stepscope::collect {
 namespace fs = std::filesystem;
@@ -85,12 +86,18 @@ std::string environment(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
-void add_environment(std::vector<Given>& all) {
+void add_environment(std::vector<Given>& all, std::vector<std::string>& slips) {
   for (const Setting& setting : settings()) {
     const std::string name = variable_of(setting.name);
     if (std::string value = environment(name); !value.empty()) {
       all.push_back({&setting, kEnvironment, std::move(value), name});
     }
+  }
+  for (HaiprofSetting& one : haiprof_settings(environment, slips)) {  // our own variables win
+    const Setting* const setting = find(one.setting);
+    const auto same = [&](const Given& given) { return given.source == kEnvironment && given.setting == setting; };
+    if (std::any_of(all.begin(), all.end(), same)) continue;
+    all.push_back({setting, kEnvironment, std::move(one.text), std::move(one.origin)});
   }
 }
 
@@ -169,6 +176,28 @@ Result<void> join_pairs(SettingDraft& draft, const std::vector<Given>& all) {
   return {};
 }
 
+// Without a timeline nothing is recorded unless a request asks for it: the marks of steps and phases are always kept.
+Result<void> leave_out_trace(SettingDraft& draft, const std::vector<Given>& all) {
+  if (draft.trace) return {};
+  Capture& capture = draft.out.capture;
+  for (const Given& given : all) {
+    const std::string_view question = given.setting->question;
+    if (!given.is_used || given.source != kTyped || (question != "when" && given.setting->name != "nsys")) continue;
+    return fail(located(given, {ErrorKind::usage,
+                                "it says which timeline, and --trace=false that there is none",
+                                {},
+                                {},
+                                "Leave one of them out"}));
+  }
+  draft.out.trace = false;
+  capture.steps.clear();
+  capture.cycle.reset();
+  capture.seconds.reset();
+  capture.nsys = false;
+  capture.on_request = true;
+  return {};
+}
+
 // nsys is told its windows before the job starts, so that none is automatic; it has no parts but shapes and modules.
 void fit_to_nsys(Settings& out, const std::vector<Given>& all) {
   constexpr Window kUsual{10, 15};
@@ -241,7 +270,8 @@ Result<Settings> read_settings(const Typed& typed, const std::string& folder) {
   if (!file) return fail(file.error());
   auto all = from_file(*file);
   if (!all) return fail(all.error());
-  add_environment(*all);
+  std::vector<std::string> slips = slips_in_environment();
+  add_environment(*all, slips);
   add_typed(typed, *all);
   if (const auto checked = check_values(*all); !checked) return fail(checked.error());
   // What is switched off says nothing: profiling = false does not exclude `with`.
@@ -254,9 +284,10 @@ Result<Settings> read_settings(const Typed& typed, const std::string& folder) {
     if (const auto taken = given.setting->take(given.text, draft); !taken) return fail(located(given, taken.error()));
   }
   if (const auto joined = join_pairs(draft, *all); !joined) return fail(joined.error());
+  if (const auto left = leave_out_trace(draft, *all); !left) return fail(left.error());
   if (draft.out.capture.nsys) fit_to_nsys(draft.out, *all);
   list_effective(*all, draft.out);
-  draft.out.slips = slips_in_environment();
+  draft.out.slips = std::move(slips);
   return std::move(draft.out);
 }
 

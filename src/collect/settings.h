@@ -25,6 +25,7 @@ struct Settings {
   std::string out = "stepscope";  // folder of all runs
   std::string job;                // its name; empty: from the command
   std::vector<std::string> nsys_options;
+  bool trace = true;                       // false: steps, phases and telemetry alone
   bool telemetry = true;                   // sampled beside the job
   std::vector<telemetry::Choice> sampled;  // empty: as usual
   std::string left_out;                    // of what was asked for: nsys cannot record it

@@ -32,6 +32,8 @@ Result<void> take_seconds(std::string_view text, SettingDraft& d) {
 Result<void> take_time(std::string_view text, SettingDraft& d) { return into<parse_duration>(text, d.time); }
 Result<void> take_warmup(std::string_view text, SettingDraft& d) { return into<parse_duration>(text, d.warmup); }
 
+Result<void> take_trace(std::string_view text, SettingDraft& d) { return into<parse_switch>(text, d.trace); }
+
 Result<void> take_trigger(std::string_view text, SettingDraft& d) {
   static constexpr std::array<std::string_view, 2> kWords{"USR2", "command"};
   if (text == "USR2" || text == "SIGUSR2") {
@@ -109,6 +111,9 @@ constexpr std::array kSettings{
             take_time},
     Setting{"warmup", Form::value, "SECONDS", kWhen, "Wait that long before --time (default 3)", "", "", "", false,
             take_warmup},
+    Setting{"trace", Form::flag, "", kWhen,
+            "A timeline, as usual; --trace=false: steps, phases and telemetry of the whole job alone", "on", "", "",
+            true, take_trace},
     Setting{"trigger", Form::value, "HOW", kWhen,
             "Record nothing until asked: USR2 (that signal to stepscope records 3 steps) or command", "", "when",
             "trigger", false, take_trigger},

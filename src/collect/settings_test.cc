@@ -51,6 +51,38 @@ TEST_CASE("nothing said: the defaults, and that they are") {
   CHECK(effective(read, "profile-ranks").empty());
 }
 
+TEST_CASE("haiprof's variables: time, warm-up, trace, recorders with intervals and the folder; ours win") {
+  const TempFolder folder;
+  const Variable enabled("HAIPROF_ENABLED", "1"), time("HAIPROF_TIME", "120"), warmup("HAIPROF_WARMUP", "60");
+  const Variable recorders("HAIPROF_RECORDERS", "basic,gpu,fan"), interval("HAIPROF_GPU_INTERVAL", "500");
+  const Variable out("HAIPROF_LOG_DIR", "/logs");
+  const auto phases = read_settings({}, folder.path());
+  REQUIRE(phases);
+  CHECK_FALSE(phases->trace);  // it records none unless it is asked for
+  CHECK(phases->capture.on_request);
+  CHECK(phases->out == "/logs");
+  CHECK(effective(phases, "telemetry") == "cpu,memory,host,io,gpu:500ms,gpm:500ms,amd_gpu:500ms (HAIPROF_RECORDERS)");
+  REQUIRE(phases->slips.size() == 1);
+  CHECK(phases->slips[0] == "HAIPROF_RECORDERS: nothing here samples what 'fan' does");
+  const Variable trace("HAIPROF_TRACE", "1");
+  const auto traced = read_settings({}, folder.path());
+  CHECK(capture_of(traced) == "seconds=60:180 ranks=all with=shapes,memory,modules");
+  const Variable own("STEPSCOPE_OUT", "here");
+  CHECK(read_settings({{"time", "15"}}, folder.path())->out == "here");
+  const Variable off("HAIPROF_ENABLED", "0");
+  CHECK(read_settings({}, folder.path())->trace);
+}
+
+TEST_CASE("no timeline: --trace=false, and what it does not go with") {
+  const TempFolder folder;
+  const auto read = read_settings({{"trace", "false"}}, folder.path());
+  REQUIRE(read);
+  CHECK_FALSE(read->trace);
+  CHECK(capture_of(read) == "steps=none ranks=all with=shapes,memory,modules");
+  CHECK(says(read_settings({{"trace", "false"}, {"steps", "1:2"}}, folder.path()), "--trace=false that there is none"));
+  CHECK(read_settings({{"trace", "true"}, {"time", "120"}, {"warmup", "120"}}, folder.path())->trace);
+}
+
 TEST_CASE("an option wins over the environment, which wins over the file") {
   const TempFolder folder;
   folder.put("stepscope.toml", "ranks = 0\nsteps = \"1:2\"\nbudget = '1%'\nstack = true\n");

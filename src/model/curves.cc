@@ -11,7 +11,7 @@ double distance(std::int64_t from, std::int64_t to) {
 }
 
 // The points [first, last) of one piece, thinned.
-void add_piece(Series& to, const Curve& curve, std::size_t first, std::size_t last) {
+void add_piece(Series& to, CurveView curve, std::size_t first, std::size_t last) {
   if (first == last) return;
   std::size_t low = first, high = first;
   for (std::size_t i = first; i < last; i++) {
@@ -29,7 +29,7 @@ void add_piece(Series& to, const Curve& curve, std::size_t first, std::size_t la
 
 }  // namespace
 
-CurveStats stats_of(const Curve& curve, std::int64_t end_ns) {
+CurveStats stats_of(CurveView curve, std::int64_t end_ns) {
   CurveStats stats{.low = curve.v.front(), .high = curve.v.front(), .high_at_ns = curve.t_ns.front()};
   double area = 0;
   for (std::size_t i = 0; i < curve.size(); i++) {
@@ -46,7 +46,7 @@ CurveStats stats_of(const Curve& curve, std::int64_t end_ns) {
   return stats;
 }
 
-Series thinned(std::string name, Unit unit, const Curve& curve, std::size_t pieces) {
+Series thinned(std::string name, Unit unit, CurveView curve, std::size_t pieces) {
   Series series{.name = std::move(name), .unit = unit};
   if (curve.size() == 0) return series;
   const double width = std::max(1.0, distance(curve.t_ns.front(), curve.t_ns.back()) / static_cast<double>(pieces));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,17 @@ struct Curve {
   }
 };
 
+// A curve whose points lie elsewhere.
+struct CurveView {
+  std::span<const std::int64_t> t_ns;
+  std::span<const double> v;
+
+  CurveView() = default;
+  CurveView(std::span<const std::int64_t> times, std::span<const double> values) : t_ns(times), v(values) {}
+  CurveView(const Curve& curve) : t_ns(curve.t_ns), v(curve.v) {}  // NOLINT: a curve is one
+  std::size_t size() const { return t_ns.size(); }
+};
+
 struct CurveStats {
   double low = 0, high = 0;
   double mean = 0;              // weighted by how long each value held, up to `end_ns`; of one instant: its last value
@@ -30,9 +42,9 @@ struct CurveStats {
 };
 
 // Of a curve with at least one point. `end_ns`: until when the last value held.
-CurveStats stats_of(const Curve& curve, std::int64_t end_ns);
+CurveStats stats_of(CurveView curve, std::int64_t end_ns);
 
 // At most about 4 * `pieces` points: of each piece of time the first, lowest, highest and last.
-Series thinned(std::string name, Unit unit, const Curve& curve, std::size_t pieces = 200);
+Series thinned(std::string name, Unit unit, CurveView curve, std::size_t pieces = 200);
 
 }  // namespace stepscope

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/trace.h"
+
 namespace stepscope {
 namespace {
 
 // The value of a counter at a moment within its samples.
-double value_at(const Curve& counter, std::int64_t t) {
+double value_at(CurveView counter, std::int64_t t) {
   const auto after = std::lower_bound(counter.t_ns.begin(), counter.t_ns.end(), t);
   const auto i = static_cast<std::size_t>(after - counter.t_ns.begin());
   if (counter.t_ns[i] == t) return counter.v[i];
@@ -52,7 +54,7 @@ struct Mixture {
   double grown = 0;
 };
 
-std::vector<Mixture> mixtures(const Curve& counter, std::span<const Intervals* const> kinds) {
+std::vector<Mixture> mixtures(CurveView counter, std::span<const Intervals* const> kinds) {
   std::vector<Interval> between;
   for (std::size_t i = 1; i < counter.size(); i++) between.push_back({counter.t_ns[i - 1], counter.t_ns[i]});
   std::vector<Mixture> out(between.size());
@@ -78,12 +80,26 @@ std::vector<Mixture> mixtures(const Curve& counter, std::span<const Intervals* c
 
 }  // namespace
 
-std::optional<double> growth(const Curve& counter, Interval during) {
+std::vector<Sampled> sampled_series(const Run& run) {
+  std::vector<Sampled> out;
+  for (const Trace& trace : run.telemetry) {
+    const Samples& samples = trace.samples;
+    for (std::size_t first = 0, end = 0; first < samples.size(); first = end) {
+      while (end < samples.size() && samples.series[end] == samples.series[first]) end++;
+      out.push_back(
+          {&trace.sampled[samples.series[first]],
+           {samples.time_ns.span().subspan(first, end - first), samples.value.span().subspan(first, end - first)}});
+    }
+  }
+  return out;
+}
+
+std::optional<double> growth(CurveView counter, Interval during) {
   if (counter.size() == 0 || during.start < counter.t_ns.front() || during.end > counter.t_ns.back()) return {};
   return value_at(counter, during.end) - value_at(counter, during.start);
 }
 
-std::optional<double> level(const Curve& gauge, Interval during) {
+std::optional<double> level(CurveView gauge, Interval during) {
   const auto first = std::lower_bound(gauge.t_ns.begin(), gauge.t_ns.end(), during.start);
   const auto last = std::lower_bound(first, gauge.t_ns.end(), during.end);
   if (first == last) return {};
@@ -92,7 +108,7 @@ std::optional<double> level(const Curve& gauge, Interval during) {
   return sum / static_cast<double>(last - first);
 }
 
-std::vector<std::optional<double>> rates_by_kind(const Curve& counter, const Kinds& kinds, double small) {
+std::vector<std::optional<double>> rates_by_kind(CurveView counter, const Kinds& kinds, double small, double most) {
   constexpr double kSure = 0.25;  // of the mean rate
   std::vector<std::optional<double>> out(kinds.size());
   std::vector<std::size_t> there;  // kinds that took any time
@@ -131,12 +147,13 @@ std::vector<std::optional<double>> rates_by_kind(const Curve& counter, const Kin
   for (std::size_t i = 0; i < n; i++) {
     const double deviation = std::sqrt(std::max(0.0, variance * inverted[i][i]));
     const bool sure = deviation <= kSure * mean || deviation <= kSure * rate[i] || deviation <= small;
-    if (sure && rate[i] > -2 * deviation - 1e-12) out[there[i]] = std::max(0.0, rate[i]);
+    const bool possible = rate[i] > -2 * deviation - 1e-12 && rate[i] < most + 2 * deviation + 1e-12;
+    if (sure && possible) out[there[i]] = std::clamp(rate[i], 0.0, most);
   }
   return out;
 }
 
-std::vector<std::optional<double>> levels_by_kind(const Curve& gauge, const Kinds& kinds) {
+std::vector<std::optional<double>> levels_by_kind(CurveView gauge, const Kinds& kinds) {
   std::vector<std::optional<double>> out;
   for (const Intervals& kind : kinds) {
     double sum = 0;

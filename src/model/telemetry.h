@@ -5,16 +5,25 @@
 // mixture, and the rates are those that explain all of them best (least squares).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/column.h"
 #include "base/intervals.h"
 #include "model/curves.h"
 
 namespace stepscope {
 
+struct Run;
+
+// Metadata of a trace of Run::history: samples in a batch of the rank's data loader, as the hooks noted it.
+inline constexpr std::string_view kBatchSize = "batch_size";
+
+// What a row of Trace::samples is of.
 struct SampledSeries {
   std::string host;
   std::string collector, name;  // cpu, cpu_time
@@ -23,24 +32,43 @@ struct SampledSeries {
   std::string meaning;          // one sentence
   bool is_counter = false;
   std::optional<std::int64_t> rank;  // of a target that is a rank
-  Curve samples;                     // Unix ns; a counter: what it grew by since the first of them
 };
 
+// The samples of a sampler's file, series by series and each by time. 28 bytes a row.
+struct Samples {
+  Column<std::uint32_t> series;  // index into Trace::sampled
+  Column<std::int64_t> time_ns;  // Unix
+  Column<double> value;          // of a counter: what it grew by since its first sample
+  Column<double> rate;           // of a counter: per second since the sample before, of ns in cores; else NaN
+
+  std::size_t size() const { return series.size(); }
+};
+
+// A series of the run with its samples; both live in the run.
+struct Sampled {
+  const SampledSeries* about = nullptr;
+  CurveView samples;  // Unix ns; values as in Samples
+};
+
+// All series of the run that have samples, in the order of their files.
+std::vector<Sampled> sampled_series(const Run& run);
+
 // How much a counter grew between two moments; nullopt where its samples do not reach.
-std::optional<double> growth(const Curve& counter, Interval during);
+std::optional<double> growth(CurveView counter, Interval during);
 
 // Mean of a gauge over its samples in [start, end); nullopt without any.
-std::optional<double> level(const Curve& gauge, Interval during);
+std::optional<double> level(CurveView gauge, Interval during);
 
 // Kinds of time, such as the phases of a step; disjoint.
 using Kinds = std::vector<Intervals>;
 
 // The rate per ns that a counter had in each kind of time; nullopt where the samples cannot tell: fewer than there are
-// kinds, or an estimate that is sure neither to a quarter of itself or of the counter's mean rate nor to `small` per
-// ns.
-std::vector<std::optional<double>> rates_by_kind(const Curve& counter, const Kinds& kinds, double small = 0);
+// kinds, an estimate that is sure neither to a quarter of itself or of the counter's mean rate nor to `small` per ns,
+// or one above what is possible.
+std::vector<std::optional<double>> rates_by_kind(CurveView counter, const Kinds& kinds, double small = 0,
+                                                 double most = INFINITY);
 
 // The mean of a gauge's samples in each kind of time.
-std::vector<std::optional<double>> levels_by_kind(const Curve& gauge, const Kinds& kinds);
+std::vector<std::optional<double>> levels_by_kind(CurveView gauge, const Kinds& kinds);
 
 }  // namespace stepscope

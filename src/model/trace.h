@@ -384,6 +384,8 @@ struct Trace {
   Instants instants;
   Counters counters;
   GraphNodes nodes;
+  Samples samples;  // of telemetry; not of the trace of a rank
+  std::vector<SampledSeries> sampled;
   std::vector<Issue> issues;
 
   // derived
@@ -418,8 +420,9 @@ struct Run {
   std::vector<Trace> stack_steps;
   // Every step and phase of the whole job, one lane per rank, from the marks that `stepscope run` keeps.
   std::vector<Trace> history;
-  std::vector<SampledSeries> telemetry;  // of the machine beside the job
-  Matches matches;                       // derived
+  // What was sampled of the machine beside the job, one per sampler.
+  std::vector<Trace> telemetry;
+  Matches matches;  // derived
 };
 
 // Time on the run's clock of the moment that `trace` calls `t`.

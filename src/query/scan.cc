@@ -9,15 +9,15 @@ using tables::ColumnReader;
 using tables::Order;
 
 TableReaders::TableReaders(const tables::TableSpec& spec, const Run& run) : spec_(spec), run_(run) {
-  for (const Trace& trace : run.traces) rows_.push_back(spec.rows(trace));
-  readers_.resize(run.traces.size());
+  for (const Trace& trace : run.*spec.traces) rows_.push_back(spec.rows(trace));
+  readers_.resize(rows_.size());
 }
 
 const ColumnReader& TableReaders::column(std::size_t trace, std::size_t column) {
   auto& columns = readers_[trace];
   if (columns.empty()) columns.resize(spec_.columns.size());
   auto& reader = columns[column];
-  if (!reader) reader.emplace(spec_.columns[column], run_.traces[trace]);
+  if (!reader) reader.emplace(spec_.columns[column], (run_.*spec_.traces)[trace]);
   return *reader;
 }
 

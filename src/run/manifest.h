@@ -44,9 +44,10 @@ struct ProcessNote {
   std::vector<Part> parts;
   bool own_profiler = false;  // the job profiles itself
   std::vector<OwnTrace> own_traces;
-  bool detached = false;  // the hooks left the process again
-  bool ended = true;      // as Python ends, or not known; false: it runs, or was killed
-  std::string device;     // cuda, cpu
+  bool detached = false;                   // the hooks left the process again
+  bool ended = true;                       // as Python ends, or not known; false: it runs, or was killed
+  std::string device;                      // cuda, cpu
+  std::optional<std::int64_t> batch_size;  // of its data loader
   std::string first_problem;
   std::string refused;                          // why an attach found no entrance
   std::map<std::string, std::string> requests;  // their numbers, and what became of them in this process

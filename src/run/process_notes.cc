@@ -78,6 +78,7 @@ ProcessNote to_note(simdjson::dom::element note) {
     std::string_view first;
     if (problems.size() > 0 && problems.at(0).get(first) == simdjson::SUCCESS) out.first_problem = std::string(first);
   }
+  if (std::int64_t size = 0; note["data_loading"]["batch_size"].get(size) == simdjson::SUCCESS) out.batch_size = size;
   out.host = text_of(note, "host");
   if (note["pid"].get(out.pid) != simdjson::SUCCESS) out.pid = 0;
   if (note["finishing_pid"].get(out.finishing_pid) != simdjson::SUCCESS) out.finishing_pid = 0;

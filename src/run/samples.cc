@@ -98,7 +98,7 @@ std::string series_file_of(const std::string& samples_path) {
   return fs::path(samples_path).replace_extension(".series.jsonl").string();
 }
 
-Result<Samples> read_samples(const std::string& path) {
+Result<Samples> read_samples(const std::string& path, std::uint64_t newest) {
   const auto read = RecordRing::read(path, kSamplesFormat);
   if (!read) return fail(read.error());
   const RecordRing& ring = *read;
@@ -108,13 +108,14 @@ Result<Samples> read_samples(const std::string& path) {
   out.file_bytes = ring.file_bytes();
   std::map<std::uint32_t, Gathered> gathered;
   for (auto& [number, about] : read_series(series_file_of(path))) gathered.emplace(number, std::move(about));
+  const std::uint64_t first = ring.written() - std::min(newest, ring.written() - ring.first());
   std::optional<std::int64_t> first_offset, offset;  // Unix time − monotonic
-  for (std::uint64_t i = ring.first(); i < ring.written() && !offset; i++) {
+  for (std::uint64_t i = first; i < ring.written() && !offset; i++) {
     const auto one = ring.record<SampleRecord>(i);
     if (one.series == kClockSeries)
       offset = first_offset = static_cast<std::int64_t>(one.value - static_cast<std::uint64_t>(one.monotonic_ns));
   }
-  for (std::uint64_t i = ring.first(); i < ring.written(); i++) {
+  for (std::uint64_t i = first; i < ring.written(); i++) {
     const auto one = ring.record<SampleRecord>(i);
     if (one.series == kClockSeries) {
       offset = static_cast<std::int64_t>(one.value - static_cast<std::uint64_t>(one.monotonic_ns));

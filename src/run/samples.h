@@ -62,8 +62,8 @@ std::string to_json_line(std::uint32_t number, const SeriesAbout& about);
 // Where the series of these samples are described.
 std::string series_file_of(const std::string& samples_path);
 
-// Fails on what is no such file of this version.
-Result<Samples> read_samples(const std::string& path);
+// Fails on what is no such file of this version. `newest`: at most so many records, for who looks again and again.
+Result<Samples> read_samples(const std::string& path, std::uint64_t newest = UINT64_MAX);
 
 // Paths of the files below <run folder>/telemetry, sorted.
 std::vector<std::string> sample_files(const std::string& run_folder);

@@ -157,6 +157,15 @@ void tell_ends(const Members& members, const std::string& folder, Run& run) {
   }
 }
 
+void note_batch_sizes(const std::string& run_folder, std::map<std::int64_t, Trace>& by_rank) {
+  std::vector<std::string> unreadable;  // told by add_mark_issues
+  for (const run::ProcessNote& note : run::read_process_notes(run_folder, unreadable)) {
+    const auto found = by_rank.find(note.rank.value_or(0));
+    if (!note.is_rank || !note.batch_size || found == by_rank.end()) continue;
+    found->second.metadata.push_back({std::string(kBatchSize), std::to_string(*note.batch_size)});
+  }
+}
+
 }  // namespace
 
 std::string run_folder_of(const std::string& trace_path) {
@@ -179,6 +188,7 @@ std::vector<Trace> read_history(const std::string& run_folder) {
     if (known != by_rank.end() && known->second.steps.back().end_ns >= trace.steps.back().end_ns) continue;
     by_rank.insert_or_assign(trace.rank.rank, std::move(trace));
   }
+  note_batch_sizes(run_folder, by_rank);
   std::vector<Trace> history;
   for (auto& [rank, trace] : by_rank) history.push_back(std::move(trace));
   return history;

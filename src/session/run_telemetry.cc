@@ -1,6 +1,7 @@
 #include "session/run_telemetry.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 
 #include "run/samples.h"
@@ -20,18 +21,35 @@ std::optional<std::int64_t> rank_of(std::string_view target) {
   return read.ec == std::errc() && read.ptr == target.data() + target.size() ? std::optional(rank) : std::nullopt;
 }
 
-SampledSeries to_model(run::Series series, const std::string& host) {
-  SampledSeries out;
-  out.host = host;
-  out.rank = rank_of(series.about.target);
-  out.is_counter = series.about.kind == run::SeriesKind::counter;
-  out.collector = std::move(series.about.collector);
-  out.name = std::move(series.about.name);
-  out.target = std::move(series.about.target);
-  out.unit = std::move(series.about.unit);
-  out.meaning = std::move(series.about.meaning);
-  for (const run::Sample& sample : series.samples) out.samples.add(sample.t_ns, sample.value);
-  return out;
+SampledSeries to_model(const run::SeriesAbout& about, const std::string& host) {
+  return {.host = host,
+          .collector = about.collector,
+          .name = about.name,
+          .target = about.target,
+          .unit = about.unit,
+          .meaning = about.meaning,
+          .is_counter = about.kind == run::SeriesKind::counter,
+          .rank = rank_of(about.target)};
+}
+
+// Per second since the sample before; of CPU time that is cores.
+double rate(const run::Sample& before, const run::Sample& now, bool is_time) {
+  const double per_ns = (now.value - before.value) / static_cast<double>(now.t_ns - before.t_ns);
+  return is_time ? per_ns : per_ns * 1e9;
+}
+
+void add_series(const run::Series& series, const std::string& host, Trace& to) {
+  const auto number = static_cast<std::uint32_t>(to.sampled.size());
+  const SampledSeries& about = to.sampled.emplace_back(to_model(series.about, host));
+  const run::Sample* before = nullptr;
+  for (const run::Sample& now : series.samples) {
+    const bool has_rate = about.is_counter && before != nullptr;
+    to.samples.series.push_back(number);
+    to.samples.time_ns.push_back(now.t_ns);
+    to.samples.value.push_back(now.value);
+    to.samples.rate.push_back(has_rate ? rate(*before, now, about.unit == "ns") : std::nan(""));
+    before = &now;
+  }
 }
 
 void tell(Run& run, const std::string& path, const char* code, Severity severity, std::string sentence,
@@ -74,7 +92,9 @@ void read_telemetry(const std::string& run_folder, Run& run) {
       continue;
     }
     tell_losses(*samples, path, run);
-    for (run::Series& series : samples->series) run.telemetry.push_back(to_model(std::move(series), samples->host));
+    Trace& trace = run.telemetry.emplace_back();
+    trace.source = {.path = path, .format = "samples", .writer = "stepscope"};
+    for (const run::Series& series : samples->series) add_series(series, samples->host, trace);
   }
 }
 

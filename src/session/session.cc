@@ -197,8 +197,10 @@ void add_inputs(Report& report, const Run& run) {
     for (const Metadata& said : trace.metadata) add_host(report, said);
     report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
   }
-  for (const SampledSeries& series : run.telemetry) {
-    if (report.hosts.empty() || report.hosts.back() != series.host) report.hosts.push_back(series.host);
+  for (const Trace& sampler : run.telemetry) {
+    for (const SampledSeries& series : sampler.sampled) {
+      if (report.hosts.empty() || report.hosts.back() != series.host) report.hosts.push_back(series.host);
+    }
   }
 }
 

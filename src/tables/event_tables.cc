@@ -147,7 +147,9 @@ std::span<const TableSpec> model_tables() {
                               steps_table(),
                               modules_table(),
                               backward_table(),
-                              tracks_table()};
+                              tracks_table(),
+                              samples_table(),
+                              marks_table()};
   return all;
 }
 

@@ -133,5 +133,7 @@ TableSpec steps_table();
 TableSpec modules_table();
 TableSpec backward_table();
 TableSpec tracks_table();
+TableSpec samples_table();
+TableSpec marks_table();
 
 }  // namespace stepscope::tables

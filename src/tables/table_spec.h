@@ -96,13 +96,14 @@ struct TableSpec {
   std::string_view meaning;
   std::size_t (*rows)(const Trace&);
   std::vector<ColumnSpec> columns;
+  std::vector<Trace> Run::*traces = &Run::traces;  // whose rows they are
 };
 
 ValueType value_type(const ColumnSpec& column);
 // What a borrowed column holds does not depend on the rows.
 NumberType number_type(BorrowedColumn column);
 
-// All tables that have one batch per trace, in the order in which they are listed.
+// All tables that have one batch per trace of theirs, in the order in which they are listed.
 std::span<const TableSpec> model_tables();
 
 }  // namespace stepscope::tables

@@ -28,7 +28,7 @@ Result<void> write_model(const tables::TableSpec& spec, const Run& run, const st
   std::string line;
   add_row(*file, line, names_of(spec));
   std::vector<Value> cells(spec.columns.size());
-  for (const Trace& trace : run.traces) {
+  for (const Trace& trace : run.*spec.traces) {
     std::vector<tables::ColumnReader> readers;
     for (const auto& column : spec.columns) readers.emplace_back(column, trace);
     for (std::size_t row = 0; row < spec.rows(trace); row++) {

@@ -43,6 +43,7 @@ std::string cycle_text(const collect::Cycle& c) {
 
 std::string when_text(const collect::Settings& settings, int pid) {
   const collect::Capture& capture = settings.capture;
+  if (!settings.trace) return "steps and phases, no timeline,";
   if (settings.trigger == collect::Trigger::signal) {
     return fmt::format("nothing until asked (kill -USR2 {} records {} steps)", pid, collect::kRequestedSteps);
   }
@@ -76,8 +77,9 @@ std::string too_early(const Outcome& out, const std::string& folder, const colle
   if (capture.on_request) {
     std::error_code code;
     const bool asked = fs::exists(fs::path(folder) / "requests", code);
-    return asked ? "the job " + how + " before a request could be recorded"
-                 : "nothing was asked for until the job " + how;
+    if (asked) return "the job " + how + " before a request could be recorded";
+    const std::string kept = out.steps_seen > 0 ? fmt::format("; the marks of {} steps are kept", out.steps_seen) : "";
+    return "no timeline was asked for until the job " + how + kept;
   }
   const auto wanted = [&](std::int64_t rank) { return names_rank(capture.ranks, rank, out.ranks.back()); };
   if (!out.ranks.empty() && std::none_of(out.ranks.begin(), out.ranks.end(), wanted)) {

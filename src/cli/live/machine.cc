@@ -1,0 +1,106 @@
+#include "cli/live/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "report/format.h"
+#include "report/utf8.h"
+#include "run/samples.h"
+
+namespace stepscope::cli {
+namespace {
+
+constexpr std::uint64_t kNewest = 20'000;           // records of a sampler: some seconds of a hundred series
+constexpr std::int64_t kLastly_ns = 3'000'000'000;  // that a rate is over
+constexpr std::size_t kWidth = 10;
+
+// What stands in a column; of counters the rate.
+struct Column {
+  std::string_view head, collector, name;
+  bool of_gpu = false;
+};
+constexpr std::array kColumns{Column{"cores", "cpu", "cpu_time"},
+                              Column{"main", "cpu", "main_thread_time"},
+                              Column{"no core", "cpu", "main_thread_wait"},
+                              Column{"memory", "memory", "rss"},
+                              Column{"read", "io", "read"},
+                              Column{"written", "io", "written"},
+                              Column{"gpu", "gpu", "gpu_utilization", true},
+                              Column{"gpu mem", "gpu", "gpu_memory_used", true}};
+
+using ByName = std::map<std::pair<std::string, std::string>, const run::Series*>;  // by target and name
+
+// Growth per second over the last seconds; nullopt below two samples.
+std::optional<double> rate_of(const run::Series& series) {
+  const auto& samples = series.samples;
+  const auto first = std::find_if(samples.begin(), samples.end(),
+                                  [&](const run::Sample& one) { return one.t_ns >= samples.back().t_ns - kLastly_ns; });
+  const auto ns = static_cast<double>(samples.back().t_ns - first->t_ns);
+  return ns > 0 ? std::optional((samples.back().value - first->value) * 1e9 / ns) : std::nullopt;
+}
+
+std::string shown(const run::Series& series) {
+  const bool counts = series.about.kind == run::SeriesKind::counter;
+  const auto value = counts ? rate_of(series) : std::optional(series.samples.back().value);
+  if (!value) return std::string(report::kUnknown);
+  if (series.about.unit == "ns") {
+    return series.about.name == "cpu_time" ? fmt::format("{:.2f}", *value / 1e9)
+                                           : fmt::format("{:.0f} %", *value / 1e7);
+  }
+  if (series.about.unit == "ratio") return fmt::format("{:.0f} %", *value * 100);
+  return report::format_bytes(*value) + (counts ? "/s" : "");
+}
+
+std::string right(const std::string& text, std::size_t width) {
+  const std::size_t taken = report::display_width(text);
+  return std::string(taken < width ? width - taken : 1, ' ') + text;
+}
+
+const run::Series* find(const ByName& known, const std::string& target, std::string_view name) {
+  const auto at = known.find({target, std::string(name)});
+  return at == known.end() ? nullptr : at->second;
+}
+
+std::string line_of(const ByName& known, std::int64_t rank, const std::array<bool, kColumns.size()>& used) {
+  const std::string target = "rank " + std::to_string(rank);
+  const run::Series* const index = find(known, target, "gpu_index");
+  const std::string gpu = index == nullptr ? "" : fmt::format("gpu {:.0f}", index->samples.back().value);
+  std::string line = right(std::to_string(rank), 5);
+  bool any = false;
+  for (std::size_t i = 0; i < kColumns.size(); i++) {
+    if (!used[i]) continue;
+    const run::Series* const series = find(known, kColumns[i].of_gpu ? gpu : target, kColumns[i].name);
+    line += right(series == nullptr ? std::string(report::kUnknown) : shown(*series), kWidth);
+    any |= series != nullptr;
+  }
+  return any ? line + "\n" : "";
+}
+
+}  // namespace
+
+std::string machine_text(const std::string& run_folder, const std::vector<std::int64_t>& ranks) {
+  std::vector<run::Samples> files;
+  for (const std::string& path : run::sample_files(run_folder)) {
+    if (auto samples = run::read_samples(path, kNewest)) files.push_back(std::move(*samples));
+  }
+  ByName known;
+  std::array<bool, kColumns.size()> used{};
+  for (const run::Samples& file : files) {
+    for (const run::Series& series : file.series) {
+      known[{series.about.target, series.about.name}] = &series;
+      for (std::size_t i = 0; i < kColumns.size(); i++) used[i] |= series.about.name == kColumns[i].name;
+    }
+  }
+  std::string head = " rank", lines;
+  for (std::size_t i = 0; i < kColumns.size(); i++) {
+    if (used[i]) head += right(std::string(kColumns[i].head), kWidth);
+  }
+  for (const std::int64_t rank : ranks) lines += line_of(known, rank, used);
+  return lines.empty() ? "" : head + "\n" + lines;
+}
+
+}  // namespace stepscope::cli
