@@ -152,6 +152,7 @@ Table empty_table(Level level, std::string_view name) {
                           {"match", ValueType::text, Unit::none, "How the rows of A and B were paired"}}};
   const std::string tested = is_op ? "self time" : "time";
   table.columns.push_back({"delta_ns", ValueType::integer, Unit::ns, "B less A, of the " + tested});
+  table.columns.push_back({"change", ValueType::real, Unit::ratio, "delta_ns over the " + tested + " in A"});
   table.columns.push_back({"step_share", ValueType::real, Unit::ratio, "delta_ns over the median step of A"});
   table.columns.push_back({"significant", ValueType::boolean, Unit::none,
                            "More than noise: see step_significant; unknown with fewer than three steps"});
@@ -194,8 +195,9 @@ Table level_table(const Compared& all, Level level, std::string_view name) {
         text(all.names[level == Level::kernel ? example.context : example.detail]), std::string(to_string(pair.match))};
     const Change& change = row->change;
     const bool tested = all.can_tell && change.p < 1;
-    cells.insert(cells.end(), {ns_of(change.delta()), ratio_of(change.delta(), all.step().change.a),
-                               all.can_tell ? Value(row->significant) : Value()});
+    cells.insert(cells.end(),
+                 {ns_of(change.delta()), ratio_of(change.delta(), change.a),
+                  ratio_of(change.delta(), all.step().change.a), all.can_tell ? Value(row->significant) : Value()});
     if (counts) cells.insert(cells.end(), {a.count, b.count});
     cells.insert(cells.end(), {ns_of(a.time), ns_of(b.time)});
     if (is_op) cells.insert(cells.end(), {ns_of(a.self), ns_of(b.self), ns_of(a.device), ns_of(b.device)});

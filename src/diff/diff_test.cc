@@ -102,6 +102,9 @@ TEST_CASE("diff: the waterfall names the kernel that grew, and nothing else") {
   CHECK(table.rows[0][1] == Value());
   CHECK(table.rows[1][1] == Value(std::string("gemm")));
   CHECK(table.rows[1][5] == Value(Ns{60'000}));
+  const Table& kernels = *found.answer.table("kernels");
+  REQUIRE(kernels.columns[5].name == "change");
+  CHECK(std::get<double>(kernels.rows[0][5]) == doctest::Approx(60.0 / 500));
   CHECK(std::get<double>(found.answer.scalar("attributed_share")->value) == doctest::Approx(1));
   REQUIRE(found.answer.findings.size() == 1);
   CHECK(found.answer.findings[0].id == "step_slower");

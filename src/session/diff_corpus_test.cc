@@ -33,9 +33,9 @@ double real(const diff::Difference& found, std::string_view scalar) {
 // Does the table have a significant row with this name?
 bool significant(const diff::Difference& found, std::string_view table_name, std::string_view name) {
   const Table& table = *found.answer.table(table_name);
-  REQUIRE(table.columns[6].name == "significant");
+  REQUIRE(table.columns[7].name == "significant");
   for (const auto& row : table.rows) {
-    if (row.front() == Value(std::string(name)) && row[6] == Value(true)) return true;
+    if (row.front() == Value(std::string(name)) && row[7] == Value(true)) return true;
   }
   return false;
 }
