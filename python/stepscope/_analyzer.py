@@ -6,7 +6,7 @@ are imported when they are needed.
 
 from __future__ import annotations
 
-from stepscope._analyzer_tables import around, of_rank, over_targets, spread_of_metrics, spread_of_phases
+from stepscope._analyzer_tables import around, of_rank, over_targets, spread_of_metrics, spread_of_phases, with_texts
 from stepscope._errors import StepscopeError
 from stepscope._marks import Marks
 from stepscope._notebook import check_picture_path, need, show_picture, show_tables
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STEPS_SHOWN = 20
 TABLES = {
     "metrics": "of the ranks during their steps",
-    "phases": "share of the time of all steps, and what was used meanwhile; means over the ranks that have the phase",
+    "phases": "share of the time of all steps, and what was used meanwhile",
     "ranks": "each rank during its steps",
     "sampled": "all that was sampled, over its targets and the whole time",
     "steps": f"the last {STEPS_SHOWN} steps of the rank",
@@ -56,8 +56,13 @@ class Analyzer:
             )
         self._marks = Marks([file["path"] for file in self._run.files])
         self._ranks = self._system.to_pandas("ranks")
+        self._series = with_texts(self._system.to_pandas("series"), ("host", "target", "collector", "name", "unit"))
         self.ranks: list[int] = [int(rank) for rank in self._ranks["rank"]]
         self.notes = list(self._system.notes)
+        if shared := self._shared_names():
+            self.notes.append(
+                f"{len(shared)} names of series, such as {shared[0]}, are of several hosts: left out of the samples."
+            )
 
     def overview(self) -> dict[str, pandas.DataFrame]:
         """All ranks together.
@@ -74,7 +79,7 @@ class Analyzer:
             "phases": spread_of_phases(rank_phases, columns),
             "ranks": self._ranks,
             "rank_phases": rank_phases,
-            "sampled": over_targets(self._system.to_pandas("series")),
+            "sampled": over_targets(self._series),
         }
 
     def show_overview(self, to: PathLike | None = None) -> None:
@@ -93,7 +98,7 @@ class Analyzer:
 
             return draw_overview(self._metrics(), self._ranks, self._system.to_pandas("steps"), tables["rank_phases"])
 
-        show_picture(draw, to, "show_overview(")
+        show_picture(draw, to, 'show_overview(to="NAME.png")')
 
     def one_rank(self, rank: int) -> dict[str, pandas.DataFrame]:
         """One rank over time.
@@ -107,7 +112,7 @@ class Analyzer:
             raise StepscopeError(f"rank {rank} was not sampled", "usage", hint=f"Ranks that were: {known}")
         metrics = self.overview()["metrics"]
         metrics.insert(2, "value", metrics["metric"].map(self._ranks.set_index("rank").loc[rank]))
-        series = around(self._system.to_pandas("series"), rank)
+        series = around(self._series, rank)
         step_times, phase_times = self._marks.of(rank)
         return {
             "metrics": metrics,
@@ -135,26 +140,28 @@ class Analyzer:
 
             return draw_one_rank(rank, tables["samples"], tables["step_times"], tables["phase_times"])
 
-        show_picture(draw, to, f"show_one_rank({rank}, ")
+        show_picture(draw, to, f'show_one_rank({rank}, to="NAME.png")')
 
     def _metrics(self) -> list[Column]:
         """The columns of the answer's tables that say what was used: the same in ranks, phases and steps."""
         return [c for c in self._system.tables["ranks"].columns if c.name not in ("rank", "measured_ns")]
 
+    def _shared_names(self) -> list[str]:
+        names = self._series["target"] + " " + self._series["name"]
+        return list(names[names.duplicated()].unique())
+
     def _samples(self, series: pandas.DataFrame) -> pandas.DataFrame:
         """The points of these series. The one place that says where they come from: the series of the answer `system`.
 
-        Those are thinned and of the first hundred only (a note says so), and their names do not say the host: what
-        several hosts have under one name is left out.
+        Those are thinned and of the first hundred only, and their names do not say the host: what several hosts have
+        under one name is left out. Notes say both.
         """
         import pandas
 
-        everything = self._system.to_pandas("series")
-        names = everything["target"].astype(str) + " " + everything["name"].astype(str)
-        told_apart = set(names.drop_duplicates(keep=False)) & set(self._system.series)
+        told_apart = set(self._system.series) - set(self._shared_names())
         about = ["host", "target", "collector", "name", "unit"]
         frames = [pandas.DataFrame(columns=[*about, "t_ns", "value"])]
-        for row in series[about].astype(str).to_dict("records"):
+        for row in series[about].to_dict("records"):
             name = f"{row['target']} {row['name']}"
             if name in told_apart:
                 points = self._system.series[name].to_pandas().rename(columns={"v": "value"})

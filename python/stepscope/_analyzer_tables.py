@@ -48,7 +48,7 @@ def spread_of_phases(phases: pandas.DataFrame, columns: Sequence[Column]) -> pan
 
 def over_targets(series: pandas.DataFrame) -> pandas.DataFrame:
     """A row per thing sampled (collector, name, unit): how many targets, mean and std of their means, low, high."""
-    groups = series.groupby(["collector", "name", "unit"], sort=False, observed=True)
+    groups = series.groupby(["collector", "name", "unit"], sort=False)
     return groups.agg(
         targets=("target", "count"),
         mean=("mean", "mean"),
@@ -67,7 +67,7 @@ def around(series: pandas.DataFrame, rank: int) -> pandas.DataFrame:
     """Rows of the table series: of the rank, of its GPU (of all where it is not known), of the machine it ran on."""
     import pandas
 
-    target = series["target"].astype(str)
+    target = series["target"]
     own = target == f"rank {rank}"
     neighbor = target.str.match(r"(?:rank|pid) \d") & ~own
     gpu = target.str.match(r"(?:amd )?gpu \d")
@@ -76,3 +76,8 @@ def around(series: pandas.DataFrame, rank: int) -> pandas.DataFrame:
         neighbor |= gpu & ~target.str.match(rf"(?:amd )?gpu {index['low'].item():.0f}(?: |$)")
     rest = series["host"].isin(series.loc[own, "host"]) & ~neighbor & ~own
     return pandas.concat([series[own], series[rest & gpu], series[rest & ~gpu]], ignore_index=True)
+
+
+def with_texts(table: pandas.DataFrame, columns: Sequence[str]) -> pandas.DataFrame:
+    """With these columns as plain texts: of categories nothing can be joined, and an empty one would be in no group."""
+    return table.assign(**{name: table[name].astype(object).fillna("") for name in columns})

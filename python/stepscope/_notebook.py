@@ -71,8 +71,9 @@ def show_tables(tables: Iterable[tuple[str, str, pandas.DataFrame]], notes: Iter
 def show_picture(draw: Callable[[], Any], to: PathLike | None, call: str) -> None:
     """draw() gives a matplotlib Figure. `to`: the file to write. `call`: what writes one, for who sees none."""
     if to is None and not in_notebook():
-        print(f'For the picture: {call}, to="NAME.png")')
+        print(f"For the picture: {call}")
         return
+    need("matplotlib")
     figure = draw()
     if to is not None:
         try:

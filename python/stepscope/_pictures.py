@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#F0E442")
 PHASE_COLORS = {
-    "dataloader": "#E69F00", "forward": "#56B4E9", "backward": "#0072B2", "optimizer": "#009E73",
-    "zero_grad": "#F0E442", "communication": "#D55E00", "evaluation": "#CC79A7", "checkpoint": "#000000",
+    "dataloader": "#E69F00", "forward": "#56B4E9", "backward": "#CC79A7", "optimizer": "#009E73",
+    "zero_grad": "#F0E442", "communication": "#D55E00", "evaluation": "#0072B2", "checkpoint": "#000000",
     "other": "#DDDDDD",
 }  # fmt: skip
 BYTES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
