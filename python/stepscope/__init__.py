@@ -7,6 +7,7 @@
     run.query("select name, sum(dur_ns) from kernels group by name").to_pandas()
     with stepscope.profile() as recording:   # records this process; recording.step() marks steps
         ...
+    stepscope.Analyzer("run/").show_overview()   # what ranks and machines did beside the steps; pandas, matplotlib
     run.table("slices").to_pandas()          # or polars, pyarrow, duckdb: any taker of __arrow_c_stream__
 
 The package is thin: it loads libstepscope.so (one build for every CPython) and imports nothing outside the standard
@@ -24,9 +25,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from stepscope._analyzer import Analyzer
     from stepscope._recording import profile, step, trace_handler
 
 __all__ = [
+    "Analyzer",
     "Answer",
     "Column",
     "QueryResult",
@@ -47,6 +50,10 @@ def __getattr__(name: str) -> Any:
         from stepscope._native import library
 
         return library().version()
+    if name == "Analyzer":
+        from stepscope import _analyzer
+
+        return _analyzer.Analyzer
     if name in ("profile", "step", "trace_handler"):  # the import stays light for those who only read
         from stepscope import _recording
 
