@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from stepscope._analyzer_tables import around, of_rank, over_targets, spread_of_metrics, spread_of_phases, with_texts
 from stepscope._errors import StepscopeError
-from stepscope._marks import Marks
 from stepscope._notebook import check_picture_path, need, show_picture, show_tables
 from stepscope._run import open as open_run
 
@@ -54,15 +53,10 @@ class Analyzer:
                 hint="Give the folder of a run that was sampled: stepscope run -- python train.py, "
                 "or stepscope monitor train.py beside a job",
             )
-        self._marks = Marks([file["path"] for file in self._run.files])
         self._ranks = self._system.to_pandas("ranks")
         self._series = with_texts(self._system.to_pandas("series"), ("host", "target", "collector", "name", "unit"))
         self.ranks: list[int] = [int(rank) for rank in self._ranks["rank"]]
         self.notes = list(self._system.notes)
-        if shared := self._shared_names():
-            self.notes.append(
-                f"{len(shared)} names of series, such as {shared[0]}, are of several hosts: left out of the samples."
-            )
 
     def overview(self) -> dict[str, pandas.DataFrame]:
         """All ranks together.
@@ -113,7 +107,7 @@ class Analyzer:
         metrics = self.overview()["metrics"]
         metrics.insert(2, "value", metrics["metric"].map(self._ranks.set_index("rank").loc[rank]))
         series = around(self._series, rank)
-        step_times, phase_times = self._marks.of(rank)
+        step_times, phase_times = self._marks(rank)
         return {
             "metrics": metrics,
             "phases": of_rank(self._system.to_pandas("phases"), rank),
@@ -146,24 +140,26 @@ class Analyzer:
         """The columns of the answer's tables that say what was used: the same in ranks, phases and steps."""
         return [c for c in self._system.tables["ranks"].columns if c.name not in ("rank", "measured_ns")]
 
-    def _shared_names(self) -> list[str]:
-        names = self._series["target"] + " " + self._series["name"]
-        return list(names[names.duplicated()].unique())
-
     def _samples(self, series: pandas.DataFrame) -> pandas.DataFrame:
-        """The points of these series. The one place that says where they come from: the series of the answer `system`.
+        """The points of these series, in order of time; of a counter its rate."""
+        about = ["host", "target", "collector", "name"]
+        wanted = series[[*about, "unit"]]
+        found = self._run.query(
+            "select host, target, collector, name, time_ns as t_ns, coalesce(rate, value) as value, unit as counted "
+            "from samples where rate is not null or name not in (select name from samples where rate is not null) "
+            "order by time_ns"
+        ).to_pandas()
+        return with_texts(found, about).merge(wanted, on=about)[[*about, "unit", "t_ns", "value"]]
 
-        Those are thinned and of the first hundred only, and their names do not say the host: what several hosts have
-        under one name is left out. Notes say both.
+    def _marks(self, rank: int) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+        """Steps (number, start_ns, end_ns) and phases (phase, start_ns, end_ns) of the whole job, in Unix ns.
+
+        Both are empty where no marks of the rank were kept. Time of a step outside of its phases is in no row.
         """
-        import pandas
-
-        told_apart = set(self._system.series) - set(self._shared_names())
-        about = ["host", "target", "collector", "name", "unit"]
-        frames = [pandas.DataFrame(columns=[*about, "t_ns", "value"])]
-        for row in series[about].to_dict("records"):
-            name = f"{row['target']} {row['name']}"
-            if name in told_apart:
-                points = self._system.series[name].to_pandas().rename(columns={"v": "value"})
-                frames.append(points.assign(**row))
-        return pandas.concat(frames[1:] or frames, ignore_index=True)[frames[0].columns]
+        marks = self._run.query(
+            f"select step, phase, start_ns, start_ns + dur_ns as end_ns from marks where rank = {rank} order by start_ns"
+        ).to_pandas()
+        is_step = marks["phase"].isna()
+        steps = marks[is_step].rename(columns={"step": "number"})[["number", "start_ns", "end_ns"]]
+        phases = marks[~is_step][["phase", "start_ns", "end_ns"]]
+        return steps.reset_index(drop=True), phases.reset_index(drop=True)

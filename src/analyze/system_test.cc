@@ -110,11 +110,16 @@ TEST_CASE("system: what the host did in a phase, an operator and the Python arou
   Run run = run_of(std::move(f));
   run.telemetry = std::move(run_with_samples(1).telemetry);
   const Answer answer = ask(run, "system");
-  CHECK(in_row(answer, "phase_work", 0, "self_ns") == Value(250 * kMs));
-  CHECK(in_row(answer, "phase_work", 0, "name") == Value(std::string("forward")));
-  CHECK(in_row(answer, "phase_work", 0, "kind") == Value(std::string("python")));
-  CHECK(in_row(answer, "phase_work", 1, "name") == Value(std::string("aten::sort")));
-  CHECK(std::get<double>(in_row(answer, "phase_work", 1, "phase_share")) == doctest::Approx(1.0 / 6));
+  const auto is = [&](std::size_t row, const char* phase, const char* name, const char* kind) {
+    CHECK(in_row(answer, "phase_work", row, "phase") == Value(std::string(phase)));
+    CHECK(in_row(answer, "phase_work", row, "name") == Value(std::string(name)));
+    CHECK(in_row(answer, "phase_work", row, "kind") == Value(std::string(kind)));
+  };
+  is(0, "other", "the step's own code", "python");
+  is(1, "forward", "forward", "python");
+  is(2, "forward", "aten::sort", "operator");
+  CHECK(in_row(answer, "phase_work", 1, "self_ns") == Value(250 * kMs));
+  CHECK(std::get<double>(in_row(answer, "phase_work", 2, "phase_share")) == doctest::Approx(1.0 / 6));
 }
 
 TEST_CASE("system: energy and bytes of a step, and of a sample of its data loader") {

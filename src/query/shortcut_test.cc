@@ -130,7 +130,9 @@ class Statements {
   }
 
   Value some_value(const tables::ColumnSpec& spec) {
-    const Trace& trace = random_.of(run_.traces);
+    const std::vector<Trace>& traces = run_.*table_.spec->traces;
+    if (traces.empty()) return {};
+    const Trace& trace = random_.of(traces);
     const std::size_t rows = table_.spec->rows(trace);
     if (rows == 0) return {};
     const Value value = tables::ColumnReader(spec, trace).value(random_.below(rows));

@@ -22,11 +22,17 @@ struct Key {
 
 using Times = std::map<Key, std::int64_t>;
 
+// Steps bear numbers: what lies in them alone is one thing.
+StringId shared_name(const Trace& trace, SliceId slice) {
+  const StringId name = trace.slices.name[slice];
+  return trace.strings[name].starts_with("ProfilerStep#") ? StringId::none : name;
+}
+
 void add_track(const Trace& trace, const LeafTime& track, Times& times) {
   for (std::size_t i = 0; i + 1 < track.pieces.size(); i++) {
     const Leaf& piece = track.pieces[i];
     if (piece.work == HostWork::nothing || trace.step_at(piece.start_ns) == StepId::none) continue;
-    const Key key{trace.slices.phase[piece.slice], piece.work == HostWork::python, trace.slices.name[piece.slice]};
+    const Key key{trace.slices.phase[piece.slice], piece.work == HostWork::python, shared_name(trace, piece.slice)};
     times[key] += track.pieces[i + 1].start_ns - piece.start_ns;
   }
 }
@@ -35,7 +41,7 @@ void take_heaviest(const Trace& trace, const Times& times, std::vector<PhaseWork
   std::array<std::vector<PhaseWork>, kPhases> by_phase;
   std::array<std::int64_t, kPhases> phase_ns{};
   for (const auto& [key, ns] : times) {
-    const std::string name(trace.strings[key.name]);
+    const std::string name(key.name == StringId::none ? "the step's own code" : trace.strings[key.name]);
     by_phase[key.phase].push_back({trace.rank.rank, static_cast<Phase>(key.phase), name, key.is_python, ns, 0});
     phase_ns[key.phase] += ns;
   }
