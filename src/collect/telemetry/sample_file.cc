@@ -102,16 +102,25 @@ SampleFile::SampleFile(SampleFile&& other) noexcept
       grows_(other.grows_),
       known_(std::move(other.known_)) {}
 
-SampleFile::~SampleFile() {
-  if (map_ != nullptr) munmap(map_, most_bytes_);
-  if (file_ >= 0) close(file_);
-  if (words_ >= 0) close(words_);
+SampleFile::~SampleFile() { close(); }
+
+void SampleFile::close() {
+  const std::lock_guard lock(mutex_);
+  if (map_ != nullptr) munmap(std::exchange(map_, nullptr), most_bytes_);
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
+  if (words_ >= 0) ::close(std::exchange(words_, -1));
+}
+
+std::uint64_t SampleFile::written() const {
+  const std::lock_guard lock(mutex_);
+  return written_;
 }
 
 std::uint32_t SampleFile::series(const run::SeriesAbout& about) {
+  const std::lock_guard lock(mutex_);
   const auto [known, is_new] =
       known_.try_emplace({about.name, about.target}, static_cast<std::uint32_t>(known_.size() + 1));
-  if (is_new) {
+  if (is_new && words_ >= 0) {
     const std::string line = run::to_json_line(known->second, about);       // one write: whole or not at all
     if (write(words_, line.data(), line.size()) < 0) return known->second;  // its samples are of an unknown series
   }
@@ -133,6 +142,8 @@ void SampleFile::clock() {
 }
 
 void SampleFile::put(std::uint32_t series, std::uint64_t value, std::int64_t time_ns) {
+  const std::lock_guard lock(mutex_);
+  if (map_ == nullptr) return;                          // closed
   if (written_ == records_ && grows_ && grow() == 0) {  // nothing has gone round yet: all places stay
     std::memcpy(map_ + offsetof(run::RingHead, records), &records_, sizeof records_);
   }

@@ -3,10 +3,13 @@
 // What was written is there after a SIGKILL. The file grows up to its limit before what is new in it is written to,
 // since writing into a hole of a full disk would end us with SIGBUS; where it cannot grow, the oldest samples make
 // room.
+//
+// Several threads may write to it; after close() none does.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -28,16 +31,18 @@ class SampleFile : public Sink {
   void add(std::uint32_t series, double level) override;
   // A pair of clocks; once a second is enough.
   void clock();
+  void close();
 
   const std::string& path() const { return path_; }
-  std::uint64_t written() const { return written_; }
+  std::uint64_t written() const;
 
  private:
   SampleFile() = default;
-  int grow();  // errno of why not
+  int grow();  // errno of why not; with the mutex held
   void put(std::uint32_t series, std::uint64_t value, std::int64_t monotonic_ns);
 
   std::string path_;
+  mutable std::mutex mutex_;    // of all that follows
   int file_ = -1, words_ = -1;  // the ring; the series
   unsigned char* map_ = nullptr;
   std::uint64_t most_bytes_ = 0, bytes_ = 0;  // of the map; of the file
