@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include <filesystem>
 
 #include "run/json_text.h"
+#include "run/living.h"
 #include "run/manifest.h"
 
 namespace stepscope::collect::telemetry {
@@ -27,12 +27,6 @@ std::int64_t now_ns(clockid_t clock) {
   timespec time{};
   clock_gettime(clock, &time);
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-std::string host_name() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return host.data();
 }
 
 Error not_made(const std::string& path, int reason) {
@@ -49,9 +43,8 @@ Result<SampleFile> SampleFile::create(const std::string& run_folder, std::uint64
   const fs::path folder = fs::path(run_folder) / "telemetry";
   fs::create_directories(folder, code);
   if (code) return fail(not_made(folder.string(), code.value()));
-  const std::string host = host_name();
   SampleFile out;
-  out.path_ = (folder / (host + "_" + std::to_string(getpid()) + ".samples")).string();
+  out.path_ = (folder / (run::host_in_names() + "_" + std::to_string(getpid()) + ".samples")).string();
   out.file_ = open(out.path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (out.file_ < 0) return fail(not_made(out.path_, errno));
   out.most_bytes_ = std::max<std::uint64_t>(most_bytes, run::kRingHeadBytes + run::kSamplesFormat.record_bytes);
@@ -65,7 +58,8 @@ Result<SampleFile> SampleFile::create(const std::string& run_folder, std::uint64
   const std::string words = run::series_file_of(out.path_);
   out.words_ = open(words.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
   if (out.words_ < 0) return fail(not_made(words, errno));
-  const std::string about = "{\"host\": " + run::json_string(host) + ", \"pid\": " + std::to_string(getpid()) +
+  const std::string about = "{\"host\": " + run::json_string(run::host_name()) +
+                            ", \"pid\": " + std::to_string(getpid()) +
                             ", \"started_unix_ns\": " + std::to_string(run::unix_now_ns()) + "}";
   run::RingHead head{{},
                      run::kSamplesFormat.version,
