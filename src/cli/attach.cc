@@ -301,7 +301,7 @@ int attach_to(const AttachOptions& options) {
   if (!folder) return refused(folder.error());
   std::vector<pid_t> pids;
   for (const collect::RankProcess& one : *ranks) pids.push_back(one.process.pid);
-  telemetry::SamplerBeside sampler({*folder, options.sampled});
+  telemetry::SamplerBeside sampler({*folder, options.sampled, {}, {}});
   if (options.telemetry) sampler.look(pids);
   collect::Request request = request_of(options);
   request.by_time = request.detach = true;

@@ -176,7 +176,7 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   collect::LateAttach late(hooks, folder, collect::to_text(settings.capture));
   std::optional<telemetry::SamplerBeside> sampler;
   if (settings.telemetry)
-    sampler.emplace(telemetry::BesideOptions{folder, settings.sampled});
+    sampler.emplace(telemetry::BesideOptions{folder, settings.sampled, settings.openmetrics, job});
   beside.began = [&](pid_t process) {
     if (sampler) sampler->look({process});
   };

@@ -432,7 +432,9 @@ def test_tasks_of_an_srun_are_one_run(place: Place, where: str) -> None:
     srun = [sys.executable, place.script(SRUN, "srun.py"), "-n", "3"]
     job = [sys.executable, place.script(NET + LOOP), "20"]
     if where == "inside":
-        done = place.execute([*srun, *place.command(*job, options=("--steps", "2:5"))])
+        metrics = place.folder / "job.prom"
+        done = place.execute([*srun, *place.command(*job, options=("--steps", "2:5", "--openmetrics", str(metrics)))])
+        assert 'rank="2"' in metrics.read_text()
     else:
         done = place.execute(place.command(*srun, *job, options=("--steps", "2:5")))
     ended = Job(place.out, done)

@@ -21,6 +21,8 @@ void SamplerBeside::look(const std::vector<pid_t>& jobs) {
 void SamplerBeside::begin(const std::vector<pid_t>& jobs) {
   SamplerOptions options;
   options.only = options_.chosen;
+  options.openmetrics = options_.openmetrics;
+  options.job = options_.job;
   const std::string& folder = options_.run_folder;
   auto started = Sampler::start(folder, options, GroupFinder(options.roots, jobs, ranks_by_marks(folder)));
   if (started) {
@@ -31,6 +33,7 @@ void SamplerBeside::begin(const std::vector<pid_t>& jobs) {
 }
 
 std::vector<std::string> SamplerBeside::end() {
+  if (sampler_) problems_ = sampler_->end();
   sampler_.reset();
   return std::move(problems_);
 }

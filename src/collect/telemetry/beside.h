@@ -14,7 +14,8 @@ namespace stepscope::collect::telemetry {
 
 struct BesideOptions {
   std::string run_folder;
-  std::vector<Choice> chosen;  // the collectors; empty: all but those on request
+  std::vector<Choice> chosen;    // the collectors; empty: all but those on request
+  std::string openmetrics, job;  // as of SamplerOptions
 };
 
 // Samples the machine and the job's processes, with all below them, into the run folder, unless another one does so for

@@ -12,7 +12,7 @@ namespace stepscope::collect::telemetry {
 
 TEST_CASE("sampler: one of the tasks of a host samples, and the next takes over when it ends") {
   const TempFolder folder;
-  const BesideOptions options{folder.path().string(), {{"memory", 0}}};
+  const BesideOptions options{folder.path().string(), {{"memory", 0}}, {}, {}};
   SamplerBeside second(options);
   {
     SamplerBeside first(options);

@@ -51,6 +51,7 @@ void Lane::run() {
   tell(is_open_);
   while (!ends_before(round())) {
   }
+  if (last_) last_();
   sources_.clear();  // a driver may hang in this, too
   tell(ended_);
 }

@@ -37,6 +37,8 @@ class Lane {
     chores_.push_back({Due(interval_ns), std::move(act)});
   }
 
+  void at_the_end(std::function<void()> act) { last_ = std::move(act); }
+
   static void begin(const std::shared_ptr<Lane>& lane);
   bool is_open_by(Clock::time_point deadline);  // waits until all collectors are opened
   std::vector<Absent> absent() const;           // of those that were opened
@@ -81,6 +83,7 @@ class Lane {
   Roots roots_;
   std::vector<Wanted> wanted_;
   std::vector<Chore> chores_;
+  std::function<void()> last_;
   std::vector<Running> sources_;  // of the thread alone
   std::atomic<std::int64_t> cpu_ns_{0};
   std::thread thread_;

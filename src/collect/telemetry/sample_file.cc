@@ -36,6 +36,11 @@ Error not_made(const std::string& path, int reason) {
 
 }  // namespace
 
+double Newest::value() const {
+  const bool is_counter = about.kind == run::SeriesKind::counter;
+  return is_counter ? static_cast<double>(static_cast<std::int64_t>(bits)) : std::bit_cast<double>(bits);
+}
+
 std::int64_t monotonic_ns() { return now_ns(CLOCK_MONOTONIC); }
 
 Result<SampleFile> SampleFile::create(const std::string& run_folder, std::uint64_t most_bytes) {
@@ -94,7 +99,8 @@ SampleFile::SampleFile(SampleFile&& other) noexcept
       records_(other.records_),
       written_(other.written_),
       grows_(other.grows_),
-      known_(std::move(other.known_)) {}
+      known_(std::move(other.known_)),
+      newest_(std::move(other.newest_)) {}
 
 SampleFile::~SampleFile() { close(); }
 
@@ -110,10 +116,16 @@ std::uint64_t SampleFile::written() const {
   return written_;
 }
 
+std::vector<Newest> SampleFile::newest() const {
+  const std::lock_guard lock(mutex_);
+  return newest_;
+}
+
 std::uint32_t SampleFile::series(const run::SeriesAbout& about) {
   const std::lock_guard lock(mutex_);
   const auto [known, is_new] =
       known_.try_emplace({about.name, about.target}, static_cast<std::uint32_t>(known_.size() + 1));
+  if (is_new) newest_.push_back({about});
   if (is_new && words_ >= 0) {
     const std::string line = run::to_json_line(known->second, about);       // one write: whole or not at all
     if (write(words_, line.data(), line.size()) < 0) return known->second;  // its samples are of an unknown series
@@ -137,7 +149,11 @@ void SampleFile::clock() {
 
 void SampleFile::put(std::uint32_t series, std::uint64_t value, std::int64_t time_ns) {
   const std::lock_guard lock(mutex_);
-  if (map_ == nullptr) return;                          // closed
+  if (map_ == nullptr) return;  // closed
+  if (series > 0 && series <= newest_.size()) {
+    newest_[series - 1].monotonic_ns = time_ns;
+    newest_[series - 1].bits = value;
+  }
   if (written_ == records_ && grows_ && grow() == 0) {  // nothing has gone round yet: all places stay
     std::memcpy(map_ + offsetof(run::RingHead, records), &records_, sizeof records_);
   }

@@ -12,11 +12,21 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "collect/telemetry/collector.h"
 
 namespace stepscope::collect::telemetry {
+
+// A series, and its newest sample.
+struct Newest {
+  run::SeriesAbout about;
+  std::int64_t monotonic_ns = 0;  // 0: it has none
+  std::uint64_t bits = 0;         // as in the file
+
+  double value() const;
+};
 
 class SampleFile : public Sink {
  public:
@@ -35,6 +45,7 @@ class SampleFile : public Sink {
 
   const std::string& path() const { return path_; }
   std::uint64_t written() const;
+  std::vector<Newest> newest() const;  // of all series, by their numbers
 
  private:
   SampleFile() = default;
@@ -49,6 +60,7 @@ class SampleFile : public Sink {
   std::uint64_t records_ = 0, written_ = 0;
   bool grows_ = true;
   std::map<std::pair<std::string, std::string>, std::uint32_t> known_;  // by name and target
+  std::vector<Newest> newest_;
 };
 
 std::int64_t monotonic_ns();

@@ -7,8 +7,7 @@
 namespace stepscope::collect::telemetry {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-
+constexpr std::int64_t kSecond = 1'000'000'000, kMetricsEvery = 10 * kSecond;
 constexpr auto kPatience = std::chrono::seconds(2);  // with a driver, before the job begins and after it ended
 
 // How often this collector is to be sampled, in ms; 0: not at all.
@@ -106,6 +105,12 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, c
   }
   if (find_groups) own->every(kSecond, Watching{std::move(find_groups), own.get(), drivers, {}});
   own->every(kSecond, [file = sampler->file_] { file->clock(); });
+  if (!options.openmetrics.empty()) {
+    sampler->metrics_ = std::make_shared<OpenMetricsFile>(options.openmetrics, options.job, run_folder);
+    const auto write = [file = sampler->file_, metrics = sampler->metrics_] { metrics->write(file->newest()); };
+    own->every(kMetricsEvery, write);
+    own->at_the_end(write);
+  }
   sampler->lanes_ = {own, drivers};
   for (const auto& lane : sampler->lanes_) Lane::begin(lane);
   const auto deadline = Lane::Clock::now() + kPatience;
@@ -113,11 +118,14 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, c
   return sampler;
 }
 
-Sampler::~Sampler() {
+std::vector<std::string> Sampler::end() {
   const auto deadline = Lane::Clock::now() + kPatience;
   for (const auto& lane : lanes_) lane->end();
   for (const auto& lane : lanes_) lane->leave_by(deadline);
   if (file_) file_->close();
+  std::vector<std::string> problems;
+  if (metrics_ && !metrics_->problem().empty()) problems.push_back(metrics_->problem());
+  return problems;
 }
 
 std::vector<Absent> Sampler::absent() const {

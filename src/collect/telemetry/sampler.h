@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "collect/telemetry/collector.h"
 #include "collect/telemetry/lane.h"
+#include "collect/telemetry/openmetrics_file.h"
 
 namespace stepscope::collect::telemetry {
 
@@ -29,6 +30,7 @@ struct SamplerOptions {
   std::uint64_t most_bytes = 64 << 20;
   Roots roots;
   std::span<const Collector> from = collectors();
+  std::string openmetrics, job;  // the file that the newest values stand in as well, and whose they are; empty: none
 };
 
 // What is watched now; asked about once a second.
@@ -39,8 +41,10 @@ class Sampler {
   // The file is made before it returns, and all collectors are opened, but those of a driver that takes too long.
   static Result<std::unique_ptr<Sampler>> start(const std::string& run_folder, const SamplerOptions& options,
                                                 FindGroups find_groups);
+  ~Sampler() { end(); }
   // Ends the threads; what was sampled is in the file. One that hangs in a driver is left behind after two seconds.
-  ~Sampler();
+  // What went wrong meanwhile.
+  std::vector<std::string> end();
 
   std::vector<Absent> absent() const;
   // CPU time of the threads so far, and how many samples they took.
@@ -50,6 +54,7 @@ class Sampler {
  private:
   Sampler() = default;
   std::shared_ptr<SampleFile> file_;
+  std::shared_ptr<OpenMetricsFile> metrics_;
   std::vector<std::shared_ptr<Lane>> lanes_;  // our own first, which finds the groups; then the drivers'
 };
 
