@@ -129,19 +129,20 @@ void Lane::end() {
   changed_.notify_all();
 }
 
-void Lane::leave_by(Clock::time_point until) {
-  if (!thread_.joinable()) return;
+bool Lane::leave_by(Clock::time_point until) {
+  if (!thread_.joinable()) return true;
   std::unique_lock lock(mutex_);
   if (changed_.wait_until(lock, until, [&] { return ended_; })) {
     lock.unlock();
     thread_.join();
-    return;
+    return true;
   }
   static const int registered = on_exit(leave_at_once, nullptr);
   (void)registered;
   is_left_ = true;
   left_behind++;
   thread_.detach();
+  return false;
 }
 
 }  // namespace stepscope::collect::telemetry

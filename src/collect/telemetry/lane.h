@@ -46,7 +46,7 @@ class Lane {
   std::int64_t cpu_ns() const { return cpu_ns_; }
 
   void end();                              // asks it to
-  void leave_by(Clock::time_point until);  // waits so long for its end, and leaves it behind then
+  bool leave_by(Clock::time_point until);  // waits so long for its end; false: it is left behind
 
  private:
   // When something is due again: on a grid, so that a late sample does not shift all that follow.

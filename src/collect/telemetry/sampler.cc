@@ -121,9 +121,14 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, c
 std::vector<std::string> Sampler::end() {
   const auto deadline = Lane::Clock::now() + kPatience;
   for (const auto& lane : lanes_) lane->end();
-  for (const auto& lane : lanes_) lane->leave_by(deadline);
-  if (file_) file_->close();
   std::vector<std::string> problems;
+  for (const auto& lane : lanes_) {
+    if (lane->leave_by(deadline)) continue;
+    problems.push_back(std::string("some telemetry is missing: ") +
+                       (lane == lanes_.front() ? "a file of the system" : "the driver of a GPU") +
+                       " did not answer. See why in dmesg");
+  }
+  if (file_) file_->close();
   if (metrics_ && !metrics_->problem().empty()) problems.push_back(metrics_->problem());
   return problems;
 }

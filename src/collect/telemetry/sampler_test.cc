@@ -128,6 +128,9 @@ TEST_CASE("sampler: a driver that hangs delays no other collector, and the end b
   std::this_thread::sleep_for(500ms);
   CHECK(sampler->samples() >= before + 5);
   const auto began = Clock::now();
+  const std::vector<std::string> problems = sampler->end();
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].find("the driver of a GPU did not answer") != std::string::npos);
   sampler.reset();
   const auto took = Clock::now() - began;
   CHECK(took >= 1900ms);
