@@ -157,7 +157,8 @@ class Analyzer:
         Both are empty where no marks of the rank were kept. Time of a step outside of its phases is in no row.
         """
         marks = self._run.query(
-            f"select step, phase, start_ns, start_ns + dur_ns as end_ns from marks where rank = {rank} order by start_ns"
+            "select step, phase, start_ns, start_ns + dur_ns as end_ns from marks "
+            f"where rank = {rank} order by start_ns"
         ).to_pandas()
         is_step = marks["phase"].isna()
         steps = marks[is_step].rename(columns={"step": "number"})[["number", "start_ns", "end_ns"]]

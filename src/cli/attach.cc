@@ -301,12 +301,13 @@ int attach_to(const AttachOptions& options) {
   if (!folder) return refused(folder.error());
   std::vector<pid_t> pids;
   for (const collect::RankProcess& one : *ranks) pids.push_back(one.process.pid);
-  auto sampler = options.telemetry ? telemetry::sample_beside(std::move(pids), *folder, options.sampled)
-                                   : Result<std::unique_ptr<telemetry::Sampler>>(nullptr);
-  if (!sampler) print_notice("no telemetry: " + to_text(sampler.error()));
+  telemetry::SamplerBeside sampler({*folder, options.sampled, {}, {}});
+  if (options.telemetry) sampler.look(pids);
   collect::Request request = request_of(options);
   request.by_time = request.detach = true;
-  return write_and_wait(*folder, request, entered, options);
+  const int code = write_and_wait(*folder, request, entered, options);
+  for (const std::string& problem : sampler.end()) print_notice(problem);
+  return code;
 }
 
 int attach(AttachOptions options) {

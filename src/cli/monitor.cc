@@ -29,7 +29,7 @@ namespace telemetry = collect::telemetry;
 
 struct MonitorOptions {
   std::vector<std::string> targets;
-  std::string collectors, out = "stepscope";
+  std::string collectors, out = "stepscope", openmetrics;
   double time_s = 60;
   int interval_ms = 0;
 };
@@ -77,8 +77,12 @@ std::string summary(const run::Samples& samples) {
   return out;
 }
 
+std::string job_of(const MonitorOptions& options) {
+  return options.targets.empty() ? "monitor" : run::job_name({options.targets.front()});
+}
+
 Result<std::string> make_folder(const MonitorOptions& options) {
-  const std::string job = options.targets.empty() ? "monitor" : run::job_name({options.targets.front()});
+  const std::string job = job_of(options);
   auto folder = run::make_run_folder(options.out, job, run::start_stamp(std::time(nullptr)));
   if (!folder) return folder;
   run::Arguments command{"stepscope", "monitor"};
@@ -96,6 +100,8 @@ int monitor(const MonitorOptions& options) {
     if (!chosen) return refused(chosen.error());
     how.only = *chosen;
   }
+  how.openmetrics = options.openmetrics;
+  how.job = job_of(options);
   const auto pids = processes_of(options.targets);
   if (!pids) return refused(pids.error());
   const auto folder = make_folder(options);
@@ -118,6 +124,7 @@ int monitor(const MonitorOptions& options) {
   }
   const double passed_s = std::chrono::duration<double>(Clock::now() - began).count();
   const double cost = static_cast<double>((*sampler)->cpu_ns()) / 1e9 / passed_s;
+  for (const std::string& problem : (*sampler)->end()) print_notice(problem);
   sampler->reset();
   const auto files = run::sample_files(*folder);
   const auto samples = files.empty() ? fail({ErrorKind::not_found, "nothing was sampled", *folder, {}, ""})
@@ -150,6 +157,8 @@ void set_up_monitor(CLI::App& app, int& code) {
   app.add_option("--collectors", options->collectors,
                  "Of " + telemetry::collector_names() + ", each with its own interval if need be: cpu:10ms,io:1s");
   app.add_option("--out", options->out, "Folder of all runs (default ./stepscope)");
+  app.add_option("--openmetrics", options->openmetrics,
+                 "Also write what is sampled there, every 10 s, for node_exporter's textfile collector");
   app.footer(kMonitorExamples);
   app.callback([options, &code] { code = monitor(*options); });
 }

@@ -11,6 +11,7 @@
 #include <array>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include "base/version.h"
 #include "cli/command.h"
@@ -188,23 +189,23 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
                              settings.file.empty() ? "" : " (settings: " + settings.file + ")"));
   };
   collect::LateAttach late(hooks, folder, collect::to_text(settings.capture));
+  std::optional<telemetry::SamplerBeside> sampler;
+  if (settings.telemetry)
+    sampler.emplace(telemetry::BesideOptions{folder, settings.sampled, settings.openmetrics, job});
+  beside.began = [&](pid_t process) {
+    if (sampler) sampler->look({process});
+  };
   beside.look = [&](pid_t process) {
     for (const std::string& sentence : late.look(process)) print_notice(sentence);
-  };
-  std::unique_ptr<telemetry::Sampler> sampler;
-  beside.began = [&](pid_t process) {
-    if (!settings.telemetry) return;
-    auto started = telemetry::sample_beside({process}, folder, settings.sampled);
-    if (started) {
-      sampler = std::move(*started);
-    } else {
-      manifest.problems.push_back("no telemetry: " + to_text(started.error()));
-    }
+    if (sampler) sampler->look({process});
   };
   const collect::Ending ending =
       collect::run_job(nsys.empty() ? command : collect::nsys_command(nsys, settings, folder, command),
                        collect::job_environment(hooks, folder, settings.capture), beside);
-  sampler.reset();
+  if (sampler) {
+    for (std::string& problem : sampler->end()) manifest.problems.push_back(std::move(problem));
+    sampler.reset();
+  }
   manifest.ended_unix_ns = run::unix_now_ns();
   manifest.exit_code = ending.code;
   manifest.signal = ending.signal;

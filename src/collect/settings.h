@@ -28,6 +28,7 @@ struct Settings {
   bool trace = true;                       // false: steps, phases and telemetry alone
   bool telemetry = true;                   // sampled beside the job
   std::vector<telemetry::Choice> sampled;  // empty: as usual
+  std::string openmetrics;                 // file of the newest values; empty: none
   std::string left_out;                    // of what was asked for: nsys cannot record it
   std::string file;                        // of settings, as people are told of it; empty: none
 

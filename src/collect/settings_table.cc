@@ -91,6 +91,7 @@ Result<void> take_path(std::string_view text, std::string& target) {
 }
 
 Result<void> take_out(std::string_view text, SettingDraft& d) { return take_path(text, d.out.out); }
+Result<void> take_openmetrics(std::string_view text, SettingDraft& d) { return take_path(text, d.out.openmetrics); }
 Result<void> take_name(std::string_view text, SettingDraft& d) { return take_path(text, d.out.job); }
 Result<void> take_config(std::string_view, SettingDraft&) { return {}; }  // was followed before the rest was read
 
@@ -145,6 +146,9 @@ constexpr std::array kSettings{
             take_out},
     Setting{"name", Form::value, "JOB", kWhere, "Name of the job in that folder (default: the script's)",
             "the script's", "", "", false, take_name},
+    Setting{"openmetrics", Form::value, "FILE", kWhere,
+            "Also write what is sampled and the steps there, every 10 s, for node_exporter's textfile collector", "",
+            "", "", false, take_openmetrics},
     Setting{"config", Form::value, "FILE", kWhere, "File of settings (default: see below); off for none", "", "", "",
             false, take_config},
 };

@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from jobs import LOOP, NET, Job, Place, needs_torch, read
+from jobs import LOOP, NET, Job, Place, needs_torch, read, report, rows
 
 HOOKS = Path(__file__).resolve().parents[2] / "python" / "stepscope" / "hooks"
 TORCHRUN = ["-m", "torch.distributed.run", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
@@ -400,6 +400,19 @@ def test_what_a_library_tells_wins_over_the_environment(parallel: Any, monkeypat
     assert mesh.coordinate == (3,)
 
 
+TAKEN_OVER = """
+    import os, time, torch
+    number = int(os.environ["SLURM_PROCID"])
+    net = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    end = time.time() + (2 if number == 0 else 9)
+    if number == 1:
+        time.sleep(0.5)
+    while time.time() < end:
+        net(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+        time.sleep(0.05)
+"""
 SRUN = """
     # srun -n N COMMAND: N tasks side by side, which know each other by these variables alone
     import os, subprocess, sys
@@ -419,7 +432,9 @@ def test_tasks_of_an_srun_are_one_run(place: Place, where: str) -> None:
     srun = [sys.executable, place.script(SRUN, "srun.py"), "-n", "3"]
     job = [sys.executable, place.script(NET + LOOP), "20"]
     if where == "inside":
-        done = place.execute([*srun, *place.command(*job, options=("--steps", "2:5"))])
+        metrics = place.folder / "job.prom"
+        done = place.execute([*srun, *place.command(*job, options=("--steps", "2:5", "--openmetrics", str(metrics)))])
+        assert 'rank="2"' in metrics.read_text()
     else:
         done = place.execute(place.command(*srun, *job, options=("--steps", "2:5")))
     ended = Job(place.out, done)
@@ -430,7 +445,26 @@ def test_tasks_of_an_srun_are_one_run(place: Place, where: str) -> None:
     assert ended.folder is not None
     assert (ended.folder.name == "slurm-4242.0") == (where == "inside")
     assert len(ended.manifest()["processes"]) == 3
+    # One samples for all of the host.
+    (samples,) = ended.folder.glob("telemetry/*.samples")
+    series = [json.loads(line) for line in samples.with_suffix(".series.jsonl").read_text().splitlines()]
+    assert {"rank 0", "rank 1", "rank 2"} <= {one["target"] for one in series if one["name"] == "cpu_time"}
     done = place.plain(str(place.stepscope), "report", str(ended.folder), "--json")
     report = json.loads(done.stdout)
     assert (done.returncode, report["issues"]) == (0, [])
     assert report["answers"]["overview"]["scalars"]["rank_count"]["value"] == 3
+
+
+@needs_torch
+def test_a_task_takes_over_the_telemetry_of_one_that_ended(place: Place) -> None:
+    # The second begins later: the one that ends first is the one that samples.
+    srun = SRUN.replace("sys.argv[3:], env", "['sh', '-c', f'sleep {n}; exec \"$@\"', 'sh', *sys.argv[3:]], env")
+    job = place.command(sys.executable, place.script(TAKEN_OVER), options=("--telemetry", "cpu"))
+    ended = Job(place.out, place.execute([sys.executable, place.script(srun, "srun.py"), "-n", "2", *job]))
+    assert ended.code == 0 and ended.folder is not None, ended.stderr
+    files = sorted(ended.folder.glob("telemetry/*.samples"), key=lambda path: path.stat().st_mtime_ns)
+    targets = [path.with_suffix(".series.jsonl").read_text() for path in files]
+    assert len(files) == 2 and "rank 0" in targets[0] and "rank 1" in targets[1], targets
+    assert "rank 0" not in targets[1]
+    found = rows(report(place, str(ended.folder), "--only", "system")["answers"]["system"], "ranks")
+    assert [row["rank"] for row in found if row["cores"] is not None] == [0, 1]

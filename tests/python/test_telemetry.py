@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from jobs import Place, needs_torch, report, rows
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from test_attach import LOOP, attach, running
 
 BUSY_FORWARD = """
@@ -149,3 +150,44 @@ def test_a_damaged_file_of_samples_is_told(place: Place, text: str) -> None:
     done = place.plain(str(place.stepscope), "report", str(place.folder / "run"), "--no-cache")
     assert done.returncode == 1, done.stdout
     assert "a_1.samples" in done.stderr or "no trace was found" in done.stderr
+
+
+def exposed(path: Path) -> dict[str, list[dict[str, str]]]:
+    """The labels of all samples by name, as another one's parser reads them."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for family in text_string_to_metric_families(path.read_text()):  # type: ignore[no-untyped-call]
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample.labels)
+    return found
+
+
+@needs_torch
+def test_the_newest_values_stand_in_an_openmetrics_file(place: Place) -> None:
+    path = place.folder / "job.prom"
+    job = place.run(sys.executable, place.script(BUSY_FORWARD), STEPSCOPE_OPENMETRICS=str(path))
+    assert job.code == 0 and "OpenMetrics" not in job.stderr, job.stderr
+    found = exposed(path)
+    (rank,) = found["stepscope_cpu_time_seconds_total"]
+    assert (rank["rank"], rank["job"]) == ("0", "job") and rank["host"]
+    assert found["stepscope_steps_total"] == found["stepscope_memory_rss_bytes"] == [rank]
+    assert found["stepscope_step_seconds"] == [rank]
+    phases = {labels["phase"] for labels in found["stepscope_phase_ratio"]}
+    assert phases == {"other", "dataloader", "forward", "backward", "optimizer"}
+    assert "stepscope_host_cpu_user_seconds_total" in found
+    assert not path.with_suffix(".prom.tmp").exists()
+
+
+def test_an_openmetrics_file_that_cannot_be_written_is_told_at_the_end(place: Place) -> None:
+    path = place.folder / "nowhere" / "job.prom"
+    job = place.run(sys.executable, "-c", "pass", options=("--openmetrics", str(path)))
+    assert job.code == 0
+    assert any("no OpenMetrics" in problem for problem in job.manifest()["problems"])
+    assert "no OpenMetrics" in job.ours[-1]
+
+
+def test_monitor_writes_openmetrics(place: Place) -> None:
+    path = place.folder / "machine.prom"
+    command = ("monitor", "--time", "1", "--out", str(place.out), "--openmetrics", str(path))
+    done = place.plain(str(place.stepscope), *command)
+    assert done.returncode == 0, done.stderr
+    assert exposed(path)["stepscope_host_cpu_user_seconds_total"][0]["job"] == "monitor"

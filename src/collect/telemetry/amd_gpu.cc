@@ -203,7 +203,7 @@ Result<std::unique_ptr<Source>> open(const Roots& roots) {
 }  // namespace
 
 Collector amd_gpu_collector() {
-  return {"amd_gpu", "AMD GPUs: use, memory, power, clocks, temperature; memory of each rank", 200, open};
+  return {"amd_gpu", "AMD GPUs: use, memory, power, clocks, temperature; memory of each rank", 200, open, false, true};
 }
 
 }  // namespace stepscope::collect::telemetry

@@ -76,6 +76,7 @@ struct Collector {
   int interval_ms = 100;     // at least so long between two samples
   Result<std::unique_ptr<Source>> (*open)(const Roots&);
   bool on_request = false;  // costs too much, or tells too little, to be sampled unless it is named
+  bool own_thread = false;  // it asks a driver, which may hang: sampled apart from those that ask the kernel
 };
 
 std::span<const Collector> collectors();  // from collectors.list

@@ -164,7 +164,9 @@ Result<std::unique_ptr<Source>> open(const Roots& roots) {
 }  // namespace
 
 Collector gpm_collector() {
-  return {"gpm", "NVIDIA GPUs from Hopper on: multiprocessors, tensor cores, memory bandwidth, link rates", 1000, open};
+  return {"gpm", "NVIDIA GPUs from Hopper on: multiprocessors, tensor cores, memory bandwidth, link rates",
+          1000,  open,
+          false, true};
 }
 
 }  // namespace stepscope::collect::telemetry

@@ -264,7 +264,9 @@ Result<std::unique_ptr<Source>> open(const Roots& roots) {
 }  // namespace
 
 Collector gpu_collector() {
-  return {"gpu", "NVIDIA GPUs: use, memory, power, clocks, what slows them, links; memory of each rank", 200, open};
+  return {"gpu", "NVIDIA GPUs: use, memory, power, clocks, what slows them, links; memory of each rank",
+          200,   open,
+          false, true};
 }
 
 }  // namespace stepscope::collect::telemetry

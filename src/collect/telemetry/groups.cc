@@ -1,6 +1,7 @@
 #include "collect/telemetry/groups.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "collect/processes/process_tree.h"
@@ -68,18 +69,25 @@ FindRanks ranks_by_processes(const std::string& proc_root, std::vector<pid_t> jo
   };
 }
 
+bool is_visible(const std::string& ring) {
+  static const std::string begin = run::host_in_names() + "_";
+  return std::filesystem::path(ring).filename().string().starts_with(begin);
+}
+
 FindRanks ranks_by_marks(const std::string& run_folder) {
   struct Known {
     Rarely again;
-    std::optional<std::pair<pid_t, std::string>> rank;  // none: of another host
+    std::optional<std::pair<pid_t, std::string>> rank;  // none: it cannot be read
   };
   return [run_folder, known = std::map<std::string, Known>()](bool) mutable {
     Targets targets;
     for (const std::string& path : run::ring_files(run_folder)) {
+      if (!is_visible(path)) continue;
       Known& one = known[path];
       if (one.again.now()) {
-        const auto ring = run::read_ring(path);
-        if (ring && run::is_this_host(ring->host)) one.rank = {static_cast<pid_t>(ring->pid), rank_target(ring->rank)};
+        if (const auto ring = run::read_ring(path)) {
+          one.rank = {static_cast<pid_t>(ring->pid), rank_target(ring->rank)};
+        }
       }
       if (one.rank) targets.insert(*one.rank);
     }

@@ -33,8 +33,12 @@ class GroupFinder {
 // By looking at the processes themselves, as attach does. That is dear: done when processes changed, else ever more
 // rarely.
 FindRanks ranks_by_processes(const std::string& proc_root, std::vector<pid_t> jobs);
-// By the marks that the ranks of this run keep on this host, each read when it is new and now and then again: a rank
-// may learn its number late.
+// By the marks that the ranks of this run keep on this host, whichever task of a launch started them; each is read when
+// it is new and now and then again: a rank may learn its number late.
 FindRanks ranks_by_marks(const std::string& run_folder);
+
+// Whether the process that keeps these marks is one that we see by its number: by the file's name, since a run may have
+// thousands of them on other hosts. In other process namespaces the numbers are those of strangers here.
+bool is_visible(const std::string& ring);
 
 }  // namespace stepscope::collect::telemetry

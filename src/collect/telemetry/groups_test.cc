@@ -3,9 +3,8 @@
 
 #include "base/temp_fixture.h"
 #include "collect/telemetry/telemetry_fixture.h"
+#include "run/living.h"
 #include "run/ring_fixture.h"
-
-#include <unistd.h>
 
 namespace stepscope::collect::telemetry {
 namespace {
@@ -68,23 +67,25 @@ TEST_CASE("telemetry: two thousand processes, and PIDs that make a circle") {
 TEST_CASE("telemetry: the ranks of a run are those with marks on this host") {
   const TempFolder folder;
   std::filesystem::create_directories(folder.path() / "telemetry");
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  const auto ring = [&](const std::string& on, int pid, int rank) {
-    return run::RingText(8, "{\"host\": \"" + on + "\", \"pid\": " + std::to_string(pid) +
-                                ", \"rank\": " + std::to_string(rank) + ", \"world_size\": 2, \"rank_source\": \"x\"}")
-        .bytes();
+  const std::string host = run::host_name(), here = run::host_in_names();
+  const auto put_ring = [&](const std::string& name, const std::string& on, int pid, int rank) {
+    folder.put("telemetry/" + name + ".ring",
+               run::RingText(8, "{\"host\": \"" + on + "\", \"pid\": " + std::to_string(pid) + ", \"rank\": " +
+                                    std::to_string(rank) + ", \"world_size\": 2, \"rank_source\": \"x\"}")
+                   .bytes());
   };
   const FindRanks find = ranks_by_marks(folder.path().string());
   CHECK(FindRanks(find)(true).empty());
-  folder.put("telemetry/a.ring", ring(host, 41, 0));
-  folder.put("telemetry/b.ring", ring("elsewhere", 42, 1));
+  put_ring(here + "_41", host, 41, 0);
+  put_ring(here + "_43-2", host, 43, 2);  // by exec
+  put_ring("elsewhere_42", "elsewhere", 42, 1);
+  put_ring(host + "-17_44", host, 44, 4);  // of a container: 44 is somebody else here
   folder.put("telemetry/c.ring", "damaged");
   FindRanks again = find;
-  CHECK(again(false) == Targets{{41, "rank 0"}});
-  folder.put("telemetry/a.ring", ring(host, 41, 3));  // it has learned its number
+  CHECK(again(false) == Targets{{41, "rank 0"}, {43, "rank 2"}});
+  put_ring(here + "_41", host, 41, 3);  // it has learned its number
   again(false);
-  CHECK(again(false) == Targets{{41, "rank 3"}});
+  CHECK(again(false) == Targets{{41, "rank 3"}, {43, "rank 2"}});
 }
 
 }  // namespace stepscope::collect::telemetry

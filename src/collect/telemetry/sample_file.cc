@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include <filesystem>
 
 #include "run/json_text.h"
+#include "run/living.h"
 #include "run/manifest.h"
 
 namespace stepscope::collect::telemetry {
@@ -29,18 +29,17 @@ std::int64_t now_ns(clockid_t clock) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-std::string host_name() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return host.data();
-}
-
 Error not_made(const std::string& path, int reason) {
   return {ErrorKind::unreadable, std::string("cannot be written: ") + std::strerror(reason), path, std::nullopt,
           "Make room there, or choose another folder with --out DIR"};
 }
 
 }  // namespace
+
+double Newest::value() const {
+  const bool is_counter = about.kind == run::SeriesKind::counter;
+  return is_counter ? static_cast<double>(static_cast<std::int64_t>(bits)) : std::bit_cast<double>(bits);
+}
 
 std::int64_t monotonic_ns() { return now_ns(CLOCK_MONOTONIC); }
 
@@ -49,9 +48,8 @@ Result<SampleFile> SampleFile::create(const std::string& run_folder, std::uint64
   const fs::path folder = fs::path(run_folder) / "telemetry";
   fs::create_directories(folder, code);
   if (code) return fail(not_made(folder.string(), code.value()));
-  const std::string host = host_name();
   SampleFile out;
-  out.path_ = (folder / (host + "_" + std::to_string(getpid()) + ".samples")).string();
+  out.path_ = (folder / (run::host_in_names() + "_" + std::to_string(getpid()) + ".samples")).string();
   out.file_ = open(out.path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (out.file_ < 0) return fail(not_made(out.path_, errno));
   out.most_bytes_ = std::max<std::uint64_t>(most_bytes, run::kRingHeadBytes + run::kSamplesFormat.record_bytes);
@@ -65,7 +63,8 @@ Result<SampleFile> SampleFile::create(const std::string& run_folder, std::uint64
   const std::string words = run::series_file_of(out.path_);
   out.words_ = open(words.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
   if (out.words_ < 0) return fail(not_made(words, errno));
-  const std::string about = "{\"host\": " + run::json_string(host) + ", \"pid\": " + std::to_string(getpid()) +
+  const std::string about = "{\"host\": " + run::json_string(run::host_name()) +
+                            ", \"pid\": " + std::to_string(getpid()) +
                             ", \"started_unix_ns\": " + std::to_string(run::unix_now_ns()) + "}";
   run::RingHead head{{},
                      run::kSamplesFormat.version,
@@ -100,18 +99,34 @@ SampleFile::SampleFile(SampleFile&& other) noexcept
       records_(other.records_),
       written_(other.written_),
       grows_(other.grows_),
-      known_(std::move(other.known_)) {}
+      known_(std::move(other.known_)),
+      newest_(std::move(other.newest_)) {}
 
-SampleFile::~SampleFile() {
-  if (map_ != nullptr) munmap(map_, most_bytes_);
-  if (file_ >= 0) close(file_);
-  if (words_ >= 0) close(words_);
+SampleFile::~SampleFile() { close(); }
+
+void SampleFile::close() {
+  const std::lock_guard lock(mutex_);
+  if (map_ != nullptr) munmap(std::exchange(map_, nullptr), most_bytes_);
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
+  if (words_ >= 0) ::close(std::exchange(words_, -1));
+}
+
+std::uint64_t SampleFile::written() const {
+  const std::lock_guard lock(mutex_);
+  return written_;
+}
+
+std::vector<Newest> SampleFile::newest() const {
+  const std::lock_guard lock(mutex_);
+  return newest_;
 }
 
 std::uint32_t SampleFile::series(const run::SeriesAbout& about) {
+  const std::lock_guard lock(mutex_);
   const auto [known, is_new] =
       known_.try_emplace({about.name, about.target}, static_cast<std::uint32_t>(known_.size() + 1));
-  if (is_new) {
+  if (is_new) newest_.push_back({about});
+  if (is_new && words_ >= 0) {
     const std::string line = run::to_json_line(known->second, about);       // one write: whole or not at all
     if (write(words_, line.data(), line.size()) < 0) return known->second;  // its samples are of an unknown series
   }
@@ -133,6 +148,12 @@ void SampleFile::clock() {
 }
 
 void SampleFile::put(std::uint32_t series, std::uint64_t value, std::int64_t time_ns) {
+  const std::lock_guard lock(mutex_);
+  if (map_ == nullptr) return;  // closed
+  if (series > 0 && series <= newest_.size()) {
+    newest_[series - 1].monotonic_ns = time_ns;
+    newest_[series - 1].bits = value;
+  }
   if (written_ == records_ && grows_ && grow() == 0) {  // nothing has gone round yet: all places stay
     std::memcpy(map_ + offsetof(run::RingHead, records), &records_, sizeof records_);
   }

@@ -3,17 +3,30 @@
 // What was written is there after a SIGKILL. The file grows up to its limit before what is new in it is written to,
 // since writing into a hole of a full disk would end us with SIGBUS; where it cannot grow, the oldest samples make
 // room.
+//
+// Several threads may write to it; after close() none does.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "collect/telemetry/collector.h"
 
 namespace stepscope::collect::telemetry {
+
+// A series, and its newest sample.
+struct Newest {
+  run::SeriesAbout about;
+  std::int64_t monotonic_ns = 0;  // 0: it has none
+  std::uint64_t bits = 0;         // as in the file
+
+  double value() const;
+};
 
 class SampleFile : public Sink {
  public:
@@ -28,22 +41,26 @@ class SampleFile : public Sink {
   void add(std::uint32_t series, double level) override;
   // A pair of clocks; once a second is enough.
   void clock();
+  void close();
 
   const std::string& path() const { return path_; }
-  std::uint64_t written() const { return written_; }
+  std::uint64_t written() const;
+  std::vector<Newest> newest() const;  // of all series, by their numbers
 
  private:
   SampleFile() = default;
-  int grow();  // errno of why not
+  int grow();  // errno of why not; with the mutex held
   void put(std::uint32_t series, std::uint64_t value, std::int64_t monotonic_ns);
 
   std::string path_;
+  mutable std::mutex mutex_;    // of all that follows
   int file_ = -1, words_ = -1;  // the ring; the series
   unsigned char* map_ = nullptr;
   std::uint64_t most_bytes_ = 0, bytes_ = 0;  // of the map; of the file
   std::uint64_t records_ = 0, written_ = 0;
   bool grows_ = true;
   std::map<std::pair<std::string, std::string>, std::uint32_t> known_;  // by name and target
+  std::vector<Newest> newest_;
 };
 
 std::int64_t monotonic_ns();

@@ -1,27 +1,14 @@
 #include "collect/telemetry/sampler.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <charconv>
-#include <condition_variable>
-#include <ctime>
-#include <mutex>
-
-#include "collect/telemetry/sample_file.h"
+#include <chrono>
 
 namespace stepscope::collect::telemetry {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::int64_t own_cpu_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::int64_t{time.tv_sec} * kSecond + time.tv_nsec;
-}
+constexpr std::int64_t kSecond = 1'000'000'000, kMetricsEvery = 10 * kSecond;
+constexpr auto kPatience = std::chrono::seconds(2);  // with a driver, before the job begins and after it ended
 
 // How often this collector is to be sampled, in ms; 0: not at all.
 int interval_of(const Collector& collector, const SamplerOptions& options) {
@@ -49,69 +36,23 @@ int parse_interval(std::string_view text) {
   return usable && number * scale <= 3'600'000 ? std::max(1, static_cast<int>(number * scale)) : 0;
 }
 
-}  // namespace
-
-struct Sampler::Impl {
-  // When something is due again: on a grid, so that a late sample does not shift all that follow.
-  class Due {
-   public:
-    explicit Due(std::int64_t every_ns) : every_ns_(every_ns) {}
-    std::int64_t at() const { return at_ns_; }
-    void done(std::int64_t now_ns) {
-      if (at_ns_ == 0) at_ns_ = now_ns;
-      at_ns_ += ((now_ns - at_ns_) / every_ns_ + 1) * every_ns_;
-    }
-
-   private:
-    std::int64_t every_ns_, at_ns_ = 0;
-  };
-
-  struct Running {
-    std::unique_ptr<Source> source;
-    Due due;
-  };
-
-  explicit Impl(SampleFile sample_file) : file(std::move(sample_file)) {}
-
-  SampleFile file;
-  std::vector<Running> sources;
-  FindGroups find_groups;
+// Asks who is watched, and tells the lanes when it has changed.
+struct Watching {
+  FindGroups find;
+  Lane* own;  // which does this
+  std::shared_ptr<Lane> drivers;
   std::vector<Group> groups;
-  std::mutex mutex;
-  std::condition_variable wake;
-  bool ends = false;
-  std::thread thread;
 
-  void look_for_processes() {
-    std::vector<Group> found = find_groups();
+  void operator()() {
+    std::vector<Group> found = find();
     if (found == groups) return;
     groups = std::move(found);
-    for (const Running& one : sources) one.source->follow(groups);
-  }
-
-  void run(Sampler& sampler) {
-    prctl(PR_SET_NAME, "stepscope-tele");
-    Due processes(kSecond), clock(kSecond);
-    for (;;) {
-      std::int64_t next = monotonic_ns() + kSecond;
-      const auto at_its_time = [&](Due& due, const auto& act) {
-        if (const std::int64_t now = monotonic_ns(); due.at() <= now) {
-          due.done(now);
-          act();
-        }
-        next = std::min(next, due.at());
-      };
-      if (find_groups) at_its_time(processes, [&] { look_for_processes(); });
-      at_its_time(clock, [&] { file.clock(); });
-      for (Running& one : sources) at_its_time(one.due, [&] { one.source->sample(file); });
-      sampler.cpu_ns_ = own_cpu_ns();
-      sampler.samples_ = file.written();
-      std::unique_lock lock(mutex);
-      const auto pause = std::chrono::nanoseconds(std::max<std::int64_t>(0, next - monotonic_ns()));
-      if (wake.wait_for(lock, pause, [&] { return ends; })) return;
-    }
+    own->follow(groups);
+    drivers->follow(groups);
   }
 };
+
+}  // namespace
 
 std::string collector_names() {
   std::string names;
@@ -155,35 +96,55 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, c
   auto file = SampleFile::create(run_folder, options.most_bytes);
   if (!file) return fail(file.error());
   std::unique_ptr<Sampler> sampler(new Sampler);
-  sampler->impl_ = std::make_unique<Impl>(std::move(*file));
-  sampler->impl_->find_groups = std::move(find_groups);
-  for (const Collector& collector : collectors()) {
+  sampler->file_ = std::make_shared<SampleFile>(std::move(*file));
+  const auto own = std::make_shared<Lane>(sampler->file_, options.roots);
+  const auto drivers = std::make_shared<Lane>(sampler->file_, options.roots);
+  for (const Collector& collector : options.from) {
     const int interval_ms = interval_of(collector, options);
-    if (interval_ms == 0) continue;
-    auto source = collector.open(options.roots);
-    if (!source) {
-      sampler->absent_.push_back({std::string(collector.name), source.error()});
-      continue;
-    }
-    sampler->impl_->sources.push_back({std::move(*source), Impl::Due(std::int64_t{interval_ms} * 1'000'000)});
+    if (interval_ms > 0) (collector.own_thread ? drivers : own)->add(collector, interval_ms);
   }
-  sigset_t all, before;  // signals are for the thread that started us
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Sampler& self = *sampler;
-  self.impl_->thread = std::thread([&self] { self.impl_->run(self); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (find_groups) own->every(kSecond, Watching{std::move(find_groups), own.get(), drivers, {}});
+  own->every(kSecond, [file = sampler->file_] { file->clock(); });
+  if (!options.openmetrics.empty()) {
+    sampler->metrics_ = std::make_shared<OpenMetricsFile>(options.openmetrics, options.job, run_folder);
+    const auto write = [file = sampler->file_, metrics = sampler->metrics_] { metrics->write(file->newest()); };
+    own->every(kMetricsEvery, write);
+    own->at_the_end(write);
+  }
+  sampler->lanes_ = {own, drivers};
+  for (const auto& lane : sampler->lanes_) Lane::begin(lane);
+  const auto deadline = Lane::Clock::now() + kPatience;
+  for (const auto& lane : sampler->lanes_) lane->is_open_by(deadline);
   return sampler;
 }
 
-Sampler::~Sampler() {
-  if (!impl_ || !impl_->thread.joinable()) return;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->ends = true;
+std::vector<std::string> Sampler::end() {
+  const auto deadline = Lane::Clock::now() + kPatience;
+  for (const auto& lane : lanes_) lane->end();
+  std::vector<std::string> problems;
+  for (const auto& lane : lanes_) {
+    if (lane->leave_by(deadline)) continue;
+    problems.push_back(std::string("some telemetry is missing: ") +
+                       (lane == lanes_.front() ? "a file of the system" : "the driver of a GPU") +
+                       " did not answer. See why in dmesg");
   }
-  impl_->wake.notify_one();
-  impl_->thread.join();
+  if (file_) file_->close();
+  if (metrics_ && !metrics_->problem().empty()) problems.push_back(metrics_->problem());
+  return problems;
+}
+
+std::vector<Absent> Sampler::absent() const {
+  std::vector<Absent> all;
+  for (const auto& lane : lanes_) {
+    for (Absent& one : lane->absent()) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::int64_t Sampler::cpu_ns() const {
+  std::int64_t sum = 0;
+  for (const auto& lane : lanes_) sum += lane->cpu_ns();
+  return sum;
 }
 
 }  // namespace stepscope::collect::telemetry

@@ -1,14 +1,17 @@
-// Samples all collectors that this machine has into a run folder, on a thread of its own.
+// Samples all collectors that this machine has into a run folder, on threads of its own: those that ask a driver have
+// one for themselves (lane.h), so that a driver that hangs delays no other.
 #pragma once
 
-#include <atomic>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/result.h"
 #include "collect/telemetry/collector.h"
+#include "collect/telemetry/lane.h"
+#include "collect/telemetry/openmetrics_file.h"
 
 namespace stepscope::collect::telemetry {
 
@@ -26,36 +29,33 @@ struct SamplerOptions {
   std::vector<Choice> only;  // empty: all but those on request
   std::uint64_t most_bytes = 64 << 20;
   Roots roots;
+  std::span<const Collector> from = collectors();
+  std::string openmetrics, job;  // the file that the newest values stand in as well, and whose they are; empty: none
 };
 
 // What is watched now; asked about once a second.
 using FindGroups = std::function<std::vector<Group>()>;
 
-// A collector that is not there, and why.
-struct Absent {
-  std::string collector;
-  Error why;
-};
-
 class Sampler {
  public:
-  // The file is made and all collectors are opened before it returns; sampling begins at once.
+  // The file is made before it returns, and all collectors are opened, but those of a driver that takes too long.
   static Result<std::unique_ptr<Sampler>> start(const std::string& run_folder, const SamplerOptions& options,
                                                 FindGroups find_groups);
-  ~Sampler();  // ends the thread; what was sampled is in the file
+  ~Sampler() { end(); }
+  // Ends the threads; what was sampled is in the file. One that hangs in a driver is left behind after two seconds.
+  // What went wrong meanwhile.
+  std::vector<std::string> end();
 
-  const std::vector<Absent>& absent() const { return absent_; }
-  // CPU time of the sampling thread so far, and how many samples it took.
-  std::int64_t cpu_ns() const { return cpu_ns_; }
-  std::uint64_t samples() const { return samples_; }
+  std::vector<Absent> absent() const;
+  // CPU time of the threads so far, and how many samples they took.
+  std::int64_t cpu_ns() const;
+  std::uint64_t samples() const { return file_->written(); }
 
  private:
-  struct Impl;
   Sampler() = default;
-  std::unique_ptr<Impl> impl_;
-  std::vector<Absent> absent_;
-  std::atomic<std::int64_t> cpu_ns_{0};
-  std::atomic<std::uint64_t> samples_{0};
+  std::shared_ptr<SampleFile> file_;
+  std::shared_ptr<OpenMetricsFile> metrics_;
+  std::vector<std::shared_ptr<Lane>> lanes_;  // our own first, which finds the groups; then the drivers'
 };
 
 }  // namespace stepscope::collect::telemetry

@@ -59,6 +59,14 @@ TEST_CASE("telemetry: what is written is read again, in words and in order") {
     file->add(count, std::int64_t{1'000'000'000'000'000'000} + i * 10);  // far above what a double holds exactly
     file->add(level, 0.5 * i);
   }
+  CHECK(file->series({"io", "written", "rank 0", "bytes", run::SeriesKind::counter, "Bytes written"}) == 3);
+  const std::vector<Newest> newest = file->newest();
+  REQUIRE(newest.size() == 3);
+  CHECK(newest[0].value() == 1e18);
+  CHECK(newest[1].about.name == "rss");
+  CHECK(newest[1].value() == 2);
+  CHECK(newest[1].monotonic_ns > 0);
+  CHECK(newest[2].monotonic_ns == 0);
   const auto read = run::read_samples(file->path());
   REQUIRE(read);
   CHECK(read->pid == getpid());
