@@ -57,6 +57,7 @@ bench: build venv-torch ## speed of reading against simdjson, json.load and HTA;
 	@tools/cmake_build.sh release build $(JOBS)
 	@$(PY) bench/run.py
 	@$(PY) bench/recording_cost.py
+	@$(PY) bench/telemetry_cost.py
 
 fuzz: ## fuzz every reader (SECONDS_EACH=300)
 	@tools/setup.sh build test fuzz

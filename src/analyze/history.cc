@@ -37,7 +37,8 @@ RankHistory look(const Trace& trace) {
     out.steps.push_back({step.number, step.start_ns, step.end_ns - step.start_ns, {}});
   }
   for (std::size_t row = 0; row < trace.slices.size(); row++) {
-    const auto phase = std::find(kMarkedPhases.begin(), kMarkedPhases.end(), static_cast<Phase>(trace.slices.phase[row]));
+    const auto phase =
+        std::find(kMarkedPhases.begin(), kMarkedPhases.end(), static_cast<Phase>(trace.slices.phase[row]));
     if (phase == kMarkedPhases.end()) continue;
     const std::int64_t start = trace.slices.start_ns[row];
     const auto after = std::upper_bound(out.steps.begin(), out.steps.end(), start,

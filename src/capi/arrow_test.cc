@@ -204,6 +204,7 @@ TEST_CASE("traces without rows, without derived columns and runs without traces 
     CAPTURE(table.name);
     const Taken none(capi::make_stream(capi::model_source(table, make_run({}))));
     CHECK(none.batches.empty());
+    if (table.traces != &Run::traces) continue;  // what lies beside them
     std::vector<Trace> empty(1);
     const Taken zero(capi::make_stream(capi::model_source(table, make_run(std::move(empty)))));
     REQUIRE(zero.batches.size() == 1);

@@ -184,7 +184,7 @@ void each_member(MaybeConst<Trace> auto& part, V& visit) {
   auto& [source, rank, strings, metadata, devices, groups, categories, tracks, clock_base, slices, ops, launches,
          device, copy_speeds, collectives, memory, flows, instants, counters, nodes, samples, sampled, issues, by_track,
          track_begin, class_rules, steps, step_source, modules, backward, links, clock] = part;
-  (void)clock;  // belongs to the run
+  (void)clock;                   // belongs to the run
   (void)samples, (void)sampled;  // of traces of telemetry, which are read anew each time
   detail::visit_all(visit, source, rank, strings, metadata, devices, groups, categories, tracks, clock_base, slices,
                     ops, launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes, issues,
