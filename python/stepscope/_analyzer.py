@@ -160,6 +160,7 @@ class Analyzer:
             "select step, phase, start_ns, start_ns + dur_ns as end_ns from marks "
             f"where rank = {rank} order by start_ns"
         ).to_pandas()
+        marks = marks.astype({"start_ns": "int64", "end_ns": "int64"})  # a result without rows has no numbers
         is_step = marks["phase"].isna()
         steps = marks[is_step].rename(columns={"step": "number"})[["number", "start_ns", "end_ns"]]
         phases = marks[~is_step][["phase", "start_ns", "end_ns"]]

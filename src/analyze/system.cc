@@ -197,6 +197,8 @@ void add_series(const std::vector<Sampled>& all, Answer& answer) {
                           {"high", ValueType::real, Unit::none, "Highest"},
                           {"meaning", ValueType::text, Unit::none, "What it is"}},
               .rows = {}};
+  const bool one_host = std::all_of(
+      all.begin(), all.end(), [&](const Sampled& series) { return series.about->host == all.front().about->host; });
   for (const Sampled& series : all) {
     const SampledSeries& about = *series.about;
     const Shown one = shown(series);
@@ -206,7 +208,8 @@ void add_series(const std::vector<Sampled>& all, Answer& answer) {
       const CurveStats stats = stats_of(one.curve, series.samples.t_ns.back());
       row.insert(row.end(), {stats.mean, stats.low, stats.high});
       if (answer.series.size() < kMostSeries) {
-        answer.series.push_back(thinned(about.target + " " + about.name, unit_of(one), one.curve));
+        const std::string where = one_host ? "" : about.host + " ";
+        answer.series.push_back(thinned(where + about.target + " " + about.name, unit_of(one), one.curve));
       }
     } else {
       row.insert(row.end(), 3, Value());

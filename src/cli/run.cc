@@ -27,7 +27,6 @@
 #include "run/manifest.h"
 #include "run/own_traces.h"
 #include "run/run_folder.h"
-#include "run/samples.h"
 #include "run/tasks.h"
 
 namespace stepscope::cli {
@@ -135,11 +134,7 @@ void forget_samples(const Place& place, const run::Manifest& manifest) {
   const bool failed = manifest.exit_code != 0 && manifest.processes.empty() && !place.task;
   if (!failed || *manifest.ended_unix_ns - manifest.started_unix_ns > kAtOnceNs) return;
   std::error_code code;
-  for (const std::string& path : run::sample_files(place.folder)) {
-    fs::remove(path, code);
-    fs::remove(run::series_file_of(path), code);
-  }
-  fs::remove(fs::path(place.folder) / "telemetry", code);
+  fs::remove_all(fs::path(place.folder) / "telemetry", code);
 }
 
 // The job has ended: what it left is gathered, and said.

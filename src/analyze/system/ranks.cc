@@ -60,8 +60,8 @@ void count_samples(RankSystem& rank) {
   const auto batches = std::count(phase.begin(), phase.end(), static_cast<std::uint8_t>(Phase::dataloader));
   if (size <= 0 || batches == 0 || trace.steps.empty()) return;
   // One more than there are steps where the loader was asked for a batch after the last.
-  rank.samples_per_step =
-      static_cast<double>(size) * std::max(1.0, static_cast<double>(batches / std::ssize(trace.steps)));
+  const std::int64_t batches_per_step = std::max<std::int64_t>(1, batches / std::ssize(trace.steps));
+  rank.samples_per_step = static_cast<double>(size * batches_per_step);
 }
 
 // "gpu 3", as a collector of GPUs found this rank there; "": none did.
