@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/live/columns.h"
 #include "cli/live/machine.h"
 #include "cli/run_paths.h"
 #include "cli/terminal.h"
@@ -53,12 +54,6 @@ std::string sparkline(const std::vector<std::int64_t>& values, bool ascii) {
 
 std::string share(std::int64_t part, std::int64_t whole) {
   return whole <= 0 ? "–" : fmt::format("{:.0f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-// Pads to `width` columns of the terminal, to the left of a number.
-std::string right(const std::string& text, std::size_t width) {
-  const std::size_t taken = report::display_width(text);
-  return std::string(taken < width ? width - taken : 0, ' ') + text;
 }
 
 std::string doing(const run::RankProgress& rank, std::int64_t now) {

@@ -178,7 +178,7 @@ Result<void> join_pairs(SettingDraft& draft, const std::vector<Given>& all) {
 
 // Without a timeline nothing is recorded unless a request asks for it: the marks of steps and phases are always kept.
 Result<void> leave_out_trace(SettingDraft& draft, const std::vector<Given>& all) {
-  if (draft.trace) return {};
+  if (draft.out.trace) return {};
   Capture& capture = draft.out.capture;
   for (const Given& given : all) {
     const std::string_view question = given.setting->question;
@@ -189,7 +189,6 @@ Result<void> leave_out_trace(SettingDraft& draft, const std::vector<Given>& all)
                                 {},
                                 "Leave one of them out"}));
   }
-  draft.out.trace = false;
   capture.steps.clear();
   capture.cycle.reset();
   capture.seconds.reset();

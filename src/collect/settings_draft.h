@@ -11,7 +11,6 @@ struct SettingDraft {
   Settings out;
   std::optional<std::int64_t> step_start, step_end;
   std::optional<double> time, warmup;
-  bool trace = true;
 };
 
 }  // namespace stepscope::collect

@@ -32,7 +32,7 @@ Result<void> take_seconds(std::string_view text, SettingDraft& d) {
 Result<void> take_time(std::string_view text, SettingDraft& d) { return into<parse_duration>(text, d.time); }
 Result<void> take_warmup(std::string_view text, SettingDraft& d) { return into<parse_duration>(text, d.warmup); }
 
-Result<void> take_trace(std::string_view text, SettingDraft& d) { return into<parse_switch>(text, d.trace); }
+Result<void> take_trace(std::string_view text, SettingDraft& d) { return into<parse_switch>(text, d.out.trace); }
 
 Result<void> take_trigger(std::string_view text, SettingDraft& d) {
   static constexpr std::array<std::string_view, 2> kWords{"USR2", "command"};

@@ -29,6 +29,18 @@ TRAIN = """
         print(step, loss.item())
 """
 
+TWO_RANKS = """
+    import time, torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    net = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for number in range(40):
+        net(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+        time.sleep(0.1)
+    dist.destroy_process_group()
+"""
+
 NET = """
     import sys, torch
     from torch.utils.data import DataLoader, TensorDataset

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from jobs import Place, needs_torch
+from jobs import TWO_RANKS, Place, needs_torch
 from made_telemetry import START, Series, write_marks, write_samples
 
 from stepscope import Analyzer, StepscopeError
@@ -17,17 +17,6 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 pytest.importorskip("matplotlib")
 
-TWO_RANKS = """
-    import time, torch, torch.distributed as dist
-    dist.init_process_group("gloo")
-    net = torch.nn.Linear(8, 8)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for number in range(40):
-        net(torch.ones(2, 8)).sum().backward()
-        optimizer.step()
-        time.sleep(0.1)
-    dist.destroy_process_group()
-"""
 STARTS = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 
 

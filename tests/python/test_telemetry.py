@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import Place, needs_torch, report, rows
+from jobs import TWO_RANKS, Place, needs_torch, report, rows
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from test_attach import LOOP, attach, running
 
@@ -62,22 +62,14 @@ def test_a_job_is_sampled_and_cut_by_phase_and_step(place: Place) -> None:
 
 @needs_torch
 def test_each_rank_is_sampled_for_itself(place: Place) -> None:
-    text = """
-    import os, time, torch, torch.distributed as dist
-    dist.init_process_group("gloo")
-    net = torch.nn.Linear(8, 8)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for number in range(40):
-        net(torch.ones(2, 8)).sum().backward()
-        optimizer.step()
-        time.sleep(0.1)
-    dist.destroy_process_group()
-    """
-    torchrun = ["torchrun", "--nproc-per-node", "2", place.script(text)]
+    torchrun = ["torchrun", "--nproc-per-node", "2", place.script(TWO_RANKS)]
     job = place.run(sys.executable, "-m", "torch.distributed.run", *torchrun[1:])
     assert job.code == 0, job.stderr
     found = [row for row in rows(system(place, job.folder), "ranks") if row["cores"] is not None]
     assert [row["rank"] for row in found] == [0, 1]
+    lines = place.plain(str(place.stepscope), "live", str(job.folder), "--once").stdout.splitlines()
+    head = next(number for number, line in enumerate(lines) if "cores" in line and "memory" in line)
+    assert [line.split()[0] for line in lines[head + 1 : head + 3]] == ["0", "1"] and "MiB" in lines[head + 2]
     assert all(row["rss_bytes"] > 50e6 for row in found)
 
 

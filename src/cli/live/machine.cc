@@ -7,16 +7,16 @@
 #include <map>
 #include <optional>
 
+#include "cli/live/columns.h"
 #include "report/format.h"
-#include "report/utf8.h"
 #include "run/samples.h"
 
 namespace stepscope::cli {
 namespace {
 
-constexpr std::uint64_t kNewest = 20'000;           // records of a sampler: some seconds of a hundred series
-constexpr std::int64_t kLastly_ns = 3'000'000'000;  // that a rate is over
-constexpr std::size_t kWidth = 10;
+constexpr std::uint64_t kNewest = 20'000;          // records of a sampler: some seconds of a hundred series
+constexpr std::int64_t kRecentNs = 3'000'000'000;  // that a rate is over
+constexpr std::size_t kWidth = 12;
 
 // What stands in a column; of counters the rate.
 struct Column {
@@ -38,7 +38,7 @@ using ByName = std::map<std::pair<std::string, std::string>, const run::Series*>
 std::optional<double> rate_of(const run::Series& series) {
   const auto& samples = series.samples;
   const auto first = std::find_if(samples.begin(), samples.end(),
-                                  [&](const run::Sample& one) { return one.t_ns >= samples.back().t_ns - kLastly_ns; });
+                                  [&](const run::Sample& one) { return one.t_ns >= samples.back().t_ns - kRecentNs; });
   const auto ns = static_cast<double>(samples.back().t_ns - first->t_ns);
   return ns > 0 ? std::optional((samples.back().value - first->value) * 1e9 / ns) : std::nullopt;
 }
@@ -55,25 +55,28 @@ std::string shown(const run::Series& series) {
   return report::format_bytes(*value) + (counts ? "/s" : "");
 }
 
-std::string right(const std::string& text, std::size_t width) {
-  const std::size_t taken = report::display_width(text);
-  return std::string(taken < width ? width - taken : 1, ' ') + text;
-}
-
 const run::Series* find(const ByName& known, const std::string& target, std::string_view name) {
   const auto at = known.find({target, std::string(name)});
   return at == known.end() ? nullptr : at->second;
 }
 
-std::string line_of(const ByName& known, std::int64_t rank, const std::array<bool, kColumns.size()>& used) {
+// "gpu 3" or "amd gpu 3", as a collector of GPUs found this rank there; "": none did.
+std::string gpu_of(const ByName& host, const std::string& rank) {
+  const run::Series* const index = find(host, rank, "gpu_index");
+  if (index == nullptr) return "";
+  const char* const maker = index->about.collector == "amd_gpu" ? "amd " : "";
+  return fmt::format("{}gpu {:.0f}", maker, index->samples.back().value);
+}
+
+// Empty where this host does not sample the rank.
+std::string line_of(const ByName& host, std::int64_t rank, const std::array<bool, kColumns.size()>& used) {
   const std::string target = "rank " + std::to_string(rank);
-  const run::Series* const index = find(known, target, "gpu_index");
-  const std::string gpu = index == nullptr ? "" : fmt::format("gpu {:.0f}", index->samples.back().value);
+  const std::string gpu = gpu_of(host, target);
   std::string line = right(std::to_string(rank), 5);
   bool any = false;
   for (std::size_t i = 0; i < kColumns.size(); i++) {
     if (!used[i]) continue;
-    const run::Series* const series = find(known, kColumns[i].of_gpu ? gpu : target, kColumns[i].name);
+    const run::Series* const series = find(host, kColumns[i].of_gpu ? gpu : target, kColumns[i].name);
     line += right(series == nullptr ? std::string(report::kUnknown) : shown(*series), kWidth);
     any |= series != nullptr;
   }
@@ -87,11 +90,11 @@ std::string machine_text(const std::string& run_folder, const std::vector<std::i
   for (const std::string& path : run::sample_files(run_folder)) {
     if (auto samples = run::read_samples(path, kNewest)) files.push_back(std::move(*samples));
   }
-  ByName known;
+  std::map<std::string, ByName> hosts;
   std::array<bool, kColumns.size()> used{};
   for (const run::Samples& file : files) {
     for (const run::Series& series : file.series) {
-      known[{series.about.target, series.about.name}] = &series;
+      hosts[file.host][{series.about.target, series.about.name}] = &series;
       for (std::size_t i = 0; i < kColumns.size(); i++) used[i] |= series.about.name == kColumns[i].name;
     }
   }
@@ -99,7 +102,9 @@ std::string machine_text(const std::string& run_folder, const std::vector<std::i
   for (std::size_t i = 0; i < kColumns.size(); i++) {
     if (used[i]) head += right(std::string(kColumns[i].head), kWidth);
   }
-  for (const std::int64_t rank : ranks) lines += line_of(known, rank, used);
+  for (const std::int64_t rank : ranks) {
+    for (const auto& [name, host] : hosts) lines += line_of(host, rank, used);
+  }
   return lines.empty() ? "" : head + "\n" + lines;
 }
 
