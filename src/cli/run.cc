@@ -160,7 +160,7 @@ void finish(const Place& place, run::Manifest& manifest, const collect::Settings
   Outcome outcome = outcome_of(folder, manifest);
   outcome.own_traces = own_traces;
   if (!written && outcome.problem.empty()) outcome.problem = to_text(written.error());
-  print_notice(end_text(outcome, folder, settings.capture, ending));
+  print_notice(end_text(outcome, folder, settings, ending));
 }
 
 // `nsys`: the program that records; empty: torch.profiler does.

@@ -78,6 +78,11 @@ def test_telemetry_can_be_left_out_or_chosen(place: Place) -> None:
     script = place.script("import torch\nprint('done')\n")
     job = place.run(sys.executable, script, options=("--telemetry", "off"))
     assert job.folder is not None and not list(job.folder.glob("telemetry/*.samples"))
+    job = place.run(
+        sys.executable, place.script(BUSY_FORWARD.replace("range(25)", "range(2)")), options=("--trace=false",)
+    )
+    assert job.folder is not None and not list(job.folder.rglob("*.gz"))
+    assert "kept the steps and phases of 2 steps" in job.ours[-1] and "nothing" not in job.ours[-1]
     done = place.plain(str(place.stepscope), "run", "--telemetry", "cpuu", "--", sys.executable, script)
     assert done.returncode == 2 and "cpuu" in done.stderr and "memory" in done.stderr
     done = place.plain(str(place.stepscope), "run", "--telemetry", "cpu:0ms", "--", sys.executable, script)

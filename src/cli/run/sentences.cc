@@ -197,8 +197,14 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
   return out;
 }
 
-std::string end_text(const Outcome& out, const std::string& folder, const collect::Capture& capture,
+std::string end_text(const Outcome& out, const std::string& folder, const collect::Settings& settings,
                      const collect::Ending& ending) {
+  const collect::Capture& capture = settings.capture;
+  if (out.traces == 0 && !settings.trace && out.steps_seen > 0) {
+    const std::string problem = out.problem.empty() ? "" : "; a problem: " + out.problem;
+    return fmt::format("kept the steps and phases of {} steps; no timeline was asked for{}{}. Next: stepscope report {}",
+                       out.steps_seen, ending_text(out, ending), problem, shown_path(folder));
+  }
   if (out.traces == 0) {
     const std::string next = run::ring_files(folder).empty() ? ". See " : ". Its steps: stepscope report ";
     return "nothing was recorded: " + why_nothing(out, folder, capture, ending) + next + shown_path(folder);

@@ -35,7 +35,7 @@ struct Outcome {
 
 Outcome outcome_of(const std::string& folder, const run::Manifest& manifest);
 
-std::string end_text(const Outcome& out, const std::string& folder, const collect::Capture& capture,
+std::string end_text(const Outcome& out, const std::string& folder, const collect::Settings& settings,
                      const collect::Ending& ending);
 
 }  // namespace stepscope::cli
