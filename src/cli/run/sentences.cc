@@ -202,8 +202,9 @@ std::string end_text(const Outcome& out, const std::string& folder, const collec
   const collect::Capture& capture = settings.capture;
   if (out.traces == 0 && !settings.trace && out.steps_seen > 0) {
     const std::string problem = out.problem.empty() ? "" : "; a problem: " + out.problem;
-    return fmt::format("kept the steps and phases of {} steps; no timeline was asked for{}{}. Next: stepscope report {}",
-                       out.steps_seen, ending_text(out, ending), problem, shown_path(folder));
+    return fmt::format(
+        "kept the steps and phases of {} steps; no timeline was asked for{}{}. Next: stepscope report {}",
+        out.steps_seen, ending_text(out, ending), problem, shown_path(folder));
   }
   if (out.traces == 0) {
     const std::string next = run::ring_files(folder).empty() ? ". See " : ". Its steps: stepscope report ";
