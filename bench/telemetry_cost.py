@@ -20,18 +20,25 @@ from pathlib import Path
 
 from recording_cost import STEPSCOPE, Training
 
-FILES = 15  # that the bars are of
-COLLECTORS = "cpu,memory,io,host,cgroup,pressure,network"  # what every machine has
+READS = 15  # in a tick, that the bars are of
+COLLECTORS = "cpu,memory,io,cgroup,pressure,network"  # what every machine has, but for those that are sampled seldom
 THREAD = "stepscope-tele"
+
+
+def samplers(pid: int) -> list[Path]:
+    """The threads that sample."""
+    return [task for task in Path(f"/proc/{pid}/task").iterdir() if (task / "comm").read_text().startswith(THREAD)]
 
 
 def sampler_ns(pid: int) -> int:
     """CPU time of the threads that sample, in ns."""
-    total = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        if (task / "comm").read_text().startswith(THREAD):
-            total += int((task / "schedstat").read_text().split()[0])
-    return total
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in samplers(pid))
+
+
+def sampler_reads(pid: int) -> int:
+    """How often they called read or pread."""
+    lines = (line.split() for task in samplers(pid) for line in (task / "io").read_text().splitlines())
+    return sum(int(words[1]) for words in lines if words[0] == "syscr:")
 
 
 def sampled_files(pid: int) -> list[str]:
@@ -40,7 +47,7 @@ def sampled_files(pid: int) -> list[str]:
 
 
 def bare_ns(files: list[str], interval_ms: int, seconds: float) -> float:
-    """CPU time of one pread of each of these files, kept open, at the same rhythm: caches are as cold."""
+    """CPU time of one pread of such a file, kept open, at the same rhythm: caches are as cold."""
     opened = [os.open(file, os.O_RDONLY) for file in files]
     spent: list[int] = []
     for _ in range(int(seconds * 1000 / interval_ms)):
@@ -51,27 +58,27 @@ def bare_ns(files: list[str], interval_ms: int, seconds: float) -> float:
         spent.append(time.thread_time_ns() - began)
     for file in opened:
         os.close(file)
-    return statistics.mean(spent)
+    return statistics.mean(spent) / len(opened)
 
 
 def beside(job: int, interval_ms: int, seconds: float, out: str) -> None:
-    chosen = ",".join(f"{name}:{interval_ms}ms" for name in COLLECTORS.split(","))
-    command = [STEPSCOPE, "monitor", str(job), "--collectors", chosen, "--time", str(seconds + 6), "--out", out]
+    command = [STEPSCOPE, "monitor", str(job), "--collectors", COLLECTORS, "--interval", f"{interval_ms}ms"]
+    command += ["--time", str(seconds + 6), "--out", out]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as monitor:
-        time.sleep(1.5)
-        files = sampled_files(monitor.pid)
-        began, first = time.monotonic(), sampler_ns(monitor.pid)
+        time.sleep(3)  # ranks are looked for at the start
+        began, first, reads_before = time.monotonic(), sampler_ns(monitor.pid), sampler_reads(monitor.pid)
         time.sleep(seconds)
         spent, passed = sampler_ns(monitor.pid) - first, time.monotonic() - began
-        bare = bare_ns(files, interval_ms, 2)  # some are the sampler's own
+        reads = (sampler_reads(monitor.pid) - reads_before) / (passed * 1000 / interval_ms)
+        bare = bare_ns(sampled_files(monitor.pid), interval_ms, 2)  # some are the sampler's own
         monitor.terminate()
     core = spent / passed / 1e9
     tick = spent / (passed * 1000 / interval_ms)
     bar = 0.1 if interval_ms >= 100 else 1.0
     print(
-        f"  every {interval_ms} ms: {len(files)} files, {100 * core:.3f} % of a core; of {FILES} files "
-        f"{100 * core * FILES / len(files):.3f} % (wanted <= {bar} %); {tick / 1e3:.0f} us a tick, "
-        f"{tick / bare:.2f} times the bare reads"
+        f"  every {interval_ms} ms: {reads:.1f} reads a tick, {100 * core:.3f} % of a core; with {READS} "
+        f"{100 * core * READS / reads:.3f} % (wanted <= {bar} %); {tick / 1e3:.0f} us a tick, "
+        f"{tick / reads / bare:.2f} times as many bare preads of its files ({bare / 1e3:.1f} us each)"
     )
 
 

@@ -18,8 +18,16 @@ struct Made {
 
 Made series(const char* collector, const char* name, const char* unit, bool counter) {
   Made out;
-  out.about = {"node1", collector, name, "rank 0", unit, "", counter, 0};
+  out.about = {"node1", collector, name, "rank 0", unit, std::string(unit) == "ns" ? "cores" : std::string(unit) + "/s",
+               "",      counter,   0};
   return out;
+}
+
+// Since the sample before, in the series' rate_unit.
+double rate_at(const Made& one, std::size_t i) {
+  const double grown = one.samples.v[i] - one.samples.v[i - 1];
+  const double per_ns = grown / static_cast<double>(one.samples.t_ns[i] - one.samples.t_ns[i - 1]);
+  return one.about.unit == "ns" ? per_ns : per_ns * 1e9;
 }
 
 Trace sampler_of(const std::vector<Made>& all) {
@@ -29,7 +37,7 @@ Trace sampler_of(const std::vector<Made>& all) {
       out.samples.series.push_back(static_cast<std::uint32_t>(out.sampled.size()));
       out.samples.time_ns.push_back(one.samples.t_ns[i]);
       out.samples.value.push_back(one.samples.v[i]);
-      out.samples.rate.push_back(0);
+      out.samples.rate.push_back(one.about.is_counter && i > 0 ? rate_at(one, i) : std::nan(""));
     }
     out.sampled.push_back(one.about);
   }

@@ -29,9 +29,8 @@ namespace telemetry = collect::telemetry;
 
 struct MonitorOptions {
   std::vector<std::string> targets;
-  std::string collectors, out = "stepscope", openmetrics;
+  std::string collectors, out = "stepscope", openmetrics, interval;
   double time_s = 60;
-  int interval_ms = 0;
 };
 
 Result<std::vector<pid_t>> processes_of(const std::vector<std::string>& targets) {
@@ -60,12 +59,10 @@ std::string shown(const run::Series& series) {
                ? fmt::format("{}, at most {}", report::format_bytes(mean), report::format_bytes(most))
                : fmt::format("{:.4g}, at most {:.4g} {}", mean, most, series.about.unit);
   }
-  const double seconds = static_cast<double>(samples.back().t_ns - samples.front().t_ns) / 1e9;
-  if (samples.size() < 2 || seconds <= 0) return "one sample only";
-  const double rate = (samples.back().value - samples.front().value) / seconds;
-  if (series.about.unit == "ns") return fmt::format("{:.2f} cores", rate / 1e9);
-  if (series.about.unit == "bytes") return report::format_bytes(rate) + "/s";
-  return fmt::format("{:.4g} {}/s", rate, series.about.unit);
+  if (samples.back().t_ns <= samples.front().t_ns) return "one sample only";
+  const double rate = run::rate_between(series.about, samples.front(), samples.back());
+  return series.about.unit == "bytes" ? report::format_bytes(rate) + "/s"
+                                      : fmt::format("{:.4g} {}", rate, run::rate_unit(series.about.unit));
 }
 
 std::string summary(const run::Samples& samples) {
@@ -94,7 +91,11 @@ Result<std::string> make_folder(const MonitorOptions& options) {
 
 int monitor(const MonitorOptions& options) {
   telemetry::SamplerOptions how;
-  how.interval_ms = options.interval_ms;
+  if (!options.interval.empty()) {
+    const auto interval_ms = telemetry::parse_interval(options.interval);
+    if (!interval_ms) return refused(interval_ms.error());
+    how.interval_ms = *interval_ms;
+  }
   if (!options.collectors.empty()) {
     const auto chosen = telemetry::parse_collectors(options.collectors);
     if (!chosen) return refused(chosen.error());
@@ -134,7 +135,8 @@ int monitor(const MonitorOptions& options) {
     print_error(written.error());
     return kRefused;
   }
-  print_notice(fmt::format("sampling took {:.2g} % of a core; the samples are in {}", 100 * cost, files.front()));
+  print_notice(
+      fmt::format("sampling took {:.2g} % of a core; next: stepscope report --only system {}", 100 * cost, *folder));
   return kOk;
 }
 
@@ -152,8 +154,8 @@ void set_up_monitor(CLI::App& app, int& code) {
   if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
   app.add_option("target", options->targets, "PIDs or names of processes; none: this machine alone");
   app.add_option("--time", options->time_s, "Seconds to sample (default 60)")->check(CLI::Range(0.1, 1e7));
-  app.add_option("--interval", options->interval_ms, "Milliseconds between samples (default 100)")
-      ->check(CLI::Range(1, 3'600'000));
+  app.add_option("--interval", options->interval,
+                 "Time between samples, as 100ms or 1s (default: of each collector, 100 ms or more)");
   app.add_option("--collectors", options->collectors,
                  "Of " + telemetry::collector_names() + ", each with its own interval if need be: cpu:10ms,io:1s");
   app.add_option("--out", options->out, "Folder of all runs (default ./stepscope)");

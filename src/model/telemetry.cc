@@ -86,9 +86,10 @@ std::vector<Sampled> sampled_series(const Run& run) {
     const Samples& samples = trace.samples;
     for (std::size_t first = 0, end = 0; first < samples.size(); first = end) {
       while (end < samples.size() && samples.series[end] == samples.series[first]) end++;
-      out.push_back(
-          {&trace.sampled[samples.series[first]],
-           {samples.time_ns.span().subspan(first, end - first), samples.value.span().subspan(first, end - first)}});
+      const auto of_series = [&](const auto& column) { return column.span().subspan(first, end - first); };
+      out.push_back({&trace.sampled[samples.series[first]],
+                     {of_series(samples.time_ns), of_series(samples.value)},
+                     of_series(samples.rate)});
     }
   }
   return out;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ struct SampledSeries {
   std::string collector, name;  // cpu, cpu_time
   std::string target;           // "rank 0", "host", "eth0", "gpu 1"
   std::string unit;             // ns, bytes, count, ratio, uJ …; of a counter: of what is counted
+  std::string rate_unit;        // of a counter's rate: cores, bytes/s …
   std::string meaning;          // one sentence
   bool is_counter = false;
   std::optional<std::int64_t> rank;  // of a target that is a rank
@@ -39,7 +41,7 @@ struct Samples {
   Column<std::uint32_t> series;  // index into Trace::sampled
   Column<std::int64_t> time_ns;  // Unix
   Column<double> value;          // of a counter: what it grew by since its first sample
-  Column<double> rate;           // of a counter: per second since the sample before, of ns in cores; else NaN
+  Column<double> rate;           // of a counter: since the sample before, in its rate_unit; else NaN
 
   std::size_t size() const { return series.size(); }
 };
@@ -47,7 +49,8 @@ struct Samples {
 // A series of the run with its samples; both live in the run.
 struct Sampled {
   const SampledSeries* about = nullptr;
-  CurveView samples;  // Unix ns; values as in Samples
+  CurveView samples;             // Unix ns; values as in Samples
+  std::span<const double> rate;  // of a counter; as in Samples
 };
 
 // All series of the run that have samples, in the order of their files.

@@ -9,13 +9,11 @@ namespace {
 
 bool recognizes(std::string_view head) { return head.starts_with(run::kSamplesFormat.magic); }
 
-constexpr double kSecondNs = 1e9;
-
 void add_series(const run::Series& series, const std::string& host, TraceRows& rows) {
   const run::SeriesAbout& about = series.about;
   const TrackId track = rows.lane(host, about.target);
   const bool counter = about.kind == run::SeriesKind::counter;
-  const StringId name = rows.text(about.name), key = rows.text(counter ? about.unit + "/s" : about.unit);
+  const StringId name = rows.text(about.name), key = rows.text(counter ? run::rate_unit(about.unit) : about.unit);
   for (std::size_t i = counter ? 1 : 0; i < series.samples.size(); i++) {
     const run::Sample& now = series.samples[i];
     if (!counter) {
@@ -23,8 +21,7 @@ void add_series(const run::Series& series, const std::string& host, TraceRows& r
       continue;
     }
     const run::Sample& before = series.samples[i - 1];  // earlier: run::read_samples leaves out what went back
-    rows.add_counter(before.t_ns, name, key, track,
-                     (now.value - before.value) * kSecondNs / static_cast<double>(now.t_ns - before.t_ns));
+    rows.add_counter(before.t_ns, name, key, track, run::rate_between(about, before, now));
   }
 }
 

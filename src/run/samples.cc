@@ -86,6 +86,13 @@ class Gathered {
 
 }  // namespace
 
+std::string rate_unit(const std::string& unit) { return unit == "ns" ? "cores" : unit + "/s"; }
+
+double rate_between(const SeriesAbout& about, const Sample& before, const Sample& now) {
+  const double per_ns = (now.value - before.value) / static_cast<double>(now.t_ns - before.t_ns);
+  return about.unit == "ns" ? per_ns : per_ns * 1e9;
+}
+
 std::string to_json_line(std::uint32_t number, const SeriesAbout& about) {
   return "{\"id\": " + std::to_string(number) + ", \"collector\": " + json_string(about.collector) +
          ", \"name\": " + json_string(about.name) + ", \"target\": " + json_string(about.target) +

@@ -57,6 +57,12 @@ struct Samples {
   std::uint64_t unknown = 0;    // records of series that nothing describes
 };
 
+// What a counter of this unit becomes: "cores" of ns, else its unit per second.
+std::string rate_unit(const std::string& unit);
+
+// The rate of a counter between two of its samples, in that unit; the later one is later by its time.
+double rate_between(const SeriesAbout& about, const Sample& before, const Sample& now);
+
 std::string to_json_line(std::uint32_t number, const SeriesAbout& about);
 
 // Where the series of these samples are described.

@@ -27,27 +27,22 @@ SampledSeries to_model(const run::SeriesAbout& about, const std::string& host) {
           .name = about.name,
           .target = about.target,
           .unit = about.unit,
+          .rate_unit = run::rate_unit(about.unit),
           .meaning = about.meaning,
           .is_counter = about.kind == run::SeriesKind::counter,
           .rank = rank_of(about.target)};
 }
 
-// Per second since the sample before; of CPU time that is cores.
-double rate(const run::Sample& before, const run::Sample& now, bool is_time) {
-  const double per_ns = (now.value - before.value) / static_cast<double>(now.t_ns - before.t_ns);
-  return is_time ? per_ns : per_ns * 1e9;
-}
-
 void add_series(const run::Series& series, const std::string& host, Trace& to) {
   const auto number = static_cast<std::uint32_t>(to.sampled.size());
-  const SampledSeries& about = to.sampled.emplace_back(to_model(series.about, host));
+  to.sampled.push_back(to_model(series.about, host));
   const run::Sample* before = nullptr;
   for (const run::Sample& now : series.samples) {
-    const bool has_rate = about.is_counter && before != nullptr;
+    const bool has_rate = series.about.kind == run::SeriesKind::counter && before != nullptr;
     to.samples.series.push_back(number);
     to.samples.time_ns.push_back(now.t_ns);
     to.samples.value.push_back(now.value);
-    to.samples.rate.push_back(has_rate ? rate(*before, now, about.unit == "ns") : std::nan(""));
+    to.samples.rate.push_back(has_rate ? run::rate_between(series.about, *before, now) : std::nan(""));
     before = &now;
   }
 }

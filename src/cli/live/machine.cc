@@ -34,13 +34,13 @@ constexpr std::array kColumns{Column{"cores", "cpu", "cpu_time"},
 
 using ByName = std::map<std::pair<std::string, std::string>, const run::Series*>;  // by target and name
 
-// Growth per second over the last seconds; nullopt below two samples.
+// Over the last seconds; nullopt below two samples.
 std::optional<double> rate_of(const run::Series& series) {
   const auto& samples = series.samples;
   const auto first = std::find_if(samples.begin(), samples.end(),
                                   [&](const run::Sample& one) { return one.t_ns >= samples.back().t_ns - kRecentNs; });
-  const auto ns = static_cast<double>(samples.back().t_ns - first->t_ns);
-  return ns > 0 ? std::optional((samples.back().value - first->value) * 1e9 / ns) : std::nullopt;
+  if (first->t_ns >= samples.back().t_ns) return std::nullopt;
+  return run::rate_between(series.about, *first, samples.back());
 }
 
 std::string shown(const run::Series& series) {
@@ -48,8 +48,7 @@ std::string shown(const run::Series& series) {
   const auto value = counts ? rate_of(series) : std::optional(series.samples.back().value);
   if (!value) return std::string(report::kUnknown);
   if (series.about.unit == "ns") {
-    return series.about.name == "cpu_time" ? fmt::format("{:.2f}", *value / 1e9)
-                                           : fmt::format("{:.0f} %", *value / 1e7);
+    return series.about.name == "cpu_time" ? fmt::format("{:.2f}", *value) : fmt::format("{:.0f} %", *value * 100);
   }
   if (series.about.unit == "ratio") return fmt::format("{:.0f} %", *value * 100);
   return report::format_bytes(*value) + (counts ? "/s" : "");

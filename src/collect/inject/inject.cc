@@ -257,7 +257,7 @@ Result<Injection> inject_python(pid_t pid, std::string_view source, std::chrono:
       return *done;
     }
   }
-  return inject_by_ptrace(proc_root, pid, *symbols, wrapped(source, pid_inside(proc_root, pid)), patience);
+  return inject_by_ptrace(proc_root, pid, *symbols, wrapped(source, pid_inside_of(proc_root, pid)), patience);
 }
 
 }  // namespace stepscope::collect

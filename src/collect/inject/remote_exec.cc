@@ -97,7 +97,7 @@ std::optional<Result<Injection>> inject_by_remote_exec_of(const std::string& pyt
                                                           std::chrono::milliseconds patience) {
   const auto begin = Clock::now();
   const auto born = start_of(proc_root, pid);
-  const pid_t inside = pid_inside(proc_root, pid);
+  const pid_t inside = pid_inside_of(proc_root, pid);
   const std::string script = make_script(proc_root, pid);
   if (script.empty()) return std::nullopt;
   const auto asked =

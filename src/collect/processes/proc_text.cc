@@ -1,7 +1,7 @@
 #include "collect/processes/proc_text.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <sstream>
 #include <utility>
 
 #include "base/whole_file.h"
@@ -15,13 +15,15 @@ constexpr std::uint64_t kExiting = 0x00000004;       // PF_EXITING
 // Of the fields behind the name, as proc(5) lists them.
 enum Field : std::size_t { kState = 0, kParent = 1, kFlags = 6, kStartTicks = 19, kFields };
 
-std::string status_of(const std::string& proc_root, pid_t pid) {
-  return proc_text(proc_folder(proc_root, pid) + "/status");
-}
+constexpr std::size_t kUsualFields = 50;
 
 }  // namespace
 
 std::string proc_folder(const std::string& proc_root, pid_t pid) { return proc_root + "/" + std::to_string(pid); }
+
+std::string status_of(const std::string& proc_root, pid_t pid) {
+  return proc_text(proc_folder(proc_root, pid) + "/status");
+}
 
 std::string proc_text(const std::string& path) {
   std::string text = whole_file(path);
@@ -44,8 +46,12 @@ std::optional<ProcStat> ProcStat::read(const std::string& proc_root, pid_t pid) 
   if (name_begin == std::string::npos || name_end == std::string::npos || name_end < name_begin) return std::nullopt;
   ProcStat out;
   out.thread_name_ = text.substr(name_begin + 1, name_end - name_begin - 1);
-  std::istringstream words(text.substr(name_end + 1));
-  for (std::string word; words >> word;) out.fields_.push_back(std::move(word));
+  out.fields_.reserve(kUsualFields);
+  for (std::size_t at = text.find_first_not_of(' ', name_end + 1); at != std::string::npos;) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    out.fields_.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(' ', end);
+  }
   if (out.fields_.size() < kFields) return std::nullopt;
   return out;
 }
@@ -70,13 +76,13 @@ std::uint32_t effective_user(const std::string& status) {
   return static_cast<std::uint32_t>(std::strtoul(users.c_str() + second, nullptr, 10));
 }
 
-std::uint32_t user_of(const std::string& proc_root, pid_t pid) { return effective_user(status_of(proc_root, pid)); }
-
-pid_t pid_inside(const std::string& proc_root, pid_t pid) {
-  const std::string numbers = status_field(status_of(proc_root, pid), "NSpid");
+pid_t pid_inside(const std::string& status, pid_t pid) {
+  const std::string numbers = status_field(status, "NSpid");
   const std::size_t last = numbers.find_last_of(" \t");
   const long inside = std::strtol(numbers.c_str() + (last == std::string::npos ? 0 : last + 1), nullptr, 10);
   return inside > 0 ? static_cast<pid_t>(inside) : pid;
 }
+
+pid_t pid_inside_of(const std::string& proc_root, pid_t pid) { return pid_inside(status_of(proc_root, pid), pid); }
 
 }  // namespace stepscope::collect

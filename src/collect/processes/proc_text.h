@@ -40,12 +40,13 @@ class ProcStat {
   std::vector<std::string> fields_;
 };
 
-// The number of the process in its own PID namespace (containers); `pid` where there is none or it cannot be read.
-pid_t pid_inside(const std::string& proc_root, pid_t pid);
-
-// The effective uid of a status file's text; that of root where it says none.
+// The text of /proc/PID/status, and of it the number of the process in its own PID namespace (containers), `pid` where
+// it says none; and the effective uid, that of root where it says none.
+std::string status_of(const std::string& proc_root, pid_t pid);
+pid_t pid_inside(const std::string& status, pid_t pid);
 std::uint32_t effective_user(const std::string& status);
-std::uint32_t user_of(const std::string& proc_root, pid_t pid);
+
+pid_t pid_inside_of(const std::string& proc_root, pid_t pid);
 
 // Clock ticks from boot to its start. nullopt: no such process, or one that is ending or has ended.
 std::optional<std::uint64_t> start_of(const std::string& proc_root, pid_t pid);

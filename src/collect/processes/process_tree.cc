@@ -36,9 +36,12 @@ std::optional<Process> read_process(const std::string& proc_root, pid_t pid) {
   out.parent = stat->parent();
   out.kernel_thread = stat->kernel_thread();
   out.start_ticks = stat->start_ticks();
+  out.pid_inside = pid;
+  if (out.kernel_thread) return out;  // root's, without a command line; a large machine has thousands
   out.command = split_at_nul(whole_file(proc_folder(proc_root, pid) + "/cmdline"));
-  out.pid_inside = pid_inside(proc_root, pid);
-  out.user = user_of(proc_root, pid);
+  const std::string status = status_of(proc_root, pid);
+  out.pid_inside = pid_inside(status, pid);
+  out.user = effective_user(status);
   return out;
 }
 

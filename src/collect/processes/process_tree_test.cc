@@ -206,7 +206,7 @@ TEST_CASE("refusals: what a process's state says beforehand") {
             .find("traced by process 500 (python)") != std::string::npos);
   CHECK(message({504, 1, {"python3"}, {}, true, "python", "S", "x86_Thread_features:\tshstk wrss\n"})
             .find("shadow stack") != std::string::npos);
-  CHECK(pid_inside(proc.root(), 500) == 7);
+  CHECK(pid_inside_of(proc.root(), 500) == 7);
   CHECK(check_target(proc.root(), 999).error().kind == ErrorKind::not_found);
 }
 

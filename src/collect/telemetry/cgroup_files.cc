@@ -96,10 +96,7 @@ void CgroupCpuQuota::find_tightest(Sink& sink) {
 }
 
 void CgroupCpuQuota::sample(Sink& sink) {
-  if (until_limits_-- <= 0) {
-    until_limits_ = kQuietSamples - 1;
-    find_tightest(sink);
-  }
+  if (limits_.now()) find_tightest(sink);
   const std::string_view text = places_[tightest_].stat.read();
   if (const auto number = number_after(text, "nr_periods")) periods_.add(sink, *number);
   if (const auto number = number_after(text, "nr_throttled")) throttled_periods_.add(sink, *number);
@@ -130,12 +127,10 @@ CgroupMemory::CgroupMemory(const Roots&, const CgroupPlace& place, const std::st
 
 void CgroupMemory::sample(Sink& sink) {
   if (const auto bytes = first_number(used_.read())) used_series_.add(sink, static_cast<double>(*bytes));
-  if (until_limits_-- > 0) return;
-  until_limits_ = kQuietSamples - 1;
-  sample_seldom(sink);
+  if (others_.now()) sample_others(sink);
 }
 
-void CgroupMemory::sample_seldom(Sink& sink) {
+void CgroupMemory::sample_others(Sink& sink) {
   if (const auto bytes = lowest(limits_)) limit_.add(sink, static_cast<double>(*bytes));
   if (const auto bytes = lowest(soft_limits_)) high_.add(sink, static_cast<double>(*bytes));
   const std::string_view events = events_.read();

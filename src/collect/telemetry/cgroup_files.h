@@ -42,7 +42,7 @@ class CgroupCpuQuota {
   bool unified_;
   std::vector<Place> places_;  // the cgroup itself first
   std::size_t tightest_ = 0;
-  int until_limits_ = 0;
+  Seldom limits_;
   Level quota_;
   Growth periods_, throttled_periods_, throttled_time_;
 };
@@ -53,12 +53,12 @@ class CgroupMemory {
   void sample(Sink& sink);
 
  private:
-  void sample_seldom(Sink& sink);
+  void sample_others(Sink& sink);
 
   bool unified_;
   KeptFile used_, events_, kills_;
   std::vector<KeptFile> limits_, soft_limits_;  // with those above
-  int until_limits_ = 0;
+  Seldom others_;
   Level used_series_, limit_, high_;
   Growth high_hits_, limit_hits_, ooms_, oom_kills_;
 };

@@ -2,17 +2,46 @@
 // has there. From the kernel's process clocks and /proc/PID/task/PID/schedstat, both in ns; the ticks of /proc/PID/stat
 // are too coarse.
 #include <ctime>
-#include <map>
 
 #include "collect/telemetry/collector.h"
 #include "collect/telemetry/kept_file.h"
+#include "collect/telemetry/kept_series.h"
 #include "collect/telemetry/member_totals.h"
 #include "collect/telemetry/numbers.h"
 
 namespace stepscope::collect::telemetry {
 namespace {
 
-using run::SeriesKind;
+run::SeriesAbout counter(const char* name, const char* meaning, const std::string& target = {}) {
+  return {"cpu", name, target, "ns", run::SeriesKind::counter, meaning};
+}
+
+class MainThread {
+ public:
+  MainThread(const Roots& roots, const Group& rank)
+      : file_(path(roots, std::to_string(rank.members.front().pid))),
+        ran_(counter("main_thread_time", "CPU time of the main thread of the rank, which is one core at most",
+                     rank.target)),
+        waited_(
+            counter("main_thread_wait", "Time in which the main thread could have run and had no core", rank.target)) {}
+
+  void sample(Sink& sink) {
+    const std::string_view text = file_.read();
+    std::size_t at = 0;
+    const auto ran = next_number(text, at), waited = next_number(text, at);
+    if (!ran || !waited) return;
+    ran_.add(sink, *ran);
+    waited_.add(sink, *waited);
+  }
+
+ private:
+  static std::string path(const Roots& roots, const std::string& pid) {
+    return roots.proc + "/" + pid + "/task/" + pid + "/schedstat";
+  }
+
+  KeptFile file_;
+  Count ran_, waited_;
+};
 
 class Cpu : public Source {
  public:
@@ -21,10 +50,7 @@ class Cpu : public Source {
   void follow(const std::vector<Group>& groups) override {
     totals_.follow(groups);
     main_.clear();
-    for (const Group& group : groups) {
-      const std::string pid = std::to_string(group.members.front().pid);
-      main_.emplace_back(group.target, KeptFile(roots_.proc + "/" + pid + "/task/" + pid + "/schedstat"));
-    }
+    for (const Group& group : groups) main_.emplace_back(roots_, group);
   }
 
   void sample(Sink& sink) override {
@@ -33,29 +59,15 @@ class Cpu : public Source {
       if (ns) values = {*ns};
       return ns.has_value();
     });
-    for (const auto& [target, values] : totals_.all()) {
-      sink.add(sink.series({"cpu", "cpu_time", target, "ns", SeriesKind::counter,
-                            "CPU time of all threads of the rank, its data loading workers and other children"}),
-               values[0]);
-    }
-    for (auto& [target, file] : main_) {
-      const std::string_view text = file.read();
-      std::size_t at = 0;
-      const auto ran = next_number(text, at), waited = next_number(text, at);
-      if (!ran || !waited) continue;
-      sink.add(sink.series({"cpu", "main_thread_time", target, "ns", SeriesKind::counter,
-                            "CPU time of the main thread of the rank, which is one core at most"}),
-               *ran);
-      sink.add(sink.series({"cpu", "main_thread_wait", target, "ns", SeriesKind::counter,
-                            "Time in which the main thread could have run and had no core"}),
-               *waited);
-    }
+    totals_.tell(sink);
+    for (MainThread& one : main_) one.sample(sink);
   }
 
  private:
   Roots roots_;
-  MemberTotals totals_{1};
-  std::vector<std::pair<std::string, KeptFile>> main_;
+  MemberTotals totals_{
+      {counter("cpu_time", "CPU time of all threads of the rank, its data loading workers and other children")}};
+  std::vector<MainThread> main_;
 };
 
 Result<std::unique_ptr<Source>> open(const Roots& roots) { return std::make_unique<Cpu>(roots); }

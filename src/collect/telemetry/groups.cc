@@ -48,15 +48,25 @@ Targets look_for_ranks(const std::string& proc_root, const std::vector<pid_t>& j
 
 }  // namespace
 
+// Others start processes all the time.
+bool GroupFinder::has_changed() {
+  if (!watch_->look()) return false;
+  std::vector<Member> below;
+  for (const pid_t job : jobs_) {
+    for (const Member& member : watch_->family(job, {})) below.push_back(member);
+  }
+  below.swap(below_);
+  return below != below_;
+}
+
 std::vector<Group> GroupFinder::operator()() {
-  const bool changed = watch_.look();
-  Targets apart = find_ranks_(changed);
-  std::erase_if(apart, [&](const auto& one) { return !watch_.has(one.first); });
+  Targets apart = find_ranks_(has_changed());
+  std::erase_if(apart, [&](const auto& one) { return !watch_->has(one.first); });
   std::vector<Group> groups;
-  for (const auto& [pid, target] : apart) groups.push_back({target, watch_.family(pid, apart)});
+  for (const auto& [pid, target] : apart) groups.push_back({target, watch_->family(pid, apart)});
   if (!groups.empty()) return groups;
   for (const pid_t job : jobs_) {
-    if (watch_.has(job)) groups.push_back({"pid " + std::to_string(job), watch_.family(job, apart)});
+    if (watch_->has(job)) groups.push_back({"pid " + std::to_string(job), watch_->family(job, apart)});
   }
   return groups;
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,25 +14,30 @@ namespace stepscope::collect::telemetry {
 // Targets by PID: "rank 0".
 using Targets = std::map<pid_t, std::string>;
 
-// Which of the processes are ranks; `changed`: some have come or gone since it was asked last.
+// Which of the processes are ranks; `changed`: some of the jobs have come or gone since it was asked last.
 using FindRanks = std::function<Targets(bool changed)>;
 
 class GroupFinder {
  public:
   // A job without ranks is a group of its own, "pid N".
   GroupFinder(const Roots& roots, std::vector<pid_t> jobs, FindRanks find_ranks)
-      : watch_(roots.proc), jobs_(std::move(jobs)), find_ranks_(std::move(find_ranks)) {}
+      : watch_(std::make_shared<ProcessWatch>(roots.proc)),
+        jobs_(std::move(jobs)),
+        find_ranks_(std::move(find_ranks)) {}
 
   std::vector<Group> operator()();
 
  private:
-  ProcessWatch watch_;
+  bool has_changed();
+
+  std::shared_ptr<ProcessWatch> watch_;  // functors are copied, its file is not
+  std::vector<Member> below_;            // all processes of the jobs
   std::vector<pid_t> jobs_;
   FindRanks find_ranks_;
 };
 
-// By looking at the processes themselves, as attach does. That is dear: done when processes changed, else ever more
-// rarely.
+// By looking at the processes themselves, as attach does. That is dear: done when processes of the jobs changed, else
+// ever more rarely.
 FindRanks ranks_by_processes(const std::string& proc_root, std::vector<pid_t> jobs);
 // By the marks that the ranks of this run keep on this host, whichever task of a launch started them; each is read when
 // it is new and now and then again: a rank may learn its number late.

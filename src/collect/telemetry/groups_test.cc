@@ -64,6 +64,68 @@ TEST_CASE("telemetry: two thousand processes, and PIDs that make a circle") {
   CHECK(watch.family(7, {}).empty());
 }
 
+TEST_CASE("telemetry: a number that is used again names another process") {
+  const TempFolder folder;
+  const auto proc = folder.path();
+  const auto newest = [&](int number) {
+    put(proc / "loadavg", "0.20 0.18 0.12 1/80 " + std::to_string(number) + "\n");
+  };
+  const auto ticks_of = [](const std::vector<Member>& members, pid_t pid) {
+    for (const Member& one : members) {
+      if (one.pid == pid) return static_cast<int>(one.start_ticks);
+    }
+    return -1;
+  };
+  newest(900);
+  start(proc, 10, 1);
+  start(proc, 700, 10);
+  start(proc, 800, 10);
+  ProcessWatch watch(proc.string());
+  CHECK(watch.look());
+  start(proc, 800, 10, 77);
+  start(proc, 901, 10);
+  CHECK_FALSE(watch.look());  // the kernel made none, so that nothing is read
+  newest(901);                // 800 was not given again by that
+  CHECK(watch.look());
+  CHECK(ticks_of(watch.family(10, {}), 800) == 5);
+  CHECK(ticks_of(watch.family(10, {}), 901) == 5);
+  start(proc, 700, 1, 78);
+  newest(750);  // once round
+  CHECK(watch.look());
+  CHECK(ticks_of(watch.family(10, {}), 700) == -1);  // not a child of 10 any more
+  CHECK(ticks_of(watch.family(700, {}), 700) == 78);
+  std::filesystem::remove_all(proc / "901");
+  int looks = 1;
+  while (!watch.look()) looks++;  // an end makes no process
+  CHECK(looks == kQuietSamples);
+  CHECK_FALSE(watch.has(901));
+  std::filesystem::remove(proc / "loadavg");
+  ProcessWatch blind(proc.string());
+  CHECK(blind.look());
+  start(proc, 800, 10, 79);
+  CHECK(blind.look());
+  CHECK(ticks_of(blind.family(10, {}), 800) == 79);
+}
+
+TEST_CASE("telemetry: ranks are looked for when processes of the job changed, not when others did") {
+  const TempFolder folder;
+  const auto proc = folder.path();
+  start(proc, 10, 1);
+  std::vector<bool> asked;
+  GroupFinder find(Roots{proc.string(), "", {}}, {10}, [&](bool changed) {
+    asked.push_back(changed);
+    return Targets();
+  });
+  find();
+  start(proc, 50, 1);
+  find();
+  start(proc, 11, 10);
+  find();
+  start(proc, 11, 10, 6);  // another one of that number
+  find();
+  CHECK(asked == std::vector<bool>{true, false, true, true});
+}
+
 TEST_CASE("telemetry: the ranks of a run are those with marks on this host") {
   const TempFolder folder;
   std::filesystem::create_directories(folder.path() / "telemetry");

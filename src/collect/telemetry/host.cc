@@ -74,6 +74,10 @@ class Host : public Source {
     kilobytes(meminfo, "MemAvailable", available_);
     kilobytes(meminfo, "Cached", cached_);
     kilobytes(meminfo, "Dirty", dirty_);
+    if (swapping_.now()) sample_swapping(sink);
+  }
+
+  void sample_swapping(Sink& sink) {
     const std::string_view vmstat = vmstat_.read();
     if (const auto pages = number_after(vmstat, "pswpin")) swapped_in_.add_seldom(sink, *pages);
     if (const auto pages = number_after(vmstat, "pswpout")) swapped_out_.add_seldom(sink, *pages);
@@ -87,6 +91,7 @@ class Host : public Source {
   static Counting pages_as_bytes() { return {sysconf(_SC_PAGESIZE), 0, 0}; }
 
   KeptFile stat_, meminfo_, vmstat_;
+  Seldom swapping_{2};  // the longest of the three, and it tells of what should not happen
   Growth user_ = growth("cpu_user", "ns", "CPU time of all programs on the machine, all cores together", ticks_as_ns());
   Growth system_ = growth("cpu_system", "ns", "CPU time of the kernel, with interrupts", ticks_as_ns());
   // These two fall by a little when a core goes to sleep.

@@ -45,6 +45,8 @@ TEST_CASE("telemetry: the machine's CPU time, memory and swapping") {
   CHECK(heard.values["cpu_iowait host"] == 10 * kTick);
   CHECK(heard.values["cpu_steal host"] == 2 * kTick);
   CHECK(heard.values["context_switches host"] == 0);
+  CHECK(heard.values["swapped_in host"] == 0);  // read at every second time
+  source->sample(heard);
   CHECK(heard.values["swapped_in host"] == static_cast<double>(sysconf(_SC_PAGESIZE)));
   CHECK(heard.values["swapped_out host"] == 5.0 * static_cast<double>(sysconf(_SC_PAGESIZE)));
   CHECK(heard.values["major_faults host"] == 3);

@@ -111,12 +111,11 @@ class Port {
 
   // False: nothing can be read of it any more.
   bool sample(Sink& sink) {
-    const bool is_whole = until_others_-- <= 0;
+    const bool is_whole = whole_.now();
     if (is_active_ || is_whole) {
       for (PortCounter& one : bytes_) one.add(sink);
     }
     if (!is_whole) return true;
-    until_others_ = kQuietSamples - 1;
     for (PortCounter& one : others_) one.add(sink);
     const auto state = first_number(state_.read());
     if (state) state_series_.add(sink, static_cast<double>(*state));
@@ -132,7 +131,7 @@ class Port {
     }
     state_ = KeptFile(state_.path());
     rate_ = KeptFile(rate_.path());
-    until_others_ = 0;
+    whole_.at_once();
   }
 
  private:
@@ -160,7 +159,7 @@ class Port {
   std::vector<PortCounter> bytes_, others_;
   KeptFile state_, rate_;
   Level state_series_, rate_series_;
-  int until_others_ = 0;
+  Seldom whole_;
   bool is_active_ = true;  // one that is not moves nothing
 };
 

@@ -21,6 +21,14 @@ constexpr std::array<Counter, 4> kCounters{{
     {"write_bytes", "written_to_devices", "Bytes that it made block devices write"},
 }};
 
+std::vector<run::SeriesAbout> counters() {
+  std::vector<run::SeriesAbout> all;
+  for (const Counter& one : kCounters) {
+    all.push_back({"io", one.name, {}, "bytes", run::SeriesKind::counter, one.meaning});
+  }
+  return all;
+}
+
 class Io : public Source {
  public:
   explicit Io(const Roots& roots) : roots_(roots) {}
@@ -54,18 +62,12 @@ class Io : public Source {
       }
       return true;
     });
-    for (const auto& [target, values] : totals_.all()) {
-      for (std::size_t i = 0; i < kCounters.size(); i++) {
-        sink.add(
-            sink.series({"io", kCounters[i].name, target, "bytes", run::SeriesKind::counter, kCounters[i].meaning}),
-            values[i]);
-      }
-    }
+    totals_.tell(sink);
   }
 
  private:
   Roots roots_;
-  MemberTotals totals_{kCounters.size(), true};
+  MemberTotals totals_{counters(), true};
   std::map<pid_t, std::pair<std::uint64_t, KeptFile>> files_;
 };
 

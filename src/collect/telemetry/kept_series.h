@@ -12,6 +12,37 @@ namespace stepscope::collect::telemetry {
 // Of what changes seldom, a sample in so many is enough while it stays the same.
 inline constexpr int kQuietSamples = 10;
 
+// True at the first of so many calls: what changes seldom, or is dear to read, is read then.
+class Seldom {
+ public:
+  explicit Seldom(int one_in = kQuietSamples) : one_in_(one_in) {}
+  bool now() {
+    if (left_-- > 0) return false;
+    left_ = one_in_ - 1;
+    return true;
+  }
+  void at_once() { left_ = 0; }
+
+ private:
+  int one_in_, left_ = 0;
+};
+
+// A counter that never falls already.
+class Count {
+ public:
+  explicit Count(run::SeriesAbout about) : about_(std::move(about)) { about_.kind = run::SeriesKind::counter; }
+
+  void add(Sink& sink, std::int64_t count) {
+    if (!was_told()) number_ = sink.series(about_);
+    sink.add(number_, count);
+  }
+  bool was_told() const { return number_ != 0; }  // 0 is the clock's
+
+ private:
+  run::SeriesAbout about_;
+  std::uint32_t number_ = 0;
+};
+
 // A level, as it is read.
 class Level {
  public:
@@ -46,9 +77,7 @@ struct Counting {
 // What a counter grew by since it was read first. One that fell was set back, and goes on from there.
 class Growth {
  public:
-  explicit Growth(run::SeriesAbout about, Counting counting = {}) : about_(std::move(about)), counting_(counting) {
-    about_.kind = run::SeriesKind::counter;
-  }
+  explicit Growth(run::SeriesAbout about, Counting counting = {}) : series_(std::move(about)), counting_(counting) {}
 
   void add(Sink& sink, std::int64_t count) {
     if (count < 0) return;
@@ -60,7 +89,7 @@ class Growth {
     if (count < 0) return;
     const std::int64_t before = total_;
     grow(count);
-    if (number_ == 0 || total_ != before || ++quiet_ >= kQuietSamples) tell(sink);
+    if (!series_.was_told() || total_ != before || ++quiet_ >= kQuietSamples) tell(sink);
   }
 
   // Another source counts from now on.
@@ -79,14 +108,12 @@ class Growth {
   }
 
   void tell(Sink& sink) {
-    if (number_ == 0) number_ = sink.series(about_);
-    sink.add(number_, total_);
+    series_.add(sink, total_);
     quiet_ = 0;
   }
 
-  run::SeriesAbout about_;
+  Count series_;
   Counting counting_;
-  std::uint32_t number_ = 0;
   std::optional<std::int64_t> last_;
   std::int64_t total_ = 0;
   int quiet_ = 0;

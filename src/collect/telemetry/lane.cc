@@ -33,8 +33,7 @@ void leave_at_once(int code, void*) {
 }  // namespace
 
 void Lane::Due::done(std::int64_t now_ns) {
-  if (at_ns_ == 0) at_ns_ = now_ns;
-  at_ns_ += ((now_ns - at_ns_) / every_ns_ + 1) * every_ns_;
+  at_ns_ = ((now_ns + every_ns_ / 2) / every_ns_ + 1) * every_ns_;  // half an interval off at least
 }
 
 void Lane::begin(const std::shared_ptr<Lane>& lane) {

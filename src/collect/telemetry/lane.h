@@ -49,7 +49,8 @@ class Lane {
   bool leave_by(Clock::time_point until);  // waits so long for its end; false: it is left behind
 
  private:
-  // When something is due again: on a grid, so that a late sample does not shift all that follow.
+  // When something is due again: on a grid that all have in common, so that the thread wakes up once for what is due at
+  // the same time, and a late sample does not shift all that follow.
   class Due {
    public:
     explicit Due(std::int64_t every_ns) : every_ns_(every_ns) {}

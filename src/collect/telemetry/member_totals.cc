@@ -11,7 +11,7 @@ void MemberTotals::follow(const std::vector<Group>& groups) {
       const auto known = std::find_if(members_.begin(), members_.end(), [&](const Known& one) {
         return one.member == member && one.target == group.target;
       });
-      members.push_back(known == members_.end() ? Known{member, group.target, {}} : *known);
+      members.push_back(known == members_.end() ? Known{member, group.target} : *known);
     }
   }
   for (Known& known : members_) {
@@ -24,32 +24,51 @@ void MemberTotals::follow(const std::vector<Group>& groups) {
 }
 
 void MemberTotals::ends(Known& known) {
-  if (known.ended || known.last.empty()) return;
+  if (known.ended || !known.last) return;
   known.ended = true;
   if (!parents_inherit_) return;
-  Values& inherited = inherited_.try_emplace(known.member.parent, Values(counters_)).first->second;
-  for (std::size_t i = 0; i < counters_; i++) inherited[i] += known.last[i];
+  Values& inherited = inherited_[known.member.parent];
+  for (std::size_t i = 0; i < inherited.size(); i++) inherited[i] += (*known.last)[i];
+}
+
+MemberTotals::Total* MemberTotals::total_of(const std::string& target) {
+  const auto [total, is_new] = totals_.try_emplace(target);
+  if (is_new) {
+    for (run::SeriesAbout about : counters_) {
+      about.target = target;
+      total->second.series.emplace_back(std::move(about));
+    }
+  }
+  return &total->second;
 }
 
 void MemberTotals::sample(const std::function<bool(const Member&, Values&)>& read) {
   for (auto known = members_.rbegin(); known != members_.rend(); ++known) {  // children before their parents
-    Values values(counters_);
+    Values values{};
     if (!read(known->member, values)) {
       ends(*known);
       continue;
     }
-    Values& total = totals_.try_emplace(known->target, Values(counters_)).first->second;
-    const auto inherited = inherited_.find(known->member.pid);
-    for (std::size_t i = 0; i < counters_ && !known->last.empty(); i++) {
-      std::int64_t grown = std::max<std::int64_t>(0, values[i] - known->last[i]);
-      if (inherited != inherited_.end()) {
-        const std::int64_t known_before = std::min(grown, inherited->second[i]);
-        inherited->second[i] -= known_before;
-        grown -= known_before;
+    if (known->total == nullptr) known->total = total_of(known->target);
+    if (known->last) {
+      const auto inherited = inherited_.find(known->member.pid);
+      for (std::size_t i = 0; i < values.size(); i++) {
+        std::int64_t grown = std::max<std::int64_t>(0, values[i] - (*known->last)[i]);
+        if (inherited != inherited_.end()) {
+          const std::int64_t known_before = std::min(grown, inherited->second[i]);
+          inherited->second[i] -= known_before;
+          grown -= known_before;
+        }
+        known->total->values[i] += grown;
       }
-      total[i] += grown;
     }
-    known->last = std::move(values);
+    known->last = values;
+  }
+}
+
+void MemberTotals::tell(Sink& sink) {
+  for (auto& [target, total] : totals_) {
+    for (std::size_t i = 0; i < total.series.size(); i++) total.series[i].add(sink, total.values[i]);
   }
 }
 

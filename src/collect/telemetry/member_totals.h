@@ -6,44 +6,56 @@
 // is taken off the parent's growth then.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "collect/telemetry/collector.h"
+#include "collect/telemetry/kept_series.h"
 
 namespace stepscope::collect::telemetry {
 
 class MemberTotals {
  public:
-  using Values = std::vector<std::int64_t>;
+  static constexpr std::size_t kMostCounters = 4;
+  using Values = std::array<std::int64_t, kMostCounters>;
 
-  explicit MemberTotals(std::size_t counters, bool parents_inherit = false)
-      : counters_(counters), parents_inherit_(parents_inherit) {}
+  // The counters of each process, in the order of its values; their target is the group's.
+  explicit MemberTotals(std::vector<run::SeriesAbout> counters, bool parents_inherit = false)
+      : counters_(std::move(counters)), parents_inherit_(parents_inherit) {}
 
   void follow(const std::vector<Group>& groups);
   // `read` fills the counters of a process, or answers false: it has ended or may not be read.
   void sample(const std::function<bool(const Member&, Values&)>& read);
-  // By target; only groups of which something could be read.
-  const std::map<std::string, Values>& all() const { return totals_; }
+  // The sums of all groups of which something could be read.
+  void tell(Sink& sink);
 
  private:
+  struct Total {
+    Values values{};
+    std::vector<Count> series;
+  };
   struct Known {
     Member member;
     std::string target;
-    Values last;  // empty: not read yet
+    std::optional<Values> last;  // none: not read yet
+    Total* total = nullptr;      // of its group, from the first reading on
     bool ended = false;
   };
   void ends(Known& known);
+  Total* total_of(const std::string& target);
 
-  std::size_t counters_;
+  std::vector<run::SeriesAbout> counters_;
   bool parents_inherit_;
   std::map<pid_t, Values> inherited_;  // by a parent, and counted before
   std::vector<Known> members_;
-  std::map<std::string, Values> totals_;
+  std::map<std::string, Total> totals_;  // by target
 };
 
 }  // namespace stepscope::collect::telemetry

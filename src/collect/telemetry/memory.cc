@@ -4,13 +4,14 @@
 
 #include "collect/telemetry/collector.h"
 #include "collect/telemetry/kept_file.h"
+#include "collect/telemetry/kept_series.h"
 #include "collect/telemetry/numbers.h"
 
 namespace stepscope::collect::telemetry {
 namespace {
 
 struct Watched {
-  std::string target;
+  Level rss;
   std::vector<KeptFile> files;  // of its members
 };
 
@@ -21,7 +22,10 @@ class Memory : public Source {
   void follow(const std::vector<Group>& groups) override {
     watched_.clear();
     for (const Group& group : groups) {
-      Watched& one = watched_.emplace_back(Watched{group.target, {}});
+      Watched& one = watched_.emplace_back(
+          Watched{Level({"memory", "rss", group.target, "bytes", run::SeriesKind::gauge,
+                         "Resident memory of the rank and its children; shared pages are in each"}),
+                  {}});
       for (const Member& member : group.members) {
         one.files.emplace_back(roots_.proc + "/" + std::to_string(member.pid) + "/statm");
       }
@@ -38,9 +42,7 @@ class Memory : public Source {
         pages += next_number(text, at).value_or(0);
       }
       if (pages == 0) continue;  // all have ended
-      sink.add(sink.series({"memory", "rss", one.target, "bytes", run::SeriesKind::gauge,
-                            "Resident memory of the rank and its children; shared pages are in each"}),
-               static_cast<double>(pages) * static_cast<double>(page_bytes_));
+      one.rss.add(sink, static_cast<double>(pages) * static_cast<double>(page_bytes_));
     }
   }
 

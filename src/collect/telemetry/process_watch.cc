@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "collect/processes/proc_text.h"
+#include "collect/telemetry/numbers.h"
 
 namespace stepscope::collect::telemetry {
 namespace {
@@ -27,25 +28,56 @@ std::vector<pid_t> listed(const std::string& proc_root) {
 
 }  // namespace
 
+// "0.20 0.18 0.12 1/80 11206"
+std::optional<std::int64_t> ProcessWatch::newest_number() {
+  const std::string_view text = load_.read();
+  const std::size_t blank = text.rfind(' ');
+  return blank == text.npos ? std::nullopt : first_number(text.substr(blank));
+}
+
+bool ProcessWatch::is_new(pid_t pid, std::optional<std::int64_t> before) const {
+  if (!before || !newest_) return true;
+  const bool is_above = pid > *before, is_below = pid <= *newest_;
+  return *before <= *newest_ ? is_above && is_below : is_above || is_below;  // numbers go round
+}
+
+void ProcessWatch::add(const Member& process) {
+  processes_[process.pid] = process;
+  children_.emplace(process.parent, process.pid);
+}
+
+void ProcessWatch::erase(std::map<pid_t, Member>::iterator process) {
+  const auto [first, last] = children_.equal_range(process->second.parent);
+  children_.erase(std::find_if(first, last, [&](const auto& child) { return child.second == process->first; }));
+  processes_.erase(process);
+}
+
 bool ProcessWatch::look() {
+  const std::optional<std::int64_t> before = newest_;
+  newest_ = newest_number();
+  if (!newest_ || newest_ != before) list_.at_once();
+  if (!list_.now()) return false;
   const std::vector<pid_t> now = listed(proc_root_);
   bool changed = false;
   for (auto at = processes_.begin(); at != processes_.end();) {
-    if (std::binary_search(now.begin(), now.end(), at->first)) {
-      ++at;
-      continue;
+    const auto next = std::next(at);
+    if (!std::binary_search(now.begin(), now.end(), at->first)) {
+      erase(at);
+      changed = true;
     }
-    const auto [first, last] = children_.equal_range(at->second.parent);
-    children_.erase(std::find_if(first, last, [&](const auto& child) { return child.second == at->first; }));
-    at = processes_.erase(at);
-    changed = true;
+    at = next;
   }
   for (const pid_t pid : now) {
-    if (processes_.contains(pid)) continue;
+    const auto known = processes_.find(pid);
+    if (known != processes_.end() && !is_new(pid, before)) continue;
     const auto stat = ProcStat::read(proc_root_, pid);
     if (!stat || stat->ended()) continue;
-    processes_[pid] = {pid, stat->start_ticks(), stat->parent()};
-    children_.emplace(stat->parent(), pid);
+    const Member process{pid, stat->start_ticks(), stat->parent()};
+    if (known != processes_.end()) {
+      if (known->second.start_ticks == process.start_ticks) continue;
+      erase(known);  // another process has its number
+    }
+    add(process);
     changed = true;
   }
   return changed;

@@ -21,8 +21,8 @@ int interval_of(const Collector& collector, const SamplerOptions& options) {
   return 0;
 }
 
-// "500ms", "1s", "0.1" (seconds); 0: none of these.
-int parse_interval(std::string_view text) {
+// 0: it is none.
+int milliseconds(std::string_view text) {
   double scale = 1000;
   if (text.ends_with("ms")) {
     scale = 1;
@@ -60,6 +60,15 @@ std::string collector_names() {
   return names;
 }
 
+Result<int> parse_interval(std::string_view text) {
+  if (const int interval_ms = milliseconds(text); interval_ms > 0) return interval_ms;
+  return fail({ErrorKind::usage,
+               "'" + std::string(text) + "' is no time between two samples",
+               {},
+               {},
+               "Write it as 500ms or 1s, up to an hour"});
+}
+
 Result<std::vector<Choice>> parse_collectors(std::string_view text) {
   std::vector<Choice> out;
   for (std::size_t at = 0; at <= text.size();) {
@@ -68,13 +77,11 @@ Result<std::vector<Choice>> parse_collectors(std::string_view text) {
     at = end + 1;
     const std::size_t colon = item.find(':');
     const std::string name(item.substr(0, colon));
-    const int interval_ms = colon == item.npos ? 0 : parse_interval(item.substr(colon + 1));
-    if (colon != item.npos && interval_ms == 0) {
-      return fail({ErrorKind::usage,
-                   "'" + std::string(item.substr(colon + 1)) + "' is no time between two samples",
-                   {},
-                   {},
-                   "Write it as " + name + ":500ms or " + name + ":1s, up to an hour"});
+    int interval_ms = 0;
+    if (colon != item.npos) {
+      const auto interval = parse_interval(item.substr(colon + 1));
+      if (!interval) return fail(interval.error());
+      interval_ms = *interval;
     }
     bool known = false;
     for (const Collector& one : collectors()) {
