@@ -18,6 +18,8 @@ const BY_WORD: [RegExp, string][] = [
   [/backward/, "--c-copy"],
   [/optimizer/, "--c-sync"],
   [/zero_grad/, "--c-set"],
+  [/evaluation/, "--c-depend"],
+  [/checkpoint/, "--c-runtime"],
   [/compute|kernel|busy|utilization/, "--c-compute"],
   [/unclassified/, "--c-unclassified"],
   [/unknown|other/, "--c-other"],
