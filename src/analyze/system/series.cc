@@ -78,10 +78,11 @@ Curve without_repeats(const Curve& curve) {
   return out;
 }
 
-Series drawn(const SampledSeries& about, const Shown& one, const std::string& where, std::int64_t end_ns,
-             std::size_t pieces) {
-  const Drawn as = drawn_as(one.unit);
-  Series out = thinned(where + about.target + " " + about.name, as.unit, without_repeats(one.curve), pieces);
+// `curve`: without repeats.
+Series drawn(const SampledSeries& about, const std::string& unit, const Curve& curve, const std::string& where,
+             std::int64_t end_ns, std::size_t pieces) {
+  const Drawn as = drawn_as(unit);
+  Series out = thinned(where + about.target + " " + about.name, as.unit, curve, pieces);
   for (double& v : out.v) v *= as.scale;
   if (about.is_counter) {  // a rate holds until the sample that ended it
     out.t_ns.push_back(end_ns);
@@ -120,46 +121,67 @@ std::size_t pieces_of(const std::vector<Sampled>& all) {
   return std::clamp(each, kFewestPieces, kMostPieces);
 }
 
-}  // namespace
+std::vector<Value> row_of(const Sampled& series) {
+  const SampledSeries& about = *series.about;
+  const Shown one = shown(series);
+  std::vector<Value> row{text(about.host), text(about.target), text(about.collector),
+                         text(about.name), text(one.unit),     count(series.samples.size())};
+  if (one.curve.size() > 0) {
+    const CurveStats stats = stats_of(one.curve, series.samples.t_ns.back());
+    row.insert(row.end(), {stats.mean, stats.low, stats.high});
+  } else {
+    row.insert(row.end(), 3, Value());
+  }
+  row.push_back(text(about.meaning));
+  return row;
+}
 
-void add_series(const std::vector<Sampled>& all, const std::vector<RankSystem>& ranks, Answer& answer) {
-  Table table = empty_table();
+// As they are looked at: what is of a rank, then GPUs, then the rest.
+std::vector<Sampled> in_order(std::vector<Sampled> all) {
+  const auto place = [](const Sampled& series) {
+    return series.about->rank ? 0 : is_gpu(series.about->target) ? 1 : 2;
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  return all;
+}
+
+void add_curves(const std::vector<Sampled>& all, const std::vector<RankSystem>& ranks, Answer& answer) {
   const bool one_host = std::all_of(
       all.begin(), all.end(), [&](const Sampled& series) { return series.about->host == all.front().about->host; });
   const std::size_t pieces = pieces_of(all);
-  bool thinned_any = false;
+  bool any_thinned = false;
   for (const Sampled& series : all) {
+    if (answer.series.size() == kMostSeries) break;
     const SampledSeries& about = *series.about;
     const Shown one = shown(series);
-    std::vector<Value> row{text(about.host), text(about.target), text(about.collector),
-                           text(about.name), text(one.unit),     count(series.samples.size())};
-    if (one.curve.size() > 0) {
-      const std::int64_t end_ns = series.samples.t_ns.back();
-      const CurveStats stats = stats_of(one.curve, end_ns);
-      row.insert(row.end(), {stats.mean, stats.low, stats.high});
-      if (answer.series.size() < kMostSeries) {
-        Series& added = answer.series.emplace_back(drawn(about, one, one_host ? "" : about.host + " ", end_ns, pieces));
-        for (const RankSystem& rank : ranks) {
-          if (tells_about(about, rank)) added.ranks.push_back(rank.rank);
-        }
-        thinned_any |= added.t_ns.size() > pieces && added.t_ns.size() < one.curve.size();
-      }
-    } else {
-      row.insert(row.end(), 3, Value());
+    const Curve curve = without_repeats(one.curve);
+    if (curve.size() == 0) continue;
+    const std::string where = one_host ? "" : about.host + " ";
+    Series& added =
+        answer.series.emplace_back(drawn(about, one.unit, curve, where, series.samples.t_ns.back(), pieces));
+    any_thinned |= added.t_ns.size() < curve.size();
+    for (const RankSystem& rank : ranks) {
+      if (tells_about(about, rank)) added.ranks.push_back(rank.rank);
     }
-    row.push_back(text(about.meaning));
-    table.rows.push_back(std::move(row));
   }
-  if (thinned_any) {
-    answer.notes.push_back("Long series are drawn thinned: of each " + std::to_string(pieces) +
-                           "th of their time the first, lowest, highest and last value. The table samples of "
+  if (any_thinned) {
+    answer.notes.push_back("Long series are drawn thinned: of each of " + std::to_string(pieces) +
+                           " pieces of their time the first, lowest, highest and last value. The table samples of "
                            "`stepscope query` has all.");
   }
   if (all.size() > kMostSeries) {
     answer.notes.push_back("Only the first " + std::to_string(kMostSeries) + " of " + std::to_string(all.size()) +
                            " series are drawn; the table series has all.");
   }
+}
+
+}  // namespace
+
+void add_series(const std::vector<Sampled>& all, const std::vector<RankSystem>& ranks, Answer& answer) {
+  Table table = empty_table();
+  for (const Sampled& series : all) table.rows.push_back(row_of(series));
   answer.tables.push_back(std::move(table));
+  add_curves(in_order(all), ranks, answer);
 }
 
 }  // namespace stepscope::analyze::telemetry

@@ -70,11 +70,10 @@ function drawn(series: Series[], bands: Bands[], rank: Rank): Drawn {
     lane.lines.push({ name: one.target ?? "", color, t: points[i]!.map((t) => t - start), v: one.v });
     lanes.set(key, lane);
   });
-  for (const lane of lanes.values()) {
-    const [only] = lane.lines;
-    if (lane.lines.length === 1 && only!.name !== own && only!.name !== "") lane.name = `${only!.name} ${lane.name}`;
-    else if (lane.lines.length === 1) only!.color = "var(--ink)";
-    zero.delete(words(lane.name));
+  for (const { name, lines } of lanes.values()) {
+    if (lines.length === 1) lines[0]!.color = "var(--ink)"; // told apart from the bands by its darkness
+    if (lines.length === 1 && lines[0]!.name === own) lines[0]!.name = "";
+    zero.delete(words(name));
   }
   const backdrop = { steps: bandsFrom(ofRank("steps"), start), phases: bandsFrom(ofRank("phases"), start) };
   return { lanes: [...lanes.values()], zero: [...zero], length, backdrop };
@@ -105,7 +104,7 @@ function OneRank(props: { answer: Answer; rank: Rank; series: Series[] }) {
       )}
       {backdrop.steps.length > 0 && (
         <p class="soft">
-          Behind the curves: every other step shaded, and the phases.
+          Behind the curves: every other step shaded, and the phases. Drag to look closer.
           {merged && " Steps too narrow to be told apart are one; what its phases have of it is stacked, not when they were."}
         </p>
       )}

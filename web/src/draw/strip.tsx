@@ -1,14 +1,16 @@
 // A strip over time: one lane per metric, drawn as steps (a value holds until the next point), what went on meanwhile
 // behind all lanes (bands, or marks such as step boundaries), and a read-out that follows the pointer or the arrow keys.
+// Dragging, or + and -, looks closer: what is drawn stays, its view box changes.
 //
 // Bands of one color are one path, however many: a job of thousands of steps costs the page no more than one of ten.
 import { useMemo, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
 import { partColor } from "./color";
 import { formatNumber, percent, words } from "./format";
 import type { Unit } from "../data/report";
 
 export interface Line {
-  name: string; // of several lines in a lane
+  name: string; // of what, where the lane does not say it
   color: string;
   t: number[]; // ns from the start of the strip, ascending
   v: (number | null)[];
@@ -116,27 +118,62 @@ function heightOf(lane: Lane): number {
   return lane.lines.length > 1 ? 24 + LINE_HEIGHT * (Math.min(lane.lines.length, MOST_LINES) + 1) : HEIGHT;
 }
 
+/** The part of the strip that is looked at, in shares of its length. */
+interface View {
+  from: number;
+  to: number;
+}
+
+const WHOLE: View = { from: 0, to: 1 };
+const CLOSEST = 1 / 1000; // of the strip
+const DRAGGED = 0.01; // of the width; less is a click
+
+function clamp(share: number): number {
+  return Math.max(0, Math.min(1, share));
+}
+
+/** `by` times as close around `at` of the view, within the strip. */
+export function closer(view: View, at: number, by: number): View {
+  const width = Math.max(CLOSEST, Math.min(1, (view.to - view.from) / by));
+  const middle = view.from + at * (view.to - view.from);
+  const from = Math.max(0, Math.min(1 - width, middle - at * width));
+  return { from, to: from + width };
+}
+
 export function Strip(props: { label: string; lanes: Lane[]; marks: Mark[]; length: number; backdrop?: Backdrop }) {
   const { lanes, marks, length, backdrop } = props;
-  const [at, setAt] = useState<number | null>(null);
-  const follow = (event: MouseEvent & { currentTarget: HTMLElement }) => {
+  const [at, setAt] = useState<number | null>(null); // of the view, as `dragged`
+  const [dragged, setDragged] = useState<number | null>(null); // where dragging began
+  const [view, setView] = useState(WHOLE);
+  const timeAt = (share: number) => (view.from + share * (view.to - view.from)) * length;
+  const place = (event: MouseEvent & { currentTarget: HTMLElement }) => {
     const box = event.currentTarget.getBoundingClientRect();
-    setAt(Math.max(0, Math.min(1, (event.clientX - box.left) / box.width)));
+    return clamp((event.clientX - box.left) / box.width);
   };
-  const move = (event: KeyboardEvent) => {
+  const release = (event: MouseEvent & { currentTarget: HTMLElement }) => {
+    const [from, to] = [dragged ?? 0, place(event)].sort((a, b) => a - b) as [number, number];
+    if (dragged !== null && to - from > DRAGGED) {
+      const [start, end] = [timeAt(from) / length, timeAt(to) / length];
+      setView(closer({ from: start, to: end }, 0.5, 1));
+    }
+    setDragged(null);
+  };
+  const press = (event: KeyboardEvent) => {
+    const zoom = { "+": 2, "=": 2, "-": 0.5 }[event.key];
     const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    if (by === 0) return;
+    if (zoom === undefined && by === 0) return;
     event.preventDefault();
-    setAt(Math.max(0, Math.min(1, (at ?? 0) + (by * (event.shiftKey ? 10 : 1)) / 400)));
+    if (zoom !== undefined) setView(closer(view, at ?? 0.5, zoom));
+    else setAt(clamp((at ?? 0) + (by * (event.shiftKey ? 10 : 1)) / 400));
   };
-  const t = at === null ? null : at * length;
+  const t = at === null ? null : timeAt(at);
   const banded = backdrop !== undefined && backdrop.steps.length + backdrop.phases.length > 0;
   // What follows the pointer is drawn again with each move; what does not is kept.
-  const behind = useMemo(() => (banded ? <Behind backdrop={backdrop} length={length} /> : null), [backdrop, length]);
-  const rows = useMemo(() => (banded ? <BandRows backdrop={backdrop} length={length} /> : null), [backdrop, length]);
+  const behind = useMemo(() => (banded ? <Behind backdrop={backdrop} length={length} view={view} /> : null), [backdrop, length, view]);
+  const rows = useMemo(() => (banded ? <BandRows backdrop={backdrop} length={length} view={view} /> : null), [backdrop, length, view]);
   const plots = useMemo(
-    () => lanes.map((lane) => <Plot lane={lane} marks={marks} length={length} />),
-    [lanes, marks, length],
+    () => lanes.map((lane) => <Plot lane={lane} marks={marks} length={length} view={view} />),
+    [lanes, marks, length, view],
   );
   return (
     <div class={banded ? "strip banded" : "strip"}>
@@ -152,26 +189,41 @@ export function Strip(props: { label: string; lanes: Lane[]; marks: Mark[]; leng
           class="lane-plots"
           tabIndex={0}
           role="img"
-          aria-label={`${props.label}. Arrow keys read the values.`}
-          onMouseMove={follow}
-          onMouseLeave={() => setAt(null)}
-          onKeyDown={move}
+          aria-label={`${props.label}. Arrow keys read the values, + and - look closer and away.`}
+          onMouseDown={(event) => setDragged(place(event))}
+          onMouseMove={(event) => setAt(place(event))}
+          onMouseUp={release}
+          onMouseLeave={() => {
+            setAt(null);
+            setDragged(null);
+          }}
+          onKeyDown={press}
         >
           {behind}
           {rows}
           {plots}
           {at !== null && <div class="pointer" style={{ left: `${at * 100}%` }} />}
+          {at !== null && dragged !== null && (
+            <div class="dragged" style={{ left: `${Math.min(at, dragged) * 100}%`, width: `${Math.abs(at - dragged) * 100}%` }} />
+          )}
         </div>
       </div>
       <div class="under">
         <div class="axis" aria-hidden="true">
           {[0, 0.25, 0.5, 0.75, 1].map((share) => (
-            <span>{formatNumber(Math.round(length * share), "ns")}</span>
+            <span>{formatNumber(Math.round(timeAt(share)), "ns")}</span>
           ))}
         </div>
-        <p class="read-out" aria-live="polite">
-          {t === null ? "" : `${formatNumber(Math.round(t), "ns")}${during(marks, t)}${banded ? meanwhile(backdrop, t) : ""}`}
-        </p>
+        <div class="read">
+          <p class="read-out" aria-live="polite">
+            {t === null ? "" : `${formatNumber(Math.round(t), "ns")}${during(marks, t)}${banded ? meanwhile(backdrop, t) : ""}`}
+          </p>
+          {view.to - view.from < 1 && (
+            <button type="button" onClick={() => setView(WHOLE)}>
+              whole time
+            </button>
+          )}
+        </div>
       </div>
     </div>
   );
@@ -179,14 +231,17 @@ export function Strip(props: { label: string; lanes: Lane[]; marks: Mark[]; leng
 
 function LaneName(props: { lane: Lane; t: number | null }) {
   const { lane, t } = props;
-  const [line] = lane.lines;
+  const [only] = lane.lines;
   const named = lane.lines.slice(0, MOST_LINES);
   const range = `0 – ${shown(top(lane), lane)}`;
   if (lane.lines.length === 1) {
     return (
-      <div>
+      <div title={only!.name}>
         {words(lane.name)}
-        <small>{t === null ? range : shown(valueAt(line!, t), lane)}</small>
+        <small>
+          {t === null ? range : shown(valueAt(only!, t), lane)}
+          {only!.name !== "" && ` · ${only!.name}`}
+        </small>
       </div>
     );
   }
@@ -195,10 +250,10 @@ function LaneName(props: { lane: Lane; t: number | null }) {
       {words(lane.name)}
       <small>{range}</small>
       {named.map((one) => (
-        <small>
+        <small title={one.name}>
           <i style={{ background: one.color }} aria-hidden="true" />
+          {t !== null && `${shown(valueAt(one, t), lane)} · `}
           {one.name}
-          {t !== null && ` ${shown(valueAt(one, t), lane)}`}
         </small>
       ))}
       {lane.lines.length > named.length && <small>and {lane.lines.length - named.length} more</small>}
@@ -206,17 +261,29 @@ function LaneName(props: { lane: Lane; t: number | null }) {
   );
 }
 
-function Plot(props: { lane: Lane; marks: Mark[]; length: number }) {
-  const { lane, marks, length } = props;
+/** What is drawn over the time that is looked at, as wide as its place; y from 0 to `height`. */
+function Canvas(props: { view: View; height: number; class?: string; lane?: string; pixels?: number; children?: ComponentChildren }) {
+  const { view, height, pixels } = props;
+  return (
+    <svg
+      class={props.class}
+      viewBox={`${view.from * WIDTH} 0 ${(view.to - view.from) * WIDTH} ${height}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+      data-lane={props.lane}
+      style={pixels === undefined ? undefined : { height: `${pixels}px` }}
+    >
+      {props.children}
+    </svg>
+  );
+}
+
+function Plot(props: { lane: Lane; marks: Mark[]; length: number; view: View }) {
+  const { lane, marks, length, view } = props;
   const largest = top(lane);
   const one = lane.lines.length === 1;
   return (
-    <svg
-      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-      preserveAspectRatio="none"
-      data-lane={lane.name}
-      style={one ? undefined : { height: `${heightOf(lane)}px` }}
-    >
+    <Canvas view={view} height={HEIGHT} lane={lane.name} {...(one ? {} : { pixels: heightOf(lane) })}>
       {lane.lines.map((line) => (
         <>
           {one && <path class="area" d={areaPath(line, largest, length)} fill={line.color} />}
@@ -226,7 +293,7 @@ function Plot(props: { lane: Lane; marks: Mark[]; length: number }) {
       {marks.map((mark) => (
         <line class="mark" x1={(mark.t / length) * WIDTH} x2={(mark.t / length) * WIDTH} y1="0" y2={HEIGHT} />
       ))}
-    </svg>
+    </Canvas>
   );
 }
 
@@ -259,54 +326,57 @@ function everyOther(steps: Band[]): { band: Band; low: number }[] {
 }
 
 /** Behind all lanes: every other step shaded, and phases where they are known to be, not as shares of several steps. */
-function Behind(props: { backdrop: Backdrop; length: number }) {
-  const { backdrop, length } = props;
+function Behind(props: { backdrop: Backdrop; length: number; view: View }) {
+  const { backdrop, length, view } = props;
   const phases = stacked(backdrop.phases.filter((band) => band.share === 1));
   return (
-    <svg class="behind" viewBox={`0 0 ${WIDTH} 1`} preserveAspectRatio="none" aria-hidden="true">
+    <Canvas class="behind" view={view} height={1}>
       <path class="step" d={bandPath(everyOther(backdrop.steps), length)} />
       {[...phases].map(([label, bands]) => (
         <path d={bandPath(bands, length)} fill={partColor(label)} data-band={label} />
       ))}
-    </svg>
+    </Canvas>
   );
 }
 
 /** Above the lanes: the numbers of the steps, and the phases in full color, stacked where they are shares. */
-function BandRows(props: { backdrop: Backdrop; length: number }) {
-  const { backdrop, length } = props;
+function BandRows(props: { backdrop: Backdrop; length: number; view: View }) {
+  const { backdrop, length, view } = props;
+  const [from, width] = [view.from * length, (view.to - view.from) * length];
   const phases = [...stacked(backdrop.phases)];
   return (
     <>
       {backdrop.steps.length > 0 && (
         <div class="row numbers" aria-hidden="true">
-          {roomy(backdrop.steps, length).map((band) => (
-            <span style={{ left: `${((band.start + band.end) / 2 / length) * 100}%` }}>{band.label}</span>
+          {roomy(backdrop.steps, from, width).map(({ label, middle }) => (
+            <span style={{ left: `${((middle - from) / width) * 100}%` }}>{label}</span>
           ))}
         </div>
       )}
       {phases.length > 0 && (
-        <svg class="row" viewBox={`0 0 ${WIDTH} 1`} preserveAspectRatio="none" aria-hidden="true">
+        <Canvas class="row" view={view} height={1}>
           {phases.map(([label, bands]) => (
             <path d={bandPath(bands, length)} fill={partColor(label)} data-band={label} />
           ))}
-        </svg>
+        </Canvas>
       )}
     </>
   );
 }
 
-/** The bands whose labels find room side by side, in a plot of some 500 pixels or more. */
-export function roomy(bands: Band[], length: number): Band[] {
-  const perCharacter = length * 0.016;
-  let free = -Infinity;
-  return bands.filter((band) => {
-    const half = (perCharacter * (band.label.length + 1)) / 2;
-    const middle = (band.start + band.end) / 2;
-    if (middle - half < free) return false;
+/** The labels that find room side by side in a plot of some 500 pixels or more, each in the middle of what is seen of it. */
+export function roomy(bands: Band[], from: number, width: number): { label: string; middle: number }[] {
+  const perCharacter = width * 0.012;
+  const found: { label: string; middle: number }[] = [];
+  let free = from - perCharacter;
+  for (const band of bands) {
+    const [start, end] = [Math.max(from, band.start), Math.min(from + width, band.end)];
+    const [middle, half] = [(start + end) / 2, (perCharacter * (band.label.length + 1)) / 2];
+    if (end <= start || middle - half < free) continue;
+    found.push({ label: band.label, middle });
     free = middle + half;
-    return true;
-  });
+  }
+  return found;
 }
 
 function during(marks: Mark[], t: number): string {

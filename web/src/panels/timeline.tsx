@@ -60,7 +60,7 @@ function OneRank(props: { report: Report; rank: string; found: Found[]; several:
     const name = devices.size > 1 ? full : full.replace(/ device \d+$/, "");
     const part = partColor(name);
     const color = part === "var(--c-other)" ? seriesColor(i) : part;
-    return { name, unit: series.unit, lines: [{ name, color, t: times[i]!.map((t) => t - start), v: series.v }] };
+    return { name, unit: series.unit, lines: [{ name: "", color, t: times[i]!.map((t) => t - start), v: series.v }] };
   });
   const marks = stepMarks(report, rank, start, length);
   return (
