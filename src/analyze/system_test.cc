@@ -203,6 +203,8 @@ TEST_CASE("system: curves are drawn by metric, with units, of the ranks that the
   CHECK(series_of(answer, "rank 0 cpu_time").suffix == " cores");
   CHECK(series_of(answer, "rank 0 read").unit == Unit::bytes);
   CHECK(series_of(answer, "rank 0 read").suffix == "/s");
+  const Series& memory = series_of(answer, "rank 0 rss");
+  CHECK(memory.v == std::vector<double>{1e6, 1e6});  // exact where it has few digits
 }
 
 TEST_CASE("system: steps and phases as bands, each where it was") {

@@ -78,12 +78,21 @@ Curve without_repeats(const Curve& curve) {
   return out;
 }
 
+// To the digits that a curve shows: the others would be half of its text. The table has the exact figures.
+double rounded(double value) {
+  constexpr int kDigits = 5;
+  if (value == 0 || !std::isfinite(value)) return value;
+  const int places = kDigits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value))));
+  const double unit = std::pow(10, std::abs(places));
+  return places < 0 ? std::round(value / unit) * unit : std::round(value * unit) / unit;
+}
+
 // `curve`: without repeats.
 Series drawn(const SampledSeries& about, const std::string& unit, const Curve& curve, const std::string& where,
              std::int64_t end_ns, std::size_t pieces) {
   const Drawn as = drawn_as(unit);
   Series out = thinned(where + about.target + " " + about.name, as.unit, curve, pieces);
-  for (double& v : out.v) v *= as.scale;
+  for (double& v : out.v) v = rounded(v * as.scale);
   if (about.is_counter) {  // a rate holds until the sample that ended it
     out.t_ns.push_back(end_ns);
     out.v.push_back(NAN);

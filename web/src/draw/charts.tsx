@@ -70,12 +70,13 @@ function drawn(series: Series[], bands: Bands[], rank: Rank): Drawn {
     lane.lines.push({ name: one.target ?? "", color, t: points[i]!.map((t) => t - start), v: one.v });
     lanes.set(key, lane);
   });
+  const backdrop = { steps: bandsFrom(ofRank("steps"), start), phases: bandsFrom(ofRank("phases"), start) };
+  const banded = backdrop.steps.length + backdrop.phases.length > 0;
   for (const { name, lines } of lanes.values()) {
-    if (lines.length === 1) lines[0]!.color = "var(--ink)"; // told apart from the bands by its darkness
+    if (banded && lines.length === 1) lines[0]!.color = "var(--ink)"; // told apart from the bands by its darkness
     if (lines.length === 1 && lines[0]!.name === own) lines[0]!.name = "";
     zero.delete(words(name));
   }
-  const backdrop = { steps: bandsFrom(ofRank("steps"), start), phases: bandsFrom(ofRank("phases"), start) };
   return { lanes: [...lanes.values()], zero: [...zero], length, backdrop };
 }
 

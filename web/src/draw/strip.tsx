@@ -20,7 +20,7 @@ export interface Lane {
   name: string;
   unit: Unit;
   suffix?: string; // behind its numbers
-  lines: Line[]; // one is drawn as an area, several as lines
+  lines: Line[]; // one is drawn as an area, pale over bands; several as lines
 }
 
 export interface Mark {
@@ -172,8 +172,8 @@ export function Strip(props: { label: string; lanes: Lane[]; marks: Mark[]; leng
   const behind = useMemo(() => (banded ? <Behind backdrop={backdrop} length={length} view={view} /> : null), [backdrop, length, view]);
   const rows = useMemo(() => (banded ? <BandRows backdrop={backdrop} length={length} view={view} /> : null), [backdrop, length, view]);
   const plots = useMemo(
-    () => lanes.map((lane) => <Plot lane={lane} marks={marks} length={length} view={view} />),
-    [lanes, marks, length, view],
+    () => lanes.map((lane) => <Plot lane={lane} marks={marks} length={length} view={view} banded={banded} />),
+    [lanes, marks, length, view, banded],
   );
   return (
     <div class={banded ? "strip banded" : "strip"}>
@@ -278,7 +278,7 @@ function Canvas(props: { view: View; height: number; class?: string; lane?: stri
   );
 }
 
-function Plot(props: { lane: Lane; marks: Mark[]; length: number; view: View }) {
+function Plot(props: { lane: Lane; marks: Mark[]; length: number; view: View; banded: boolean }) {
   const { lane, marks, length, view } = props;
   const largest = top(lane);
   const one = lane.lines.length === 1;
@@ -287,7 +287,7 @@ function Plot(props: { lane: Lane; marks: Mark[]; length: number; view: View }) 
       {lane.lines.map((line) => (
         <>
           {one && <path class="area" d={areaPath(line, largest, length)} fill={line.color} />}
-          <path class="line" d={linePath(line, largest, length)} stroke={line.color} />
+          {(!one || props.banded) && <path class="line" d={linePath(line, largest, length)} stroke={line.color} />}
         </>
       ))}
       {marks.map((mark) => (
