@@ -24,7 +24,7 @@ const BY_WORD: [RegExp, string][] = [
   [/unclassified/, "--c-unclassified"],
   [/unknown|other/, "--c-other"],
 ];
-const SERIES = ["--c-sync", "--c-depend", "--c-set", "--c-host", "--c-runtime", "--c-data"];
+const SERIES = ["--c-sync", "--c-depend", "--c-set", "--c-host", "--c-runtime", "--c-data", "--c-copy", "--c-exposed"];
 
 /** Idle parts are pale, each towards the color of its cause. */
 export function partColor(name: string): string {
