@@ -129,7 +129,10 @@ Table slowest_table(const std::vector<RankHistory>& ranks) {
 }
 
 Series step_series(const RankHistory& rank) {
-  Series series{.name = "step_time_rank" + std::to_string(rank.rank), .unit = Unit::ns, .t_ns = {}, .v = {}};
+  const std::string number = std::to_string(rank.rank);
+  Series series{.name = "step_time_rank" + number, .unit = Unit::ns, .t_ns = {}, .v = {}, .metric = "step_time"};
+  series.target = "rank " + number;
+  series.ranks = {rank.rank};
   const std::size_t each = std::max<std::size_t>(1, (rank.steps.size() + kMostPoints - 1) / kMostPoints);
   for (std::size_t i = 0; i < rank.steps.size(); i += each) {
     series.t_ns.push_back(rank.steps[i].start_ns);

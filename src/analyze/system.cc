@@ -1,14 +1,17 @@
 // system: what the machine did beside the steps, from what was sampled of it (Run::telemetry): cores, memory, reads and
-// writes of each rank, cut by phase and by step on the clock of the steps, and every series that was sampled.
+// writes of each rank, cut by phase and by step on the clock of the steps; and every series that was sampled, with the
+// steps and phases to be drawn behind.
 #include <algorithm>
 #include <array>
 #include <optional>
 
 #include "analyze/analysis.h"
+#include "analyze/system/bands.h"
 #include "analyze/system/collectives.h"
 #include "analyze/system/findings.h"
 #include "analyze/system/phase_work.h"
 #include "analyze/system/ranks.h"
+#include "analyze/system/series.h"
 #include "model/answer_parts.h"
 
 namespace stepscope::analyze {
@@ -19,9 +22,7 @@ namespace {
 
 constexpr std::string_view kNoTelemetry =
     "No telemetry lies beside this recording: `stepscope run` and `stepscope monitor` sample it into the run folder.";
-constexpr double kSecondNs = 1e9;
 constexpr std::size_t kMostSteps = 1000;  // rows of the table of steps
-constexpr std::size_t kMostSeries = 100;  // drawn
 
 void add_measures(Table& table) {
   for (const Measure& measure : kMeasures) {
@@ -155,75 +156,6 @@ Table steps_table(const std::vector<RankSystem>& ranks, std::size_t& left_out) {
   return table;
 }
 
-// A series as it is looked at: gauges as they are, counters as rates, each holding until the next sample.
-struct Shown {
-  Curve curve;
-  std::string unit;
-};
-
-Shown shown(const Sampled& series) {
-  Shown out;
-  out.unit = series.about->unit;
-  const CurveView& samples = series.samples;
-  if (!series.about->is_counter) {
-    for (std::size_t i = 0; i < samples.size(); i++) out.curve.add(samples.t_ns[i], samples.v[i]);
-    return out;
-  }
-  const bool is_time = out.unit == "ns";
-  out.unit = is_time ? "cores" : out.unit + "/s";
-  for (std::size_t i = 1; i < samples.size(); i++) {
-    const double per_ns =
-        (samples.v[i] - samples.v[i - 1]) / static_cast<double>(samples.t_ns[i] - samples.t_ns[i - 1]);
-    out.curve.add(samples.t_ns[i - 1], is_time ? per_ns : per_ns * kSecondNs);
-  }
-  return out;
-}
-
-Unit unit_of(const Shown& series) {
-  if (series.unit == "bytes" || series.unit == "bytes/s") return Unit::bytes;
-  return series.unit == "ratio" ? Unit::ratio : Unit::none;
-}
-
-void add_series(const std::vector<Sampled>& all, Answer& answer) {
-  Table table{.name = "series",
-              .columns = {{"host", ValueType::text, Unit::none, "Machine"},
-                          {"target", ValueType::text, Unit::none, "Of what: a rank, the host, a device"},
-                          {"collector", ValueType::text, Unit::none, "Source of the samples"},
-                          {"name", ValueType::text, Unit::none, "What was sampled"},
-                          {"unit", ValueType::text, Unit::none, "Of mean, low and high; of a counter its rate"},
-                          {"samples", ValueType::integer, Unit::count, "How often it was sampled"},
-                          {"mean", ValueType::real, Unit::none, "Weighted by time"},
-                          {"low", ValueType::real, Unit::none, "Lowest"},
-                          {"high", ValueType::real, Unit::none, "Highest"},
-                          {"meaning", ValueType::text, Unit::none, "What it is"}},
-              .rows = {}};
-  const bool one_host = std::all_of(
-      all.begin(), all.end(), [&](const Sampled& series) { return series.about->host == all.front().about->host; });
-  for (const Sampled& series : all) {
-    const SampledSeries& about = *series.about;
-    const Shown one = shown(series);
-    std::vector<Value> row{text(about.host), text(about.target), text(about.collector),
-                           text(about.name), text(one.unit),     count(series.samples.size())};
-    if (one.curve.size() > 0) {
-      const CurveStats stats = stats_of(one.curve, series.samples.t_ns.back());
-      row.insert(row.end(), {stats.mean, stats.low, stats.high});
-      if (answer.series.size() < kMostSeries) {
-        const std::string where = one_host ? "" : about.host + " ";
-        answer.series.push_back(thinned(where + about.target + " " + about.name, unit_of(one), one.curve));
-      }
-    } else {
-      row.insert(row.end(), 3, Value());
-    }
-    row.push_back(text(about.meaning));
-    table.rows.push_back(std::move(row));
-  }
-  if (all.size() > kMostSeries) {
-    answer.notes.push_back("Only the first " + std::to_string(kMostSeries) + " of " + std::to_string(all.size()) +
-                           " series are drawn; the table series has all.");
-  }
-  answer.tables.push_back(std::move(table));
-}
-
 Interval sampled_time(const std::vector<Sampled>& all) {
   if (all.empty()) return {};
   Interval out{all.front().samples.t_ns.front(), all.front().samples.t_ns.back()};
@@ -247,7 +179,8 @@ Result<Answer> run_system(const Run& run, const AnalyzeOptions& options) {
   const std::vector<PhaseWork> work = known ? phase_work(run) : std::vector<PhaseWork>();
   answer.tables = {ranks_table(ranks), phases_table(ranks), phase_work_table(work), per_step_table(ranks),
                    collectives_table(run, ranks, answer)};
-  add_series(all, answer);
+  add_series(all, ranks, answer);
+  add_bands(ranks, sampled, answer);
   answer.tables.push_back(steps_table(ranks, left_out));
   tell_unknown_phases(ranks, answer);
   if (left_out > 0) {

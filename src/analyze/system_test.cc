@@ -1,6 +1,9 @@
 // system: the figures of ranks, phases and steps from samples made here, with marks made here.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "analyze/answer_fixture.h"
 #include "model/telemetry.h"
 
@@ -176,8 +179,98 @@ TEST_CASE("system: what an interface moved during collectives and otherwise") {
         doctest::Approx(1e7).epsilon(0.2));
 }
 
+const Series& series_of(const Answer& answer, const std::string& name) {
+  const auto found =
+      std::find_if(answer.series.begin(), answer.series.end(), [&](const Series& s) { return s.name == name; });
+  REQUIRE_MESSAGE(found != answer.series.end(), name);
+  return *found;
+}
+
+TEST_CASE("system: curves are drawn by metric, with units, of the ranks that they tell about") {
+  Run run = run_with_samples(1);
+  Made energy = series("gpu", "gpu_energy", "uJ", true), other_gpu = energy, process = energy, index = energy;
+  energy.about.target = "gpu 1", other_gpu.about.target = "gpu 0", process.about.target = "pid 7";
+  index.about.name = "gpu_index", index.about.is_counter = false;
+  energy.about.rank = other_gpu.about.rank = process.about.rank = std::nullopt;
+  for (int i = 0; i <= 4; i++) {
+    for (Made* one : {&energy, &other_gpu, &process}) one->samples.add(i * kMs, i * 5e3);  // 5 W
+    index.samples.add(i * kMs, 1);
+  }
+  run.telemetry.push_back(sampler_of({process, other_gpu, energy, index}));
+  const Answer answer = ask(run, "system");
+  CHECK(answer.series.front().target == "rank 0");
+  const Series& watts = series_of(answer, "gpu 1 gpu_energy");
+  CHECK(watts.metric == "gpu_energy");
+  CHECK(watts.suffix == " W");
+  CHECK(watts.ranks == std::vector<std::int64_t>{0});
+  CHECK(watts.t_ns == std::vector<std::int64_t>{0, 3 * kMs, 4 * kMs});  // of repeats the last is kept
+  CHECK(watts.v[0] == doctest::Approx(5));
+  CHECK(std::isnan(watts.v[2]));  // a rate holds until the sample that ended it
+  CHECK(series_of(answer, "gpu 0 gpu_energy").ranks.empty());
+  CHECK(series_of(answer, "pid 7 gpu_energy").ranks.empty());
+  CHECK(series_of(answer, "rank 0 cpu_time").suffix == " cores");
+  CHECK(series_of(answer, "rank 0 read").unit == Unit::bytes);
+  CHECK(series_of(answer, "rank 0 read").suffix == "/s");
+  const Series& memory = series_of(answer, "rank 0 rss");
+  CHECK(memory.v == std::vector<double>{1e6, 1e6});  // exact where it has few digits
+}
+
+TEST_CASE("system: steps and phases as bands, each where it was") {
+  const Answer answer = ask(run_with_samples(1), "system");
+  REQUIRE(answer.bands.size() == 2);
+  const Bands &steps = answer.bands[0], &phases = answer.bands[1];
+  CHECK(steps.name == "steps");
+  CHECK(steps.bands.size() == 50);
+  CHECK(steps.bands[7].label == "7");
+  CHECK(steps.bands[7].start_ns == 7 * 400 * kMs);
+  CHECK(phases.name == "phases");
+  CHECK(phases.bands.size() == 50);
+  CHECK(phases.bands[7].label == "forward");
+  CHECK(phases.bands[7].start_ns == 7 * 400 * kMs + 100 * kMs);
+  CHECK(phases.bands[7].end_ns == 8 * 400 * kMs);
+  CHECK(phases.bands[7].share == 1);
+}
+
+TEST_CASE("system: of more steps than a page can show several are one band, with shares of the phases") {
+  TraceFixture f;
+  const TrackId lane = f.host("1");
+  constexpr int kSteps = 20'000;
+  for (int step = 0; step < kSteps; step++) {
+    f.annotation(lane, "ProfilerStep#" + std::to_string(step), step * kMs, kMs);
+    f.annotation(lane, "forward", step * kMs + kMs / 4, kMs / 2);
+    f.annotation(lane, "backward", step * kMs + kMs * 3 / 4, kMs / 4);
+  }
+  Run run = run_of(std::move(f));
+  run.history = std::move(run.traces);
+  run.traces.clear();
+  Made memory = series("memory", "rss", "bytes", false);
+  for (int i = 0; i < kSteps; i++) memory.samples.add(i * kMs, i % 7 == 0 ? 1e6 : i * 1e3);
+  run.telemetry.push_back(sampler_of({memory}));
+  const Answer answer = ask(run, "system");
+  REQUIRE(answer.bands.size() == 2);
+  const std::vector<Band>&steps = answer.bands[0].bands, &phases = answer.bands[1].bands;
+  CHECK(steps.size() <= 500);
+  CHECK(steps.front().label.starts_with("0–"));
+  CHECK(steps.back().label.ends_with("–19999"));
+  CHECK(phases.size() == 2 * steps.size());
+  CHECK(phases[0].end_ns == steps[0].end_ns);
+  for (const Band& band : phases) CHECK(band.share == doctest::Approx(band.label == "forward" ? 0.5 : 0.25));
+  CHECK(answer.series[0].t_ns.size() <= 4 * 201);
+  CHECK(std::any_of(answer.notes.begin(), answer.notes.end(),
+                    [](const std::string& note) { return note.starts_with("Long series are drawn thinned"); }));
+}
+
+TEST_CASE("system: samples of a process without steps have no bands") {
+  Run run = run_with_samples(1);
+  run.history.clear();
+  const Answer answer = ask(run, "system");
+  CHECK(answer.bands.empty());
+  CHECK(answer.series.size() == 5);
+}
+
 TEST_CASE("system: without telemetry all is unknown") {
   const Answer answer = ask(Run{}, "system");
+  CHECK(answer.bands.empty());
   CHECK(unknown(answer, "series_count"));
   CHECK(unknown(answer, "sampled_ns"));
   CHECK(answer.notes.size() == 1);

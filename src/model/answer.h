@@ -50,6 +50,25 @@ struct Series {
   Unit unit = Unit::none;
   std::vector<std::int64_t> t_ns;
   std::vector<double> v;  // NaN: unknown
+  // Of a series that is drawn in a chart with others of its answer; an empty metric: it stands by itself.
+  std::string metric = {};               // the chart: "received"; series of several targets share it
+  std::string target = {};               // the line in it: "eth0"
+  std::string suffix = {};               // what stands behind its numbers: "/s", " cores"
+  std::vector<std::int64_t> ranks = {};  // that it tells about; empty: it is of none
+};
+
+// A stretch of time with a name: a step, a phase.
+struct Band {
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::string label;
+  double share = 1;  // of the stretch; below 1 where several bands have the same one
+};
+
+// What a rank did meanwhile, on the clock of the series of its answer, to be drawn behind them.
+struct Bands {
+  std::string name;  // "steps", "phases"
+  std::int64_t rank = 0;
+  std::vector<Band> bands;  // by start
 };
 
 struct Place {  // every part optional
@@ -88,6 +107,7 @@ struct Answer {
   std::vector<Scalar> scalars;
   std::vector<Table> tables;
   std::vector<Series> series;
+  std::vector<Bands> bands;
   std::vector<Finding> findings;
   std::vector<std::string> notes;  // sentences: what was assumed, what is missing and how to record it
 

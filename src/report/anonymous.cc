@@ -45,7 +45,13 @@ void each_text(Answer& answer, const Change& change) {
       for (Value& cell : row) each_text(cell, change);
     }
   }
-  for (Series& series : answer.series) change(series.name);
+  for (Series& series : answer.series) {
+    change(series.name);
+    change(series.target);
+  }
+  for (Bands& of : answer.bands) {
+    for (Band& band : of.bands) change(band.label);  // a step may have a name
+  }
   for (Finding& finding : answer.findings) each_text(finding, change);
   for (std::string& note : answer.notes) change(note);
 }

@@ -32,7 +32,11 @@ TEST_CASE("anonymous: hosts and users get numbers, in whole words") {
   Report report;
   report.inputs.push_back({.path = "/scratch/ann/out/node-3_4711.17000.pt.trace.json.gz"});
   report.answers.push_back({.name = "ranks", .tables = {{.name = "t", .rows = {{std::string("node-3")}}}}});
+  report.answers.front().series = {{.name = "x", .target = "node-3 /mnt/ann/data"}};
+  report.answers.front().bands = {{"steps", 0, {{0, 1, "/home/ann/step"}}}};
   anonymize(report);
+  CHECK(report.answers.front().series.front().target == "host-1 data");
+  CHECK(report.answers.front().bands.front().bands.front().label == "step");
   CHECK(report.inputs.front().path == "host-1_4711.17000.pt.trace.json.gz");
   CHECK(std::get<std::string>(report.answers.front().tables.front().rows[0][0]) == "host-1");
 }

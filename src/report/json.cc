@@ -79,6 +79,26 @@ void write_series(JsonWriter& json, const Series& series) {
   for (const auto t_ns : series.t_ns) json.number(t_ns);
   json.end_array().key("v").begin_array(Layout::line);
   for (const auto v : series.v) json.number(v);
+  json.end_array();
+  if (!series.metric.empty()) {
+    json.key("metric").text(series.metric).key("target").text(series.target).key("suffix").text(series.suffix);
+    json.key("ranks").begin_array(Layout::line);
+    for (const auto rank : series.ranks) json.number(rank);
+    json.end_array();
+  }
+  json.end_object();
+}
+
+// By column: a name for each member of each band would be most of the text.
+void write_bands(JsonWriter& json, const Bands& of) {
+  json.begin_object().key("name").text(of.name).key("rank").number(of.rank).key("start_ns").begin_array(Layout::line);
+  for (const Band& band : of.bands) json.number(band.start_ns);
+  json.end_array().key("end_ns").begin_array(Layout::line);
+  for (const Band& band : of.bands) json.number(band.end_ns);
+  json.end_array().key("label").begin_array(Layout::line);
+  for (const Band& band : of.bands) json.text(band.label);
+  json.end_array().key("share").begin_array(Layout::line);
+  for (const Band& band : of.bands) json.number(band.share);
   json.end_array().end_object();
 }
 
@@ -134,7 +154,13 @@ void write_answer(JsonWriter& json, const Answer& answer) {
   for (const auto& table : answer.tables) write_table(json, table);
   json.end_object().key("series").begin_object();
   for (const auto& series : answer.series) write_series(json, series);
-  json.end_object().key("findings").begin_array();
+  json.end_object();
+  if (!answer.bands.empty()) {
+    json.key("bands").begin_array();
+    for (const auto& bands : answer.bands) write_bands(json, bands);
+    json.end_array();
+  }
+  json.key("findings").begin_array();
   for (const auto& finding : answer.findings) write_finding(json, finding);
   json.end_array().key("notes").begin_array();
   for (const auto& note : answer.notes) json.text(note);

@@ -43,7 +43,9 @@ Report hostile_report() {
                 {kBadName, {}, std::nan(""), false},
                 {std::string(), std::int64_t{-1}, -0.25, {}}};
   answer.tables = {table, {"empty", {{"name"}}, {}}, {"bare", {}, {}}};
-  answer.series = {{"busy", Unit::ratio, {1, 2}, {0.5, std::nan("")}}};
+  answer.series = {{"busy", Unit::ratio, {1, 2}, {0.5, std::nan("")}},
+                   {"eth0 sent", Unit::bytes, {1}, {5}, "sent", kBadName, "/s", {0, 1}}};
+  answer.bands = {{"steps", 3, {{1, 5, kBadName}, {5, 9, "2", 0.5}}}};
   Finding finding{.id = "host_bound", .cause = "host", .sentence = "the host is late"};
   finding.where.rank = 3;
   finding.evidence = {{"gap", std::int64_t{12'000}, Unit::ns, {}},
@@ -90,6 +92,15 @@ TEST_CASE("JSON is valid UTF-8 and as the specification says, whatever the names
   CHECK(rows.at(2).at(2).get_double().value() == -0.25);
   CHECK(overview["tables"]["empty"]["rows"].get_array().value().size() == 0);
   CHECK(overview["series"]["busy"]["v"].at(1).is_null());
+  CHECK(overview["series"]["busy"]["metric"].error() == simdjson::NO_SUCH_FIELD);
+  CHECK(overview["series"]["eth0 sent"]["suffix"].get_string().value() == "/s");
+  CHECK(overview["series"]["eth0 sent"]["ranks"].at(1).get_int64().value() == 1);
+  const auto bands = overview["bands"].at(0);
+  CHECK(bands["rank"].get_int64().value() == 3);
+  CHECK(bands["end_ns"].at(1).get_int64().value() == 9);
+  CHECK(bands["label"].at(1).get_string().value() == "2");
+  CHECK(bands["share"].at(1).get_double().value() == 0.5);
+  CHECK(root["answers"]["steps"]["bands"].error() == simdjson::NO_SUCH_FIELD);
   CHECK(overview["findings"].at(0)["gain"].is_null());
   CHECK(overview["findings"].at(0)["gain_reason"].get_string().value() == "not simulated");
   CHECK(overview["findings"].at(1)["gain"]["speedup_high"].is_null());

@@ -81,10 +81,10 @@ bool is_processor(std::string_view target) {
   return part == "dram" || part.find_first_not_of("0123456789") == part.npos;
 }
 
-bool is_of(const Sampled& one, Of of, const RankSystem& rank, const std::string& gpu) {
+bool is_of(const Sampled& one, Of of, const RankSystem& rank) {
   switch (of) {
     case Of::rank: return one.about->rank == rank.rank;
-    case Of::its_gpu: return !gpu.empty() && one.about->host == rank.host && one.about->target == gpu;
+    case Of::its_gpu: return !rank.gpu.empty() && one.about->host == rank.host && one.about->target == rank.gpu;
     case Of::its_host: return one.about->host == rank.host && one.about->target == "host";
     case Of::its_processors: return one.about->host == rank.host && is_processor(one.about->target);
   }
@@ -103,17 +103,17 @@ void take_longer(Sampled& known, const Sampled& other) {
 }
 
 void take_series(const std::vector<Sampled>& all, RankSystem& rank) {
-  const std::string gpu = gpu_of(all, rank);
+  rank.gpu = gpu_of(all, rank);
   for (const Sampled& one : all) {
     if (one.about->name == "online_cores" && one.about->host == rank.host) rank.host_cores = one.samples.v.back();
     for (std::size_t m = 0; m < kMeasures.size(); m++) {
       const Measure& measure = kMeasures[m];
-      const bool fits = is_from(one, measure.collector, measure.name) && is_of(one, measure.of, rank, gpu);
+      const bool fits = is_from(one, measure.collector, measure.name) && is_of(one, measure.of, rank);
       if (fits) take_longer(rank.series[m], one);
     }
     for (std::size_t a = 0; a < kAmounts.size(); a++) {
       const Amount& amount = kAmounts[a];
-      if (!is_from(one, amount.collector, amount.name) || !is_of(one, amount.of, rank, gpu)) continue;
+      if (!is_from(one, amount.collector, amount.name) || !is_of(one, amount.of, rank)) continue;
       std::vector<Sampled>& counters = rank.counters[a];
       const auto same = std::find_if(counters.begin(), counters.end(),
                                      [&](const Sampled& known) { return known.about->target == one.about->target; });

@@ -78,6 +78,7 @@ using Cells = std::array<std::optional<double>, kMeasures.size()>;
 struct RankSystem {
   std::int64_t rank = 0;
   std::string host;
+  std::string gpu;                                             // "gpu 3", as its collector calls it; empty: not known
   double host_cores = INFINITY;                                // of its machine; infinite: not known
   const Trace* history = nullptr;                              // its steps and phases; none: not known
   std::array<Sampled, kMeasures.size()> series{};              // about == nullptr: not sampled

@@ -36,6 +36,7 @@ function whole(answer: Partial<Answer> | null): Answer {
     scalars: answer?.scalars ?? {},
     tables: answer?.tables ?? {},
     series: answer?.series ?? {},
+    ...(answer?.bands ? { bands: answer.bands } : {}),
     findings: answer?.findings ?? [],
     notes: answer?.notes ?? [],
   };

@@ -27,6 +27,21 @@ export interface Series {
   unit: Unit;
   t_ns: (number | bigint)[];
   v: (number | null)[];
+  // Of a series that is drawn in a chart with others of its answer.
+  metric?: string; // the chart
+  target?: string; // the line in it
+  suffix?: string; // behind its numbers: "/s", " cores"
+  ranks?: number[]; // that it tells about
+}
+
+/** What a rank did meanwhile, to be drawn behind the series of the answer: stretches of time, each column as long. */
+export interface Bands {
+  name: string;
+  rank: number;
+  start_ns: (number | bigint)[];
+  end_ns: (number | bigint)[];
+  label: string[];
+  share: number[]; // of the stretch; below 1 where several bands have the same one
 }
 
 export interface Place {
@@ -70,6 +85,7 @@ export interface Answer {
   scalars: Record<string, Scalar>;
   tables: Record<string, Table>;
   series: Record<string, Series>;
+  bands?: Bands[];
   findings: Finding[];
   notes: string[];
 }

@@ -1,5 +1,7 @@
-// An answer, or what is left of it, as it comes: figures, tables and notes. Its series are in the timeline.
+// An answer, or what is left of it, as it comes: figures, charts, tables and notes. Series that are in no chart are in
+// the timeline.
 import type { Answer } from "../data/report";
+import { Charts } from "./charts";
 import { words } from "./format";
 import { Figures, Notes } from "./parts";
 import { DataTable } from "./table";
@@ -22,6 +24,7 @@ export function Rest(props: { name: string; answer: Answer; shown?: Shown }) {
   return (
     <>
       <Figures scalars={without(answer.scalars, shown?.scalars)} />
+      <Charts answer={answer} />
       {tables
         .filter(([, table]) => table.rows.length > 0)
         .map(([part, table]) => (

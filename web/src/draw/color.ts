@@ -18,11 +18,13 @@ const BY_WORD: [RegExp, string][] = [
   [/backward/, "--c-copy"],
   [/optimizer/, "--c-sync"],
   [/zero_grad/, "--c-set"],
+  [/evaluation/, "--c-depend"],
+  [/checkpoint/, "--c-runtime"],
   [/compute|kernel|busy|utilization/, "--c-compute"],
   [/unclassified/, "--c-unclassified"],
   [/unknown|other/, "--c-other"],
 ];
-const SERIES = ["--c-sync", "--c-depend", "--c-set", "--c-host", "--c-runtime", "--c-data"];
+const SERIES = ["--c-sync", "--c-depend", "--c-set", "--c-host", "--c-runtime", "--c-data", "--c-copy", "--c-exposed"];
 
 /** Idle parts are pale, each towards the color of its cause. */
 export function partColor(name: string): string {

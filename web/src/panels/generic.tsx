@@ -1,5 +1,4 @@
-// Any part of an answer that no panel of its own shows: figures, tables and notes as they come (its series are in the
-// timeline). A new analysis is on the page the day it exists.
+// Any part of an answer that no panel of its own shows: figures, charts, tables and notes as they come. A new analysis is on the page the day it exists.
 import type { Answer, Report } from "../data/report";
 import { Rest } from "../draw/answer";
 import { words } from "../draw/format";

@@ -1,7 +1,8 @@
 // What happened when: every series over time as a lane, one strip per rank (clocks of ranks differ), with the starts of
-// the steps as marks.
+// the steps as marks. Series that are charted are with their answer.
 import type { Report, Series } from "../data/report";
 import { asNumber, columnIndex, table } from "../data/report";
+import { isCharted } from "../draw/charts";
 import { seriesColor, partColor } from "../draw/color";
 import { words } from "../draw/format";
 import { Strip } from "../draw/strip";
@@ -21,7 +22,7 @@ export function seriesByRank(report: Report): Map<string, Found[]> {
   for (const [answer, { series }] of Object.entries(report.answers)) {
     if (answer === "steps") continue;
     for (const [name, one] of Object.entries(series)) {
-      if (one.t_ns.length === 0) continue;
+      if (one.t_ns.length === 0 || isCharted(one)) continue;
       const rank = /(?:^|_)rank_?(\d+)/.exec(name)?.[1] ?? "";
       const found = { name: name.replace(/_?rank_?\d+/, "").replace(/_device_?(\d+)/, " device $1") || answer, series: one };
       const group = groups.get(rank);
@@ -57,14 +58,9 @@ function OneRank(props: { report: Report; rank: string; found: Found[]; several:
   const devices = new Set(found.map(({ name }) => / device \d+$/.exec(name)?.[0]));
   const lanes: Lane[] = found.map(({ name: full, series }, i) => {
     const name = devices.size > 1 ? full : full.replace(/ device \d+$/, "");
-    const color = partColor(name);
-    return {
-      name,
-      color: color === "var(--c-other)" ? seriesColor(i) : color,
-      unit: series.unit,
-      t: times[i]!.map((t) => t - start),
-      v: series.v,
-    };
+    const part = partColor(name);
+    const color = part === "var(--c-other)" ? seriesColor(i) : part;
+    return { name, unit: series.unit, lines: [{ name: "", color, t: times[i]!.map((t) => t - start), v: series.v }] };
   });
   const marks = stepMarks(report, rank, start, length);
   return (
