@@ -13,7 +13,7 @@
 #include "cli/terminal.h"
 #include "collect/collect.h"
 #include "collect/settings.h"
-#include "collect/telemetry/collector.h"
+#include "collect/telemetry/probe.h"
 #include "report/report.h"
 #include "run/json_text.h"
 
@@ -31,6 +31,7 @@ struct DoctorOptions {
   bool json = false;
 };
 
+using telemetry::Probe;
 using SettingsRead = Result<collect::Settings>;
 
 SettingsRead read_settings(const DoctorOptions& options) {
@@ -92,21 +93,6 @@ std::string settings_text(const collect::Settings& settings) {
     out += fmt::format("  {:<{}}  {:<{}}  {}\n", one.name, names, one.value, values, one.origin);
   }
   return out;
-}
-
-// A collector, and why it is not here.
-struct Probe {
-  telemetry::Collector collector;
-  std::optional<Error> absent;
-};
-
-std::vector<Probe> probe_collectors() {
-  std::vector<Probe> probes;
-  for (const telemetry::Collector& collector : telemetry::collectors()) {
-    const auto source = collector.open({});
-    probes.push_back({collector, source ? std::nullopt : std::optional(source.error())});
-  }
-  return probes;
 }
 
 std::string telemetry_text(const std::vector<Probe>& probes, const Terminal& terminal) {
@@ -185,7 +171,7 @@ int examine(const DoctorOptions& options) {
   std::vector<Check> checks = collect::check_machine(options.python, settings ? settings->out : "stepscope");
   checks.push_back(check_settings(settings));
   checks.push_back(check_page());
-  const std::vector<Probe> probes = probe_collectors();
+  const std::vector<Probe> probes = telemetry::probe(telemetry::collectors());
   const std::string out = options.json ? as_json(checks, settings, probes) : as_text(checks, settings, probes);
   if (const auto written = write_stdout(out); !written) {
     print_error(written.error());

@@ -69,8 +69,9 @@ Result<std::vector<Given>> from_file(const SettingsFile& file) {
     for (const Given& before : out) {
       if (before.setting == setting) return fail(located(given, {ErrorKind::usage, "it is set twice", {}, {}, ""}));
     }
-    // A folder is meant from where the file lies, wherever the command is typed.
-    if (setting->name == "out" && !one.text.empty()) {
+    // A path is meant from where the file lies, wherever the command is typed.
+    const bool is_path = setting->value == "DIR" || setting->value == "FILE";
+    if (is_path && !one.text.empty()) {
       const bool at_home = one.text == "~" || one.text.starts_with("~/");  // no shell reads this file
       const char* const home = at_home ? std::getenv("HOME") : nullptr;
       given.text =
@@ -286,6 +287,9 @@ Result<Settings> read_settings(const Typed& typed, const std::string& folder) {
   if (const auto left = leave_out_trace(draft, *all); !left) return fail(left.error());
   if (draft.out.capture.nsys) fit_to_nsys(draft.out, *all);
   list_effective(*all, draft.out);
+  if (!draft.out.telemetry && !draft.out.openmetrics.empty()) {
+    slips.push_back("openmetrics writes what telemetry samples, which is off: no " + draft.out.openmetrics);
+  }
   draft.out.slips = std::move(slips);
   return std::move(draft.out);
 }

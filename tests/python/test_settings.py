@@ -96,15 +96,22 @@ def test_the_job_s_words_are_not_taken_for_values(stepscope: Path, tmp_path: Pat
     assert done.stdout.endswith("|2\n")
 
 
+def test_openmetrics_without_telemetry_is_told(stepscope: Path, tmp_path: Path) -> None:
+    done = stepscope_run(stepscope, tmp_path, "--telemetry", "off", "--openmetrics", "job.prom")
+    assert "openmetrics writes what telemetry samples, which is off" in done.stderr
+    assert not (tmp_path / "job.prom").exists()
+
+
 def test_option_over_variable_over_file(stepscope: Path, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
-    (tmp_path / "stepscope.toml").write_text('steps = "1:2"\nranks = 0\nbudget = "1%"\nout = "runs"\n')
+    (tmp_path / "stepscope.toml").write_text('steps = "1:2"\nranks = 0\nbudget = "1%"\nout = "runs"\nopenmetrics = "job.prom"\n')
     done = stepscope_run(stepscope, inner, "--steps", "5:6", STEPSCOPE_STEPS="3:4", STEPSCOPE_RANKS="1")
     found = words(done)
     assert (found["steps"], found["ranks"], found["budget"]) == ("5:6", "1", "0.01")
     assert str(tmp_path / "stepscope.toml") in done.stderr.splitlines()[0]
     assert list(tmp_path.glob("runs/sh/*/run.json")), "out is meant from where the file lies"
+    assert (tmp_path / "job.prom").is_file(), "and so is any other path"
 
 
 @pytest.mark.parametrize(

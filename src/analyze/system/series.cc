@@ -8,35 +8,26 @@
 namespace stepscope::analyze::telemetry {
 namespace {
 
-constexpr double kSecondNs = 1e9;
 constexpr std::size_t kMostSeries = 1000;                     // drawn
 constexpr std::size_t kMostPoints = 80'000;                   // of all curves: a page of some MB
 constexpr std::size_t kPiecePoints = 4;                       // that thinning keeps of a piece of time, at most
 constexpr std::size_t kFewestPieces = 20, kMostPieces = 200;  // of a curve
 
 // A series as it is looked at: gauges as they are, counters as rates, each holding until the next sample.
-struct Shown {
-  Curve curve;
-  std::string unit;
-};
-
-Shown shown(const Sampled& series) {
-  Shown out;
-  out.unit = series.about->unit;
+Curve shown(const Sampled& series) {
+  Curve out;
   const CurveView& samples = series.samples;
-  if (!series.about->is_counter) {
-    for (std::size_t i = 0; i < samples.size(); i++) out.curve.add(samples.t_ns[i], samples.v[i]);
-    return out;
-  }
-  const bool is_time = out.unit == "ns";
-  out.unit = is_time ? "cores" : out.unit + "/s";
-  for (std::size_t i = 1; i < samples.size(); i++) {
-    const double per_ns =
-        (samples.v[i] - samples.v[i - 1]) / static_cast<double>(samples.t_ns[i] - samples.t_ns[i - 1]);
-    out.curve.add(samples.t_ns[i - 1], is_time ? per_ns : per_ns * kSecondNs);
+  for (std::size_t i = 0; i < samples.size(); i++) {
+    if (!series.about->is_counter) {
+      out.add(samples.t_ns[i], samples.v[i]);
+    } else if (i > 0) {
+      out.add(samples.t_ns[i - 1], series.rate[i]);
+    }
   }
   return out;
 }
+
+const std::string& unit_of(const SampledSeries& about) { return about.is_counter ? about.rate_unit : about.unit; }
 
 // How numbers in a unit of the table are drawn.
 struct Drawn {
@@ -88,9 +79,9 @@ double rounded(double value) {
 }
 
 // `curve`: without repeats.
-Series drawn(const SampledSeries& about, const std::string& unit, const Curve& curve, const std::string& where,
-             std::int64_t end_ns, std::size_t pieces) {
-  const Drawn as = drawn_as(unit);
+Series drawn(const SampledSeries& about, const Curve& curve, const std::string& where, std::int64_t end_ns,
+             std::size_t pieces) {
+  const Drawn as = drawn_as(unit_of(about));
   Series out = thinned(where + about.target + " " + about.name, as.unit, curve, pieces);
   for (double& v : out.v) v = rounded(v * as.scale);
   if (about.is_counter) {  // a rate holds until the sample that ended it
@@ -132,11 +123,11 @@ std::size_t pieces_of(const std::vector<Sampled>& all) {
 
 std::vector<Value> row_of(const Sampled& series) {
   const SampledSeries& about = *series.about;
-  const Shown one = shown(series);
-  std::vector<Value> row{text(about.host), text(about.target), text(about.collector),
-                         text(about.name), text(one.unit),     count(series.samples.size())};
-  if (one.curve.size() > 0) {
-    const CurveStats stats = stats_of(one.curve, series.samples.t_ns.back());
+  const Curve curve = shown(series);
+  std::vector<Value> row{text(about.host), text(about.target),   text(about.collector),
+                         text(about.name), text(unit_of(about)), count(series.samples.size())};
+  if (curve.size() > 0) {
+    const CurveStats stats = stats_of(curve, series.samples.t_ns.back());
     row.insert(row.end(), {stats.mean, stats.low, stats.high});
   } else {
     row.insert(row.end(), 3, Value());
@@ -162,12 +153,10 @@ void add_curves(const std::vector<Sampled>& all, const std::vector<RankSystem>& 
   for (const Sampled& series : all) {
     if (answer.series.size() == kMostSeries) break;
     const SampledSeries& about = *series.about;
-    const Shown one = shown(series);
-    const Curve curve = without_repeats(one.curve);
+    const Curve curve = without_repeats(shown(series));
     if (curve.size() == 0) continue;
     const std::string where = one_host ? "" : about.host + " ";
-    Series& added =
-        answer.series.emplace_back(drawn(about, one.unit, curve, where, series.samples.t_ns.back(), pieces));
+    Series& added = answer.series.emplace_back(drawn(about, curve, where, series.samples.t_ns.back(), pieces));
     any_thinned |= added.t_ns.size() < curve.size();
     for (const RankSystem& rank : ranks) {
       if (tells_about(about, rank)) added.ranks.push_back(rank.rank);

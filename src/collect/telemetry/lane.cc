@@ -59,6 +59,7 @@ void Lane::open() {
   for (const Wanted& one : wanted_) {
     auto source = one.collector.open(roots_);
     if (source) {
+      if (one.interval_ms == kOnlyOpened) continue;
       sources_.push_back({std::move(*source), Due(std::int64_t{one.interval_ms} * 1'000'000)});
       continue;
     }

@@ -31,6 +31,8 @@ class Lane {
 
   Lane(std::shared_ptr<SampleFile> file, Roots roots) : file_(std::move(file)), roots_(std::move(roots)) {}
 
+  static constexpr int kOnlyOpened = 0;  // in place of an interval: it is closed again, and needs no file
+
   // Before it begins: what it does. A collector is opened by the thread, since that may hang as well.
   void add(const Collector& collector, int interval_ms) { wanted_.push_back({collector, interval_ms}); }
   void every(std::int64_t interval_ns, std::function<void()> act) {

@@ -9,6 +9,7 @@
 
 #include "base/temp_fixture.h"
 #include "base/whole_file.h"
+#include "collect/telemetry/probe.h"
 #include "collect/telemetry/telemetry_fixture.h"
 
 namespace stepscope::collect::telemetry {
@@ -157,6 +158,20 @@ TEST_CASE("sampler: a driver that hangs when it is opened does not keep the rest
   sampler.reset();
   CHECK(samples_in(folder, "driver", "rank 0") >= 1);
   CHECK(sources == 0);
+}
+
+TEST_CASE("sampler: a probe of all collectors waits for a driver that hangs no longer than two seconds") {
+  at_open.set(false);
+  const auto began = Clock::now();
+  const std::vector<Probe> probes = probe(kBoth);
+  CHECK(Clock::now() - began < 10s);
+  REQUIRE(probes.size() == 2);
+  CHECK_FALSE(probes[1].absent);
+  REQUIRE(probes[0].absent);
+  CHECK(probes[0].absent->message == "the driver does not answer");
+  at_open.set(true);
+  CHECK(are_gone_within(10s));
+  CHECK_FALSE(probe(kBoth)[0].absent);
 }
 
 TEST_CASE("sampler: a driver that is not there is told at once") {
