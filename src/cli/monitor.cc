@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/interrupts.h"
 #include "cli/terminal.h"
+#include "collect/processes/proc_text.h"
 #include "collect/processes/process_tree.h"
 #include "collect/telemetry/groups.h"
 #include "collect/telemetry/sampler.h"
@@ -33,19 +34,21 @@ struct MonitorOptions {
   double time_s = 60;
 };
 
-Result<std::vector<pid_t>> processes_of(const std::vector<std::string>& targets) {
+Result<std::vector<collect::Process>> processes_of(const std::vector<std::string>& targets) {
   const collect::ProcessTable table = collect::ProcessTable::read();
-  std::vector<pid_t> pids;
+  std::vector<collect::Process> processes;
   for (const std::string& target : targets) {
     const auto process = collect::find_process(table, target);
     if (!process) return fail(process.error());
-    pids.push_back(process->pid);
+    processes.push_back(*process);
   }
-  return pids;
+  return processes;
 }
 
-bool any_runs(const std::vector<pid_t>& pids) {
-  return std::any_of(pids.begin(), pids.end(), [](pid_t pid) { return run::process_exists(pid); });
+bool any_runs(const std::vector<collect::Process>& processes) {
+  return std::any_of(processes.begin(), processes.end(), [](const collect::Process& one) {
+    return collect::start_of("/proc", one.pid) == one.start_ticks;
+  });
 }
 
 // A counter's mean per second (of CPU time: cores); of a gauge its mean and its most.
@@ -103,27 +106,32 @@ int monitor(const MonitorOptions& options) {
   }
   how.openmetrics = options.openmetrics;
   how.job = job_of(options);
-  const auto pids = processes_of(options.targets);
-  if (!pids) return refused(pids.error());
+  const auto processes = processes_of(options.targets);
+  if (!processes) return refused(processes.error());
+  std::vector<pid_t> pids;
+  for (const collect::Process& one : *processes) pids.push_back(one.pid);
   const auto folder = make_folder(options);
   if (!folder) return refused(folder.error());
   auto sampler = telemetry::Sampler::start(
-      *folder, how, telemetry::GroupFinder(how.roots, *pids, telemetry::ranks_by_processes(how.roots.proc, *pids)));
+      *folder, how, telemetry::GroupFinder(how.roots, pids, telemetry::ranks_by_processes(how.roots.proc, pids)));
   if (!sampler) return refused(sampler.error());
   std::string absent;
   for (const telemetry::Absent& one : (*sampler)->absent()) absent += (absent.empty() ? "" : ", ") + one.collector;
   if (!absent.empty()) print_notice("not here, and stepscope doctor says why: " + absent);
   print_notice(fmt::format("{} · sampling {} for {:.6g} s into {} (Ctrl-C ends it)", version(),
-                           pids->empty() ? "this machine" : report::format_plural(pids->size(), "process"),
+                           pids.empty() ? "this machine" : report::format_plural(pids.size(), "process"),
                            options.time_s, *folder));
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
   const auto end = began + std::chrono::duration<double>(options.time_s);
   const Interrupts interrupts;
-  while (Clock::now() < end && !interrupts.came() && (pids->empty() || any_runs(*pids))) {
+  while (Clock::now() < end && !interrupts.came() && (pids.empty() || any_runs(*processes))) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   const double passed_s = std::chrono::duration<double>(Clock::now() - began).count();
+  if (!processes->empty() && !any_runs(*processes)) {
+    print_notice(fmt::format("{} ended after {:.3g} s", report::format_plural(pids.size(), "process"), passed_s));
+  }
   const double cost = static_cast<double>((*sampler)->cpu_ns()) / 1e9 / passed_s;
   for (const std::string& problem : (*sampler)->end()) print_notice(problem);
   sampler->reset();
@@ -131,6 +139,10 @@ int monitor(const MonitorOptions& options) {
   const auto samples = files.empty() ? fail({ErrorKind::not_found, "nothing was sampled", *folder, {}, ""})
                                      : run::read_samples(files.front());
   if (!samples) return refused(samples.error());
+  if (samples->series.empty()) {
+    print_notice(pids.empty() ? "nothing was sampled: without a process there is only what is of the whole machine"
+                              : "nothing was sampled: stepscope doctor says what there is here");
+  }
   if (const auto written = write_stdout(summary(*samples)); !written) {
     print_error(written.error());
     return kRefused;

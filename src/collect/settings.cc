@@ -290,6 +290,11 @@ Result<Settings> read_settings(const Typed& typed, const std::string& folder) {
   if (!draft.out.telemetry && !draft.out.openmetrics.empty()) {
     slips.push_back("openmetrics writes what telemetry samples, which is off: no " + draft.out.openmetrics);
   }
+  if (const fs::path metrics = draft.out.openmetrics; draft.out.telemetry && !metrics.empty()) {
+    std::error_code code;
+    const fs::path parent = fs::absolute(metrics, code).parent_path();
+    if (!fs::is_directory(parent, code)) slips.push_back("openmetrics: there is no folder " + parent.string());
+  }
   draft.out.slips = std::move(slips);
   return std::move(draft.out);
 }

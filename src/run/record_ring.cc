@@ -45,7 +45,8 @@ Result<RecordRing> RecordRing::read(const std::string& path, const RingFormat& f
   }
   ring.written_ = ring.at<std::uint64_t>(kRingWrittenAt);
   const std::uint64_t overwritten = std::max(written_now(path), ring.written_);
-  ring.first_ = overwritten > head.records ? overwritten - head.records : 0;
+  const std::uint64_t first = overwritten > head.records ? overwritten - head.records + format.in_flight : 0;
+  ring.first_ = std::min(first, ring.written_);
   return ring;
 }
 

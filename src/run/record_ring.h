@@ -25,7 +25,8 @@ inline constexpr std::size_t kRingHeadBytes = 4096, kRingWrittenAt = 64, kRingAb
 struct RingFormat {
   std::string_view magic;
   std::uint32_t version, record_bytes;
-  std::string_view what;  // "record of steps"
+  std::string_view what;        // "record of steps"
+  std::uint64_t in_flight = 0;  // so many records may be stored already when their number is not
 };
 
 class RecordRing {

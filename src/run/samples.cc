@@ -60,12 +60,15 @@ class Gathered {
  public:
   explicit Gathered(SeriesAbout about) { series_.about = std::move(about); }
 
-  bool add(std::int64_t t_ns, std::uint64_t bits) {
-    if (!series_.samples.empty() && t_ns <= series_.samples.back().t_ns) return false;
+  bool add(std::int64_t t_ns, std::int64_t monotonic_ns, std::uint64_t bits) {
+    if (!series_.samples.empty()) {
+      const Sample& last = series_.samples.back();
+      if (t_ns <= last.t_ns || monotonic_ns <= last.monotonic_ns) return false;
+    }
     if (series_.about.kind == SeriesKind::gauge) {
       const double level = std::bit_cast<double>(bits);
       if (!(level == level)) return false;
-      series_.samples.push_back({t_ns, level});
+      series_.samples.push_back({t_ns, level, monotonic_ns});
       return true;
     }
     const auto count = static_cast<std::int64_t>(bits);
@@ -73,7 +76,7 @@ class Gathered {
     if (last_ && !fell)
       since_ += static_cast<double>(static_cast<std::uint64_t>(count) - static_cast<std::uint64_t>(*last_));
     last_ = count;
-    series_.samples.push_back({t_ns, since_});
+    series_.samples.push_back({t_ns, since_, monotonic_ns});
     return !fell;
   }
   Series take() { return std::move(series_); }
@@ -89,7 +92,7 @@ class Gathered {
 std::string rate_unit(const std::string& unit) { return unit == "ns" ? "cores" : unit + "/s"; }
 
 double rate_between(const SeriesAbout& about, const Sample& before, const Sample& now) {
-  const double per_ns = (now.value - before.value) / static_cast<double>(now.t_ns - before.t_ns);
+  const double per_ns = (now.value - before.value) / static_cast<double>(now.monotonic_ns - before.monotonic_ns);
   return about.unit == "ns" ? per_ns : per_ns * 1e9;
 }
 
@@ -133,7 +136,7 @@ Result<Samples> read_samples(const std::string& path, std::uint64_t newest) {
     if (found == gathered.end()) {
       out.unknown++;
     } else if (__builtin_add_overflow(one.monotonic_ns, offset.value_or(0), &t_ns) ||
-               !found->second.add(t_ns, one.value)) {
+               !found->second.add(t_ns, one.monotonic_ns, one.value)) {
       out.backwards++;
     }
   }

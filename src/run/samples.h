@@ -1,4 +1,4 @@
-// Telemetry of one sampler: telemetry/HOST_PID.samples, a ring of 24-byte records in a mapped file, and beside it
+// Telemetry of one sampler: telemetry/HOST_PID.samples, a ring of 24-byte records, and beside it
 // HOST_PID.series.jsonl, which says what each series is (docs/run-folder.md). Readable while they are written and after
 // the writer was killed.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace stepscope::run {
 
-inline constexpr RingFormat kSamplesFormat{"STEPSAMP", 1, 24, "record of telemetry"};
+inline constexpr RingFormat kSamplesFormat{"STEPSAMP", 1, 24, "record of telemetry", 64};
 inline constexpr std::uint32_t kClockSeries = 0;  // its value is Unix time in ns: a pair of clocks, once a second
 
 struct SampleRecord {
@@ -36,8 +36,9 @@ struct SeriesAbout {
 };
 
 struct Sample {
-  std::int64_t t_ns = 0;  // Unix time
-  double value = 0;       // of a counter: since the series' first sample in the file, exact below 2^53
+  std::int64_t t_ns = 0;          // Unix time
+  double value = 0;               // of a counter: since the series' first sample in the file, exact below 2^53
+  std::int64_t monotonic_ns = 0;  // which does not jump where somebody sets the clock
 };
 
 struct Series {
@@ -60,7 +61,7 @@ struct Samples {
 // What a counter of this unit becomes: "cores" of ns, else its unit per second.
 std::string rate_unit(const std::string& unit);
 
-// The rate of a counter between two of its samples, in that unit; the later one is later by its time.
+// The rate of a counter between two of its samples, in that unit, over the true time between them.
 double rate_between(const SeriesAbout& about, const Sample& before, const Sample& now);
 
 std::string to_json_line(std::uint32_t number, const SeriesAbout& about);

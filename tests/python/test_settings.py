@@ -105,7 +105,9 @@ def test_openmetrics_without_telemetry_is_told(stepscope: Path, tmp_path: Path) 
 def test_option_over_variable_over_file(stepscope: Path, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
-    (tmp_path / "stepscope.toml").write_text('steps = "1:2"\nranks = 0\nbudget = "1%"\nout = "runs"\nopenmetrics = "job.prom"\n')
+    (tmp_path / "stepscope.toml").write_text(
+        'steps = "1:2"\nranks = 0\nbudget = "1%"\nout = "runs"\nopenmetrics = "job.prom"\n'
+    )
     done = stepscope_run(stepscope, inner, "--steps", "5:6", STEPSCOPE_STEPS="3:4", STEPSCOPE_RANKS="1")
     found = words(done)
     assert (found["steps"], found["ranks"], found["budget"]) == ("5:6", "1", "0.01")

@@ -5,8 +5,8 @@
 namespace stepscope::analyze::telemetry {
 namespace {
 
-constexpr std::size_t kMostBands = 4000;                      // of steps, of all ranks: some 100 KB of a page
-constexpr std::size_t kFewestOfRank = 50, kMostOfRank = 250;  // so that each has some pixels of a page's width
+constexpr std::size_t kMostBands = 4000;  // of steps, of all ranks: some 100 KB of a page
+constexpr std::size_t kMostOfRank = 250;  // so that each has some pixels of a page's width
 
 Interval time_of(const std::vector<RankSystem>& ranks, Interval sampled) {
   for (const RankSystem& rank : ranks) {
@@ -63,7 +63,7 @@ std::vector<Band> phase_bands(const RankSystem& rank, const StepBands& steps) {
 
 void add_bands(const std::vector<RankSystem>& ranks, Interval sampled, Answer& answer) {
   if (ranks.empty()) return;
-  const std::size_t of_rank = std::clamp(kMostBands / ranks.size(), kFewestOfRank, kMostOfRank);
+  const std::size_t of_rank = std::clamp<std::size_t>(kMostBands / ranks.size(), 1, kMostOfRank);
   const Interval whole = time_of(ranks, sampled);
   for (const RankSystem& rank : ranks) {
     if (rank.history == nullptr || rank.history->steps.empty()) continue;

@@ -7,6 +7,7 @@ namespace {
 
 constexpr double kStarved = 0.1;     // of its time without a core, though it could run: worth a finding
 constexpr double kOneCore = 0.85;    // of one core: the main thread is what the phase waits for
+constexpr double kIdleCore = 0.5;    // of a core: less helps nobody
 constexpr double kMuchOfStep = 0.3;  // share of the steps that a phase must have to be named
 
 // The main thread could have run and had no core: more work than cores, or pinned to one that others use.
@@ -65,10 +66,11 @@ void find_one_core(const std::vector<RankSystem>& ranks, const std::vector<Phase
   if (where == nullptr) return;
   const std::string phase(to_string(static_cast<Phase>(phase_of)));
   const Cells& measured = where->by_phase[phase_of];
+  const bool has_idle = measured[kHostIdle].value_or(1) >= kIdleCore;
   Finding finding{.id = "one_core_phase",
                   .cause = "cpu",
                   .sentence = "One core alone works " + (phase == "other" ? "outside of the phases" : "in " + phase) +
-                              ": the main thread is busy, and nothing beside it",
+                              ": the main thread is busy, and nothing of the rank beside it",
                   .where = {.rank = where->rank, .phase = phase},
                   .evidence = {{.text = "Of one core, by the main thread there",
                                 .value = *measured[kMainThread],
@@ -78,7 +80,9 @@ void find_one_core(const std::vector<RankSystem>& ranks, const std::vector<Phase
                   .confidence = "medium",
                   .next =
                       "See which functions run there: stepscope report --only stacks,operators; move them to the "
-                      "device, to workers of the data loader, or to more threads (OMP_NUM_THREADS)"};
+                      "device" +
+                      std::string(has_idle ? ", to workers of the data loader, or to more threads (OMP_NUM_THREADS)"
+                                           : ": the machine has no idle core for them")};
   if (measured[kHostIdle]) {
     finding.evidence.push_back({.text = "Idle cores of its machine there", .value = *measured[kHostIdle]});
   }

@@ -9,7 +9,30 @@ namespace {
 constexpr double kSecondNs = 1e9;
 constexpr double kSmallPart = 0.05;  // of a core: what is known so well is known
 
-double scaled(Form form, double per_ns) { return form == Form::per_second ? per_ns * kSecondNs : per_ns; }
+double scaled(Form form, double per_ns) {
+  constexpr double kMicro = 1e-6;  // energy is counted in uJ
+  if (form == Form::watts) return per_ns * kSecondNs * kMicro;
+  return form == Form::per_second ? per_ns * kSecondNs : per_ns;
+}
+
+// A mean of the time before its sample, as a counter: what it grew by since the sample before.
+Curve integral_of(CurveView mean) {
+  Curve out;
+  double sum = 0;
+  for (std::size_t i = 0; i < mean.size(); i++) {
+    if (i > 0) sum += mean.v[i] * static_cast<double>(mean.t_ns[i] - mean.t_ns[i - 1]);
+    out.add(mean.t_ns[i], sum);
+  }
+  return out;
+}
+
+void integrate_means(RankSystem& rank) {
+  for (std::size_t m = 0; m < kMeasures.size(); m++) {
+    if (kMeasures[m].form != Form::mean || rank.series[m].about == nullptr) continue;
+    rank.integrals[m] = integral_of(rank.series[m].samples);
+    rank.series[m].samples = rank.integrals[m];
+  }
+}
 
 void take_phases(RankSystem& rank) {
   const Trace& trace = *rank.history;
@@ -39,7 +62,8 @@ void measure_phases(RankSystem& rank) {
     if (rank.series[m].about == nullptr) continue;
     const CurveView samples = rank.series[m].samples;
     const bool is_level = kMeasures[m].form == Form::level;
-    const double small = kMeasures[m].form == Form::cores ? kSmallPart : 0;
+    const bool is_part = kMeasures[m].form == Form::cores || kMeasures[m].form == Form::mean;
+    const double small = is_part ? kSmallPart : 0;
     const double most = m == kCores || m == kHostIdle ? rank.host_cores : kMeasures[m].most;
     const auto found =
         is_level ? levels_by_kind(samples, rank.phases) : rates_by_kind(samples, rank.phases, small, most);
@@ -143,6 +167,7 @@ std::vector<RankSystem> ranks_of(const Run& run) {
   std::sort(ranks.begin(), ranks.end(), [](const RankSystem& a, const RankSystem& b) { return a.rank < b.rank; });
   for (RankSystem& rank : ranks) {
     take_series(all, rank);
+    integrate_means(rank);
     const auto at = std::find_if(run.history.begin(), run.history.end(),
                                  [&](const Trace& trace) { return trace.rank.rank == rank.rank; });
     if (at == run.history.end()) continue;

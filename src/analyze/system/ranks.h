@@ -18,7 +18,8 @@
 
 namespace stepscope::analyze::telemetry {
 
-enum class Form { cores, per_second, level };
+// mean: a level that the driver says as a mean of the time before; its samples hold mixtures of phases as counters do.
+enum class Form { cores, per_second, watts, mean, level };
 enum class Of { rank, its_gpu, its_host, its_processors };
 
 // What is known of each rank at any moment: a column of the tables.
@@ -43,13 +44,14 @@ inline constexpr std::array kMeasures{
     Measure{"read_bytes_per_s", "io", "read", Form::per_second, Unit::bytes, "Read per second by system calls"},
     Measure{"written_bytes_per_s", "io", "written", Form::per_second, Unit::bytes,
             "Written per second by system calls"},
-    Measure{"gpu_utilization", "gpu", "gpu_utilization", Form::level, Unit::ratio,
-            "Part of the time in which any kernel ran on its GPU, as the driver says", Of::its_gpu},
-    Measure{"gpu_tensor_active", "gpm", "gpu_tensor_active", Form::level, Unit::ratio,
-            "Part of the time in which the tensor cores of its GPU worked", Of::its_gpu},
+    Measure{"gpu_utilization", "gpu", "gpu_utilization", Form::mean, Unit::ratio,
+            "Part of the time in which any kernel ran on its GPU, as the driver says", Of::its_gpu, 1},
+    Measure{"gpu_tensor_active", "gpm", "gpu_tensor_active", Form::mean, Unit::ratio,
+            "Part of the time in which the tensor cores of its GPU worked", Of::its_gpu, 1},
     Measure{"gpu_memory_bytes", "gpu", "gpu_memory_used", Form::level, Unit::bytes,
             "Memory in use on its GPU, by all processes", Of::its_gpu},
-    Measure{"gpu_watts", "gpu", "gpu_power", Form::level, Unit::none, "Power of its GPU", Of::its_gpu},
+    Measure{"gpu_watts", "gpu", "gpu_energy", Form::watts, Unit::none,
+            "Power of its GPU, by the energy that the driver counts", Of::its_gpu},
 };
 enum : std::size_t { kCores, kMainThread, kMainThreadWait, kHostIdle };
 
@@ -82,6 +84,7 @@ struct RankSystem {
   double host_cores = INFINITY;                                // of its machine; infinite: not known
   const Trace* history = nullptr;                              // its steps and phases; none: not known
   std::array<Sampled, kMeasures.size()> series{};              // about == nullptr: not sampled
+  std::array<Curve, kMeasures.size()> integrals;               // of means: what the samples of their series are then
   std::array<std::vector<Sampled>, kAmounts.size()> counters;  // what the amount is the sum of; empty: not sampled
   Interval steps;                                              // from the first to the last
   Kinds phases = Kinds(kPhases);

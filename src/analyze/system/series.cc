@@ -84,10 +84,8 @@ Series drawn(const SampledSeries& about, const Curve& curve, const std::string& 
   const Drawn as = drawn_as(unit_of(about));
   Series out = thinned(where + about.target + " " + about.name, as.unit, curve, pieces);
   for (double& v : out.v) v = rounded(v * as.scale);
-  if (about.is_counter) {  // a rate holds until the sample that ended it
-    out.t_ns.push_back(end_ns);
-    out.v.push_back(NAN);
-  }
+  out.t_ns.push_back(end_ns);  // of what has ended nothing is drawn: a rate holds until the sample that ended it
+  out.v.push_back(NAN);
   out.metric = about.name;
   out.target = where + about.target;
   out.suffix = as.suffix;

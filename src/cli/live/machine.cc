@@ -9,6 +9,7 @@
 
 #include "cli/live/columns.h"
 #include "report/format.h"
+#include "run/manifest.h"
 #include "run/samples.h"
 
 namespace stepscope::cli {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kNewest = 20'000;          // records of a sampler: some seconds of a hundred series
 constexpr std::int64_t kRecentNs = 3'000'000'000;  // that a rate is over
+constexpr std::int64_t kStaleNs = 30'000'000'000;  // older values say nothing of now; clocks of hosts differ a little
 constexpr std::size_t kWidth = 12;
 
 // What stands in a column; of counters the rate.
@@ -91,9 +93,13 @@ std::string machine_text(const std::string& run_folder, const std::vector<std::i
   }
   std::map<std::string, ByName> hosts;
   std::array<bool, kColumns.size()> used{};
+  const std::int64_t oldest_ns = run::unix_now_ns() - kStaleNs;
   for (const run::Samples& file : files) {
     for (const run::Series& series : file.series) {
-      hosts[file.host][{series.about.target, series.about.name}] = &series;
+      const std::int64_t newest_ns = series.samples.back().t_ns;
+      if (newest_ns < oldest_ns) continue;
+      const run::Series*& known = hosts[file.host][{series.about.target, series.about.name}];
+      if (known == nullptr || known->samples.back().t_ns < newest_ns) known = &series;  // else of a sampler that ended
       for (std::size_t i = 0; i < kColumns.size(); i++) used[i] |= series.about.name == kColumns[i].name;
     }
   }

@@ -108,6 +108,11 @@ TEST_CASE("telemetry: bandwidth of all groups of resctrl, and what of it is remo
   CHECK(heard.values["memory_traffic L3 0"] == 1010);
   CHECK(heard.values["memory_traffic_remote L3 0"] == 306);
   CHECK(heard.values["memory_traffic_remote L3 1"] == 0);
+  for (const char* local : {"70", "80", "70", "80"}) {  // shakes, as the two are not read at once
+    put_traffic(resctrl, "01", "80", local);
+    source->sample(heard);
+  }
+  CHECK(heard.values["memory_traffic_remote L3 1"] == 10);
   put_traffic(resctrl, "00", "300", "150");
   put_traffic(resctrl, "01", std::string(20'000, '9'), "-5");
   heard.values.clear();

@@ -42,6 +42,7 @@ struct Member {
   pid_t pid = 0;
   std::uint64_t start_ticks = 0;  // with the PID it names a process for good
   pid_t parent = 0;
+  bool began_watched = false;  // it was not there yet when the watch began: nothing of it is old
   bool operator==(const Member&) const = default;
 };
 

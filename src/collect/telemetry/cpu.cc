@@ -2,6 +2,7 @@
 // has there. From the kernel's process clocks and /proc/PID/task/PID/schedstat, both in ns; the ticks of /proc/PID/stat
 // are too coarse.
 #include <ctime>
+#include <map>
 
 #include "collect/telemetry/collector.h"
 #include "collect/telemetry/kept_file.h"
@@ -18,12 +19,19 @@ run::SeriesAbout counter(const char* name, const char* meaning, const std::strin
 
 class MainThread {
  public:
-  MainThread(const Roots& roots, const Group& rank)
-      : file_(path(roots, std::to_string(rank.members.front().pid))),
-        ran_(counter("main_thread_time", "CPU time of the main thread of the rank, which is one core at most",
-                     rank.target)),
-        waited_(
-            counter("main_thread_wait", "Time in which the main thread could have run and had no core", rank.target)) {}
+  explicit MainThread(const std::string& target)
+      : ran_(counter("main_thread_time", "CPU time of the main thread of the rank, which is one core at most", target)),
+        waited_(counter("main_thread_wait", "Time in which the main thread could have run and had no core", target)) {}
+
+  // Where the rank was started anew, its counters go on.
+  void follow(const Roots& roots, const Member& process) {
+    if (process == process_) return;
+    const std::string pid = std::to_string(process.pid);
+    process_ = process;
+    file_ = KeptFile(roots.proc + "/" + pid + "/task/" + pid + "/schedstat");
+    ran_.begin_anew();
+    waited_.begin_anew();
+  }
 
   void sample(Sink& sink) {
     const std::string_view text = file_.read();
@@ -35,12 +43,9 @@ class MainThread {
   }
 
  private:
-  static std::string path(const Roots& roots, const std::string& pid) {
-    return roots.proc + "/" + pid + "/task/" + pid + "/schedstat";
-  }
-
-  KeptFile file_;
-  Count ran_, waited_;
+  Member process_;
+  KeptFile file_{""};
+  Growth ran_, waited_;
 };
 
 class Cpu : public Source {
@@ -49,8 +54,14 @@ class Cpu : public Source {
 
   void follow(const std::vector<Group>& groups) override {
     totals_.follow(groups);
-    main_.clear();
-    for (const Group& group : groups) main_.emplace_back(roots_, group);
+    std::map<std::string, MainThread> main;
+    for (const Group& group : groups) {
+      const auto known = main_.find(group.target);
+      const auto at = known != main_.end() ? main.insert(main_.extract(known)).position
+                                           : main.try_emplace(group.target, group.target).first;
+      at->second.follow(roots_, group.members.front());
+    }
+    main_ = std::move(main);
   }
 
   void sample(Sink& sink) override {
@@ -60,14 +71,14 @@ class Cpu : public Source {
       return ns.has_value();
     });
     totals_.tell(sink);
-    for (MainThread& one : main_) one.sample(sink);
+    for (auto& [target, one] : main_) one.sample(sink);
   }
 
  private:
   Roots roots_;
   MemberTotals totals_{
       {counter("cpu_time", "CPU time of all threads of the rank, its data loading workers and other children")}};
-  std::vector<MainThread> main_;
+  std::map<std::string, MainThread> main_;  // by target
 };
 
 Result<std::unique_ptr<Source>> open(const Roots& roots) { return std::make_unique<Cpu>(roots); }

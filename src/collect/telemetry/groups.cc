@@ -28,6 +28,7 @@ class Rarely {
   int pause_ = 0, passed_ = 0;
 };
 
+std::string pid_target(pid_t pid) { return "pid " + std::to_string(pid); }
 std::string rank_target(std::int64_t rank) { return "rank " + std::to_string(rank); }
 
 Targets look_for_ranks(const std::string& proc_root, const std::vector<pid_t>& jobs) {
@@ -40,7 +41,7 @@ Targets look_for_ranks(const std::string& proc_root, const std::vector<pid_t>& j
     const bool numbered = ranks->size() == 1 || ranks->front().rank;
     for (const RankProcess& one : *ranks) {
       const pid_t pid = one.process.pid;
-      targets[pid] = numbered ? rank_target(one.rank.value_or(0)) : "pid " + std::to_string(pid);
+      targets[pid] = numbered ? rank_target(one.rank.value_or(0)) : pid_target(pid);
     }
   }
   return targets;
@@ -59,14 +60,37 @@ bool GroupFinder::has_changed() {
   return below != below_;
 }
 
-std::vector<Group> GroupFinder::operator()() {
+// Whether the process is there that was called so first: its number may name another one since.
+bool GroupFinder::is_same(pid_t pid, const std::string& target) {
+  const Member* const process = watch_->find(pid);
+  if (process == nullptr) return false;
+  return begun_.try_emplace({pid, target}, process->start_ticks).first->second == process->start_ticks;
+}
+
+// The ranks that are there. Two programs of one rank each, or one that a rank started, all say that they are rank 0:
+// who came first is it, as samples of two processes are no series.
+Targets GroupFinder::name_apart() {
   Targets apart = find_ranks_(has_changed());
-  std::erase_if(apart, [&](const auto& one) { return !watch_->has(one.first); });
+  std::erase_if(apart, [&](const auto& one) { return !is_same(one.first, one.second); });
+  std::map<std::string, pid_t> first;
+  for (const auto& [pid, target] : apart) {
+    const auto [known, is_new] = first.try_emplace(target, pid);
+    const auto begun = [&](pid_t one) { return std::pair(watch_->find(one)->start_ticks, one); };
+    if (!is_new && begun(pid) < begun(known->second)) known->second = pid;
+  }
+  for (auto& [pid, target] : apart) {
+    if (first[target] != pid) target = pid_target(pid);
+  }
+  return apart;
+}
+
+std::vector<Group> GroupFinder::operator()() {
+  const Targets apart = name_apart();
   std::vector<Group> groups;
   for (const auto& [pid, target] : apart) groups.push_back({target, watch_->family(pid, apart)});
   if (!groups.empty()) return groups;
   for (const pid_t job : jobs_) {
-    if (watch_->has(job)) groups.push_back({"pid " + std::to_string(job), watch_->family(job, apart)});
+    if (is_same(job, "")) groups.push_back({pid_target(job), watch_->family(job, apart)});
   }
   return groups;
 }

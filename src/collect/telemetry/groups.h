@@ -19,7 +19,7 @@ using FindRanks = std::function<Targets(bool changed)>;
 
 class GroupFinder {
  public:
-  // A job without ranks is a group of its own, "pid N".
+  // A job without ranks is a group of its own, "pid N"; so is one of two that say that they are the same rank.
   GroupFinder(const Roots& roots, std::vector<pid_t> jobs, FindRanks find_ranks)
       : watch_(std::make_shared<ProcessWatch>(roots.proc)),
         jobs_(std::move(jobs)),
@@ -29,9 +29,12 @@ class GroupFinder {
 
  private:
   bool has_changed();
+  bool is_same(pid_t pid, const std::string& target);
+  std::map<pid_t, std::string> name_apart();
 
-  std::shared_ptr<ProcessWatch> watch_;  // functors are copied, its file is not
-  std::vector<Member> below_;            // all processes of the jobs
+  std::shared_ptr<ProcessWatch> watch_;                           // functors are copied, its file is not
+  std::vector<Member> below_;                                     // all processes of the jobs
+  std::map<std::pair<pid_t, std::string>, std::uint64_t> begun_;  // when who was called so first had begun, in ticks
   std::vector<pid_t> jobs_;
   FindRanks find_ranks_;
 };

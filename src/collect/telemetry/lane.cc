@@ -80,6 +80,7 @@ std::int64_t Lane::round() {
   for (Chore& one : chores_) at_its_time(one.due, one.act);
   take_groups();
   for (Running& one : sources_) at_its_time(one.due, [&] { one.source->sample(*file_); });
+  if (file_) file_->flush();
   cpu_ns_ = own_cpu_ns();
   return next;
 }

@@ -1,25 +1,39 @@
 #include "collect/telemetry/member_totals.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace stepscope::collect::telemetry {
 
 void MemberTotals::follow(const std::vector<Group>& groups) {
+  const auto key = [](const Member& member) { return std::pair(member.pid, member.start_ticks); };
+  std::multimap<std::pair<pid_t, std::uint64_t>, Known*> before;
+  for (Known& known : members_) before.emplace(key(known.member), &known);
   std::vector<Known> members;
+  std::set<const Known*> stay;
+  std::set<pid_t> stay_pids;
   for (const Group& group : groups) {
     for (const Member& member : group.members) {
-      const auto known = std::find_if(members_.begin(), members_.end(), [&](const Known& one) {
-        return one.member == member && one.target == group.target;
-      });
-      members.push_back(known == members_.end() ? Known{member, group.target} : *known);
+      Known one{member, group.target};
+      if (member.began_watched) one.last = Values{};
+      const auto [first, last] = before.equal_range(key(member));
+      for (auto at = first; at != last; ++at) {
+        stay.insert(at->second);
+        stay_pids.insert(member.pid);
+        if (at->second->target == group.target) {
+          one = *at->second;
+          break;
+        }
+        one.last = at->second->last;  // it works for another group now, which has its growth from here on
+      }
+      members.push_back(std::move(one));
     }
   }
   for (Known& known : members_) {
-    const bool stays = std::any_of(members.begin(), members.end(), [&](const Known& one) {
-      return one.member == known.member && one.target == known.target;
-    });
-    if (!stays) ends(known);
+    if (!stay.contains(&known)) ends(known);
   }
+  std::erase_if(inherited_, [&](const auto& one) { return !stay_pids.contains(one.first); });
   members_ = std::move(members);
 }
 
@@ -43,13 +57,16 @@ MemberTotals::Total* MemberTotals::total_of(const std::string& target) {
 }
 
 void MemberTotals::sample(const std::function<bool(const Member&, Values&)>& read) {
+  for (auto& [target, total] : totals_) total.is_read = false;
   for (auto known = members_.rbegin(); known != members_.rend(); ++known) {  // children before their parents
+    if (known->ended) continue;                                              // its number may name another one
     Values values{};
     if (!read(known->member, values)) {
       ends(*known);
       continue;
     }
     if (known->total == nullptr) known->total = total_of(known->target);
+    known->total->is_read = true;
     if (known->last) {
       const auto inherited = inherited_.find(known->member.pid);
       for (std::size_t i = 0; i < values.size(); i++) {
@@ -68,6 +85,7 @@ void MemberTotals::sample(const std::function<bool(const Member&, Values&)>& rea
 
 void MemberTotals::tell(Sink& sink) {
   for (auto& [target, total] : totals_) {
+    if (!total.is_read) continue;
     for (std::size_t i = 0; i < total.series.size(); i++) total.series[i].add(sink, total.values[i]);
   }
 }

@@ -1,6 +1,6 @@
 // Counters of processes that come and go, added up by the group that they work for. What a process counted until it was
-// seen last stays in the sum, so that the sum never falls. One that comes counts from its first reading on: what it did
-// before may be counted elsewhere (a fork), or was before we looked.
+// seen last stays in the sum, so that the sum never falls. One that began while we watched counts from 0, one that was
+// there before from its first reading on.
 //
 // Some counters go over to the parent when a child has ended and was waited for. What was counted of the child already
 // is taken off the parent's growth then.
@@ -33,13 +33,14 @@ class MemberTotals {
   void follow(const std::vector<Group>& groups);
   // `read` fills the counters of a process, or answers false: it has ended or may not be read.
   void sample(const std::function<bool(const Member&, Values&)>& read);
-  // The sums of all groups of which something could be read.
+  // The sums of all groups of which something could be read this time.
   void tell(Sink& sink);
 
  private:
   struct Total {
     Values values{};
     std::vector<Count> series;
+    bool is_read = false;
   };
   struct Known {
     Member member;

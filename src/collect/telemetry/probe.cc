@@ -10,11 +10,13 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(2);
 
-std::optional<Error> why_absent(const std::shared_ptr<Lane>& lane, Lane::Clock::time_point deadline) {
+std::optional<Error> why_absent(const Collector& collector, const std::shared_ptr<Lane>& lane,
+                                Lane::Clock::time_point deadline) {
   if (!lane->is_open_by(deadline)) {
     lane->leave_by(deadline);
-    return Error{
-        ErrorKind::unreadable, "the driver does not answer", {}, {}, "See why in dmesg; it may need to be loaded anew"};
+    const char* const who =
+        collector.own_thread ? "the driver does not answer" : "a file of the system does not answer";
+    return Error{ErrorKind::unreadable, who, {}, {}, "See why in dmesg"};
   }
   lane->leave_by(Lane::Clock::now() + kPatience);
   std::vector<Absent> absent = lane->absent();
@@ -32,7 +34,7 @@ std::vector<Probe> probe(std::span<const Collector> which, const Roots& roots) {
   }
   const auto deadline = Lane::Clock::now() + kPatience;
   std::vector<Probe> out;
-  for (std::size_t i = 0; i < which.size(); i++) out.push_back({which[i], why_absent(lanes[i], deadline)});
+  for (std::size_t i = 0; i < which.size(); i++) out.push_back({which[i], why_absent(which[i], lanes[i], deadline)});
   return out;
 }
 

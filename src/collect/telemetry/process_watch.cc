@@ -42,14 +42,25 @@ bool ProcessWatch::is_new(pid_t pid, std::optional<std::int64_t> before) const {
 }
 
 void ProcessWatch::add(const Member& process) {
-  processes_[process.pid] = process;
+  processes_[process.pid] = {process, process.parent};
   children_.emplace(process.parent, process.pid);
 }
 
-void ProcessWatch::erase(std::map<pid_t, Member>::iterator process) {
-  const auto [first, last] = children_.equal_range(process->second.parent);
-  children_.erase(std::find_if(first, last, [&](const auto& child) { return child.second == process->first; }));
+void ProcessWatch::hang_on(At process, pid_t above) {
+  children_.erase({process->second.above, process->first});
+  process->second.above = above;
+  children_.emplace(above, process->first);
+}
+
+void ProcessWatch::erase(At process) {
+  const auto [pid, known] = *process;
+  children_.erase({known.above, pid});
   processes_.erase(process);
+  for (auto child = children_.lower_bound({pid, 0}); child != children_.end() && child->first == pid;) {
+    const auto next = std::next(child);
+    if (const auto left = processes_.find(child->second); left != processes_.end()) hang_on(left, known.above);
+    child = next;
+  }
 }
 
 bool ProcessWatch::look() {
@@ -72,30 +83,37 @@ bool ProcessWatch::look() {
     if (known != processes_.end() && !is_new(pid, before)) continue;
     const auto stat = ProcStat::read(proc_root_, pid);
     if (!stat || stat->ended()) continue;
-    const Member process{pid, stat->start_ticks(), stat->parent()};
+    const Member process{pid, stat->start_ticks(), stat->parent(), has_looked_};
     if (known != processes_.end()) {
-      if (known->second.start_ticks == process.start_ticks) continue;
+      if (known->second.member.start_ticks == process.start_ticks) continue;
       erase(known);  // another process has its number
     }
     add(process);
     changed = true;
   }
+  has_looked_ = true;
   return changed;
 }
 
-void ProcessWatch::add_family(pid_t top, const std::map<pid_t, std::string>& apart, std::vector<Member>& out) const {
-  const auto known = processes_.find(top);
-  if (known != processes_.end()) out.push_back(known->second);
-  if (out.size() > processes_.size()) return;  // a circle, as PIDs that are used again could make
-  const auto [first, last] = children_.equal_range(top);
-  for (auto child = first; child != last; ++child) {
-    if (!apart.contains(child->second) && child->second != top) add_family(child->second, apart, out);
-  }
+const Member* ProcessWatch::find(pid_t pid) const {
+  const auto known = processes_.find(pid);
+  return known == processes_.end() ? nullptr : &known->second.member;
 }
 
 std::vector<Member> ProcessWatch::family(pid_t top, const std::map<pid_t, std::string>& apart) const {
   std::vector<Member> out;
-  add_family(top, apart, out);
+  std::set<pid_t> seen{top};  // PIDs that are used again could make a circle
+  std::vector<pid_t> next{top};
+  while (!next.empty()) {
+    const pid_t pid = next.back();
+    next.pop_back();
+    if (const Member* const member = find(pid)) out.push_back(*member);
+    std::vector<pid_t> below;
+    for (auto child = children_.lower_bound({pid, 0}); child != children_.end() && child->first == pid; ++child) {
+      if (!apart.contains(child->second) && seen.insert(child->second).second) below.push_back(child->second);
+    }
+    next.insert(next.end(), below.rbegin(), below.rend());
+  }
   return out;
 }
 

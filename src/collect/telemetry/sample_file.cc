@@ -1,11 +1,9 @@
 #include "collect/telemetry/sample_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -53,9 +51,6 @@ Result<SampleFile> SampleFile::create(const std::string& run_folder, std::uint64
   out.file_ = open(out.path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (out.file_ < 0) return fail(not_made(out.path_, errno));
   out.most_bytes_ = std::max<std::uint64_t>(most_bytes, run::kRingHeadBytes + run::kSamplesFormat.record_bytes);
-  void* map = mmap(nullptr, out.most_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, out.file_, 0);
-  if (map == MAP_FAILED) return fail(not_made(out.path_, errno));
-  out.map_ = static_cast<unsigned char*>(map);
   if (const int reason = out.grow(); reason != 0) {
     unlink(out.path_.c_str());
     return fail(not_made(out.path_, reason));
@@ -73,9 +68,11 @@ Result<SampleFile> SampleFile::create(const std::string& run_folder, std::uint64
                      static_cast<std::uint32_t>(about.size()),
                      out.records_};
   std::memcpy(head.magic, run::kSamplesFormat.magic.data(), sizeof head.magic);
-  std::memcpy(out.map_ + run::kRingAboutAt, about.data(), about.size());
-  std::memcpy(out.map_, &head, sizeof head);
+  out.write_at(run::kRingAboutAt, about.data(), about.size());
+  out.write_at(0, &head, sizeof head);
   out.clock();
+  out.flush();
+  if (out.failed_ != 0) return fail(not_made(out.path_, out.failed_));
   return out;
 }
 
@@ -93,12 +90,13 @@ SampleFile::SampleFile(SampleFile&& other) noexcept
     : path_(std::move(other.path_)),
       file_(std::exchange(other.file_, -1)),
       words_(std::exchange(other.words_, -1)),
-      map_(std::exchange(other.map_, nullptr)),
       most_bytes_(other.most_bytes_),
       bytes_(other.bytes_),
       records_(other.records_),
       written_(other.written_),
+      pending_(std::move(other.pending_)),
       grows_(other.grows_),
+      failed_(other.failed_),
       known_(std::move(other.known_)),
       newest_(std::move(other.newest_)) {}
 
@@ -106,14 +104,19 @@ SampleFile::~SampleFile() { close(); }
 
 void SampleFile::close() {
   const std::lock_guard lock(mutex_);
-  if (map_ != nullptr) munmap(std::exchange(map_, nullptr), most_bytes_);
+  write_pending();
   if (file_ >= 0) ::close(std::exchange(file_, -1));
   if (words_ >= 0) ::close(std::exchange(words_, -1));
 }
 
 std::uint64_t SampleFile::written() const {
   const std::lock_guard lock(mutex_);
-  return written_;
+  return written_ + pending_.size();
+}
+
+std::string SampleFile::problem() const {
+  const std::lock_guard lock(mutex_);
+  return failed_ == 0 ? "" : "telemetry ended early: " + path_ + " cannot be written: " + std::strerror(failed_);
 }
 
 std::vector<Newest> SampleFile::newest() const {
@@ -149,19 +152,42 @@ void SampleFile::clock() {
 
 void SampleFile::put(std::uint32_t series, std::uint64_t value, std::int64_t time_ns) {
   const std::lock_guard lock(mutex_);
-  if (map_ == nullptr) return;  // closed
+  if (file_ < 0 || failed_ != 0) return;
   if (series > 0 && series <= newest_.size()) {
     newest_[series - 1].monotonic_ns = time_ns;
     newest_[series - 1].bits = value;
   }
-  if (written_ == records_ && grows_ && grow() == 0) {  // nothing has gone round yet: all places stay
-    std::memcpy(map_ + offsetof(run::RingHead, records), &records_, sizeof records_);
+  pending_.push_back({time_ns, value, series, 0});
+  if (pending_.size() == run::kSamplesFormat.in_flight) write_pending();
+}
+
+void SampleFile::flush() {
+  const std::lock_guard lock(mutex_);
+  write_pending();
+}
+
+void SampleFile::write_at(std::uint64_t place, const void* bytes, std::size_t many) {
+  if (failed_ == 0 && pwrite(file_, bytes, many, static_cast<off_t>(place)) != static_cast<ssize_t>(many)) {
+    failed_ = errno != 0 ? errno : EIO;
   }
-  const run::SampleRecord record{time_ns, value, series, 0};
-  std::memcpy(map_ + run::kRingHeadBytes + written_ % records_ * sizeof record, &record, sizeof record);
-  std::atomic_thread_fence(std::memory_order_release);
-  written_++;
-  std::memcpy(map_ + run::kRingWrittenAt, &written_, sizeof written_);
+}
+
+// The records first, then how many there are.
+void SampleFile::write_pending() {
+  if (file_ < 0 || failed_ != 0 || pending_.empty()) return;
+  for (std::size_t done = 0; done < pending_.size();) {
+    if (written_ == records_ && grows_ && grow() == 0) {  // nothing has gone round yet: all places stay
+      write_at(offsetof(run::RingHead, records), &records_, sizeof records_);
+    }
+    const std::uint64_t place = written_ % records_;
+    const std::size_t many = std::min<std::uint64_t>(pending_.size() - done, records_ - place);
+    write_at(run::kRingHeadBytes + place * sizeof(run::SampleRecord), &pending_[done],
+             many * sizeof(run::SampleRecord));
+    done += many;
+    written_ += many;
+  }
+  pending_.clear();
+  write_at(run::kRingWrittenAt, &written_, sizeof written_);
 }
 
 }  // namespace stepscope::collect::telemetry

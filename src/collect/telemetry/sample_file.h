@@ -41,7 +41,11 @@ class SampleFile : public Sink {
   void add(std::uint32_t series, double level) override;
   // A pair of clocks; once a second is enough.
   void clock();
+  // What was added goes into the file, where it outlives us. By writing, not through a map: where the file is cut short
+  // or its file system vanishes, that ends the samples and not the process.
+  void flush();
   void close();
+  std::string problem() const;  // why nothing more is written; empty: nothing is wrong
 
   const std::string& path() const { return path_; }
   std::uint64_t written() const;
@@ -49,16 +53,20 @@ class SampleFile : public Sink {
 
  private:
   SampleFile() = default;
-  int grow();  // errno of why not; with the mutex held
+  // With the mutex held.
+  int grow();  // errno of why not
+  void write_pending();
+  void write_at(std::uint64_t place, const void* bytes, std::size_t many);
   void put(std::uint32_t series, std::uint64_t value, std::int64_t monotonic_ns);
 
   std::string path_;
-  mutable std::mutex mutex_;    // of all that follows
-  int file_ = -1, words_ = -1;  // the ring; the series
-  unsigned char* map_ = nullptr;
-  std::uint64_t most_bytes_ = 0, bytes_ = 0;  // of the map; of the file
-  std::uint64_t records_ = 0, written_ = 0;
+  mutable std::mutex mutex_;                  // of all that follows
+  int file_ = -1, words_ = -1;                // the ring; the series
+  std::uint64_t most_bytes_ = 0, bytes_ = 0;  // of the file, at most and now
+  std::uint64_t records_ = 0, written_ = 0;   // that it holds; ever
+  std::vector<run::SampleRecord> pending_;
   bool grows_ = true;
+  int failed_ = 0;                                                      // errno
   std::map<std::pair<std::string, std::string>, std::uint32_t> known_;  // by name and target
   std::vector<Newest> newest_;
 };

@@ -21,15 +21,12 @@ int interval_of(const Collector& collector, const SamplerOptions& options) {
   return 0;
 }
 
-// 0: it is none.
+// 0: it is none. A number alone would be ms to some people and seconds to others.
 int milliseconds(std::string_view text) {
-  double scale = 1000;
-  if (text.ends_with("ms")) {
-    scale = 1;
-    text.remove_suffix(2);
-  } else if (text.ends_with('s')) {
-    text.remove_suffix(1);
-  }
+  const bool is_ms = text.ends_with("ms");
+  if (!text.ends_with('s')) return 0;
+  const double scale = is_ms ? 1 : 1000;
+  text.remove_suffix(is_ms ? 2 : 1);
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool usable = read.ec == std::errc() && read.ptr == text.data() + text.size() && number > 0;
@@ -66,7 +63,7 @@ Result<int> parse_interval(std::string_view text) {
                "'" + std::string(text) + "' is no time between two samples",
                {},
                {},
-               "Write it as 500ms or 1s, up to an hour"});
+               "Write it as 500ms or 1s, from 1ms to an hour"});
 }
 
 Result<std::vector<Choice>> parse_collectors(std::string_view text) {
@@ -136,6 +133,7 @@ std::vector<std::string> Sampler::end() {
                        " did not answer. See why in dmesg");
   }
   if (file_) file_->close();
+  if (file_ && !file_->problem().empty()) problems.push_back(file_->problem());
   if (metrics_ && !metrics_->problem().empty()) problems.push_back(metrics_->problem());
   return problems;
 }

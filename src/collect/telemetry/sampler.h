@@ -20,7 +20,7 @@ struct Choice {
   int interval_ms = 0;  // 0: as usual
 };
 
-// "500ms", "1s", "0.1" (seconds): in ms.
+// "500ms", "0.5s": in ms.
 Result<int> parse_interval(std::string_view text);
 // "cpu,memory:1s,io:500ms"; `default` stands for all that are not on request.
 Result<std::vector<Choice>> parse_collectors(std::string_view text);

@@ -67,6 +67,7 @@ TEST_CASE("telemetry: what is written is read again, in words and in order") {
   CHECK(newest[1].value() == 2);
   CHECK(newest[1].monotonic_ns > 0);
   CHECK(newest[2].monotonic_ns == 0);
+  file->flush();
   const auto read = run::read_samples(file->path());
   REQUIRE(read);
   CHECK(read->pid == getpid());
@@ -91,13 +92,15 @@ TEST_CASE("telemetry: the file grows to its limit, then the oldest samples make 
   const std::uint64_t fits = ((3 << 20) - run::kRingHeadBytes) / run::kSamplesFormat.record_bytes;
   for (std::uint64_t i = 0; i < fits + 1000; i++) file->add(series, static_cast<std::int64_t>(i));
   file->clock();
+  file->flush();
   CHECK(fs::file_size(file->path()) == 3 << 20);
   const auto read = run::read_samples(file->path());
   REQUIRE(read);
-  CHECK(read->dropped == 1002);  // with the clock's first record
+  constexpr std::uint64_t kInFlight = run::kSamplesFormat.in_flight;  // may be overwritten already
+  CHECK(read->dropped == 1002 + kInFlight);                           // with the clock's first record
   const auto counted = samples_of(*read, "read", "rank 0");
-  CHECK(counted.size() + read->backwards == fits - 1);  // two in the same nanosecond are one
-  CHECK(counted.back().value == static_cast<double>(fits - 2));
+  CHECK(counted.size() + read->backwards == fits - 1 - kInFlight);  // two in the same nanosecond are one
+  CHECK(counted.back().value == static_cast<double>(fits - 2 - kInFlight));
 }
 
 TEST_CASE("telemetry: damaged and foreign files are refused or read as far as they say something") {
@@ -112,6 +115,7 @@ TEST_CASE("telemetry: damaged and foreign files are refused or read as far as th
   file->add(series, std::int64_t{5});  // a counter does not fall: a device that came back
   file->add(series, std::int64_t{9});
   file->add(99, std::int64_t{1});
+  file->flush();
   std::ofstream(run::series_file_of(file->path()), std::ios::app) << "{\"id\": 2, \"na";  // cut by a kill
   const auto read = run::read_samples(file->path());
   REQUIRE(read);
@@ -151,6 +155,70 @@ TEST_CASE("telemetry: counters of processes that come and go never fall, and wha
   CHECK(sample() == 620);
   now = {{10, 1720}, {11, 15}};
   CHECK(sample() == 630);
+  now = {{10, 1720}};
+  CHECK(sample() == 630);
+  now = {{10, 1720}, {11, 9000}};  // a stranger has the number
+  CHECK(sample() == 630);
+  totals.follow({{"rank 0", {parent, {12, 9, 10, true}}}});  // began after the last look, and did something until now
+  now = {{10, 1720}, {12, 40}};
+  CHECK(sample() == 670);
+  totals.follow({{"rank 1", {{12, 9, 10, true}}}});  // as it says now
+  now = {{12, 45}};
+  heard.values.clear();
+  totals.sample([&](const Member& member, MemberTotals::Values& values) {
+    values = {now.at(member.pid)};
+    return true;
+  });
+  totals.tell(heard);
+  CHECK(heard.values == std::map<std::string, double>{{"read rank 1", 5}});  // and nothing of whom nobody is left
+}
+
+TEST_CASE("telemetry: rates are over the true time between samples where somebody sets the clock") {
+  const TempFolder folder;
+  auto file = SampleFile::create(folder.path().string(), 1 << 20);
+  REQUIRE(file);
+  const auto series = file->series({"cpu", "cpu_time", "rank 0", "ns", run::SeriesKind::counter, ""});
+  const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  for (const std::int64_t count : {0, 20'000'000}) {
+    file->add(series, count);
+    wait();
+  }
+  file->clock();
+  file->add(series, std::int64_t{40'000'000});
+  file->flush();
+  {  // the second pair of clocks lies behind the head, the first pair and two samples
+    constexpr std::size_t kAt = run::kRingHeadBytes + 3 * sizeof(run::SampleRecord);
+    std::fstream bytes(file->path(), std::ios::in | std::ios::out | std::ios::binary);
+    run::SampleRecord clock{};
+    bytes.seekg(kAt);
+    bytes.read(reinterpret_cast<char*>(&clock), sizeof clock);
+    REQUIRE(clock.series == run::kClockSeries);
+    clock.value += 5'000'000'000;
+    bytes.seekp(kAt);
+    bytes.write(reinterpret_cast<const char*>(&clock), sizeof clock);
+  }
+  const auto read = run::read_samples(file->path());
+  REQUIRE(read);
+  CHECK(read->drift_ns >= 4'900'000'000);
+  REQUIRE(read->series.size() == 1);
+  const auto& [about, samples] = read->series[0];
+  REQUIRE(samples.size() == 3);
+  CHECK(samples[2].t_ns - samples[1].t_ns > 4'900'000'000);
+  const double cores = run::rate_between(about, samples[1], samples[2]);
+  CHECK(cores > 0.2);  // 20 ms of CPU in 20 ms and what a busy machine adds
+  CHECK(cores <= 1.0);
+}
+
+TEST_CASE("telemetry: a file that is cut short under the writer ends the samples at most") {
+  const TempFolder folder;
+  auto file = SampleFile::create(folder.path().string(), 1 << 20);
+  REQUIRE(file);
+  const auto series = file->series({"io", "read", "rank 0", "bytes", run::SeriesKind::counter, ""});
+  fs::resize_file(file->path(), 100);
+  for (std::int64_t i = 0; i < 1000; i++) file->add(series, i);
+  file->flush();
+  CHECK(file->problem().empty());
+  CHECK_FALSE(run::read_samples(file->path()));  // its head is gone
 }
 
 TEST_CASE("telemetry: the sources on a tree of /proc") {
@@ -177,18 +245,25 @@ TEST_CASE("telemetry: the sources on a tree of /proc") {
     sources.back()->sample(heard);
   }
   CHECK(heard.values["rss rank 3"] == 500.0 * static_cast<double>(sysconf(_SC_PAGESIZE)));
-  CHECK(heard.values["main_thread_time rank 3"] == 5000);
-  CHECK(heard.values["main_thread_wait rank 3"] == 70);
+  CHECK(heard.values["main_thread_time rank 3"] == 0);  // from here on, as all that is counted of a rank
+  CHECK(heard.values["main_thread_wait rank 3"] == 0);
   put(proc / "7/io", io_text(150, 30));
   put(proc / "8/io", io_text(1100, 0));
   put(proc / "7/task/7/schedstat", "9000 80 4\n");
   cpu = {{7, 150}, {8, 1000}};
   for (const auto& source : sources) source->sample(heard);
   CHECK(heard.values["cpu_time rank 3"] == 150);
-  CHECK(heard.values["main_thread_time rank 3"] == 9000);
+  CHECK(heard.values["main_thread_time rank 3"] == 4000);
+  CHECK(heard.values["main_thread_wait rank 3"] == 10);
   CHECK(heard.values["read rank 3"] == 150);
   CHECK(heard.values["written rank 3"] == 20);
   CHECK(heard.values["written_to_devices rank 3"] == 0);
+  put(proc / "9/task/9/schedstat", "100 1 1\n");
+  sources[0]->follow({{"rank 3", {{9, 5, 1}}}});  // was started anew
+  sources[0]->sample(heard);
+  put(proc / "9/task/9/schedstat", "150 1 1\n");
+  sources[0]->sample(heard);
+  CHECK(heard.values["main_thread_time rank 3"] == 4050);
 }
 
 TEST_CASE("telemetry: a source that is not there says why") {

@@ -60,6 +60,7 @@ function drawn(series: Series[], bands: Bands[], rank: Rank): Drawn {
   const zero = new Set<string>();
   series.forEach((one, i) => {
     const metric = one.metric!;
+    if (one.v.every((v) => v === null)) return;
     if (one.v.every((v) => v === null || v === 0)) {
       zero.add(words(metric));
       return;

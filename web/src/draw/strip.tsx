@@ -159,6 +159,7 @@ export function Strip(props: { label: string; lanes: Lane[]; marks: Mark[]; leng
     setDragged(null);
   };
   const press = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return; // the browser's own
     const zoom = { "+": 2, "=": 2, "-": 0.5 }[event.key];
     const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (zoom === undefined && by === 0) return;

@@ -12,10 +12,14 @@ namespace fs = std::filesystem;
 std::optional<Traffic> L3Traffic::read() {
   const auto all = first_number(all_.read());
   if (!all || *all < 0) return std::nullopt;
+  const bool began_anew = *all < last_all_;
+  last_all_ = *all;
   Traffic traffic{rising_all_.next(*all), std::nullopt};
   if (const auto local = first_number(local_.read()); local && *local >= 0) {
-    // The two are read one after the other: the second may be a little ahead, which is no step back.
-    traffic.remote = rising_remote_.next(std::max<std::int64_t>(0, *all - *local));
+    // The two are read one after the other, so that their difference shakes: what it falls by is no step back.
+    const std::int64_t remote = std::max<std::int64_t>(0, *all - *local);
+    most_remote_ = began_anew ? remote : std::max(most_remote_, remote);
+    traffic.remote = rising_remote_.next(most_remote_);
   }
   return traffic;
 }

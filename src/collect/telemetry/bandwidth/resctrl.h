@@ -32,6 +32,7 @@ class L3Traffic {
   std::string domain_;
   KeptFile all_, local_;
   Rising rising_all_, rising_remote_;
+  std::int64_t last_all_ = 0, most_remote_ = 0;
 };
 
 // mon_data/mon_L3_NN of a group that have a counter of all bytes.
