@@ -383,8 +383,10 @@ def record_step(made: Job, path: Path, warm: int = 2) -> Path:
     """The trace of one step (forward, loss, backward) after `warm` others; with none, of the first of all."""
     for _ in range(warm):
         made.step()
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as recording:
-        with record_function("ProfilerStep#0"):  # as the profiler's own step() marks it
-            made.step()
+    with (
+        profile(activities=[ProfilerActivity.CPU], record_shapes=True) as recording,
+        record_function("ProfilerStep#0"),  # as the profiler's own step() marks it
+    ):
+        made.step()
     recording.export_chrome_trace(str(path))
     return path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-FUSED_FORWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-FUSED_BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+OPS = torch.ops.aten
+FUSED_FORWARD = OPS._scaled_dot_product_flash_attention_for_cpu
+FUSED_BACKWARD = OPS._scaled_dot_product_flash_attention_for_cpu_backward
 # torch 2.13 counts the fused attention of CUDA, by these formulas, and forgets the CPU's.
 FUSED = {
     FUSED_FORWARD: lambda q, k, v, *_, **__: sdpa_flop_count(q, k, v),
@@ -179,6 +181,46 @@ def test_torch_counts_the_same_of_what_is_equal(name: str, same: Callable[[Job],
     assert counted(lambda: same(made).float().square().sum()) == (truth.forward.full, truth.backward.full)
 
 
+def by_hand(small: Tensor, wide: Tensor, w: Tensor, stride: int, groups: int) -> tuple[Tensor, Tensor, Tensor, int]:
+    """All three products of a convolution between its small side and its wide one: gathered from the wide side,
+    spread over it, and gathered for the weight; and the multiply-adds that each of them takes."""
+    gathered, spread, for_weight = torch.zeros_like(small), torch.zeros_like(wide), torch.zeros_like(w)
+    count, side, per_group = 0, w.shape[-1], len(w) // groups
+    for n, s, i, j in product(*map(range, small.shape)):
+        first = s // per_group * w.shape[1]
+        at = (n, slice(first, first + w.shape[1]), *(slice(k * stride, k * stride + side) for k in (i, j)))
+        gathered[n, s, i, j] = (wide[at] * w[s]).sum()
+        spread[at] += small[n, s, i, j] * w[s]
+        for_weight[s] += small[n, s, i, j] * wide[at]
+        count += wide[at].numel()
+    return gathered, spread, for_weight, count
+
+
+@pytest.mark.parametrize("transposed", [False, True], ids=["conv", "conv_transpose"])
+@pytest.mark.parametrize(
+    ("stride", "padding", "groups", "channels_in", "channels_out"),
+    [(1, 0, 1, 3, 4), (1, 1, 2, 4, 6), (1, 1, 4, 4, 4), (2, 1, 1, 2, 4), (2, 1, 2, 4, 2)],
+)
+def test_loops_multiply_as_often_as_the_formula_says(
+    stride: int, padding: int, groups: int, channels_in: int, channels_out: int, transposed: bool
+) -> None:
+    torch.manual_seed(0)
+    kind = nn.ConvTranspose2d if transposed else nn.Conv2d
+    layer = kind(channels_in, channels_out, 3, stride, padding, groups=groups, bias=False).double()
+    x = torch.randn(2, channels_in, 5, 5, dtype=torch.double, requires_grad=True)
+    y = layer(x)
+    dy = torch.randn_like(y)
+    y.backward(dy)
+    small, wide = (x, dy) if transposed else (dy, x)
+    around = F.pad(wide, [padding] * 4).detach()
+    gathered, spread, dw, count = by_hand(small.detach(), around, layer.weight.detach(), stride, groups)
+    cut = spread[:, :, padding : padding + wide.shape[2], padding : padding + wide.shape[3]]
+    torch.testing.assert_close(dw, layer.weight.grad)
+    torch.testing.assert_close((cut, gathered) if transposed else (gathered, cut), (y.detach(), x.grad))
+    channels = (channels_out, channels_in) if transposed else (channels_in, channels_out)
+    assert count == models.conv_macs(2, small.shape[2], 3, *channels, groups)
+
+
 # ---- what really ran ----
 
 
@@ -195,3 +237,49 @@ def test_a_trace_holds_what_the_truth_needs(row: Row, tmp_path: Path) -> None:
         )
         if flops.full
     }
+
+
+def test_the_last_operator_of_a_checkpointed_block_is_begun_but_does_not_run(tmp_path: Path) -> None:
+    found = list(operators(record_step(BY_NAME["gpt_checkpoint"].job(), tmp_path / "trace.json")))
+    again = [op for op in found if op.name == "aten::addmm" and op.phase() == "recompute"]
+    left = [op for op in again if op.aborted()]
+    assert (len(again), len(left)) == (5 * models.LAYERS, models.LAYERS)
+    assert {str(op.args["Input Dims"][1:3]) for op in left} == {"[[128, 512], [512, 128]]"}, "it is `down`"
+    assert not any(op.aborted() for op in found if op.name == "aten::addmm" and op.phase() == "forward")
+
+
+def test_what_the_compiler_does_is_none_of_the_step(tmp_path: Path) -> None:
+    torch.compiler.reset()
+    trace = record_step(BY_NAME["gpt_compiled"].job(), tmp_path / "trace.json", warm=0)
+    assert any(op.name == "aten::addmm" and op.compiling for op in operators(trace))
+    truth = BY_NAME["gpt"].truth()
+    assert flops_of_trace(trace) == {"forward": truth.forward.full, "backward": truth.backward.full}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("warm", [0, 1])
+def test_what_the_default_compiler_makes_has_the_same_products(tmp_path: Path, warm: int) -> None:
+    torch.compiler.reset()
+    trace = record_step(models.gpt(backend="inductor"), tmp_path / "trace.json", warm)
+    truth = BY_NAME["gpt"].truth()
+    assert flops_of_trace(trace) == {"forward": truth.forward.full, "backward": truth.backward.full}
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+def test_the_recurrent_kernel_computes_the_gradient_of_its_input_unasked() -> None:
+    made = BY_NAME["lstm"].job()
+    lstm, (x,) = made.model.lstm, made.inputs
+    weights = [weight.detach() for weight in lstm._flat_weights[:4]]
+    zero, seen = torch.zeros(4, 64), x.transpose(0, 1).contiguous()  # time first, as the kernel wants it
+    sizes = (2, 64, 2)  # of an LSTM, with 64 hidden, and 2 layers in all
+    y, h, c, space = OPS.mkldnn_rnn_layer(seen, *weights, zero, zero, False, [], *sizes, True, False, True, True)
+    dy = torch.ones_like(y)
+    given = (seen, *weights, zero, zero, y, h, c, dy, None, None)
+    dx = OPS.mkldnn_rnn_layer_backward(*given, False, *sizes, True, True, False, [], True, space)[0]
+    one = nn.LSTM(32, 64)
+    for name, weight in zip(("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"), weights):
+        setattr(one, name, nn.Parameter(weight))
+    wanted = seen.clone().requires_grad_()
+    one(wanted)[0].sum().backward()
+    assert not any("mask" in argument.name for argument in OPS.mkldnn_rnn_layer_backward.default._schema.arguments)
+    torch.testing.assert_close(dx, wanted.grad)
