@@ -12,6 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+FUSED = "aten::_scaled_dot_product_flash_attention_for_cpu"
 Event = dict[str, Any]
 Dims = list[int]
 
@@ -44,14 +45,15 @@ def macs(name: str, d: list[Dims], concrete: list[str]) -> int | None:
     if name in ("aten::addmm", "aten::baddbmm"):
         return prod(d[1]) * d[2][-1]
     if name == "aten::_grouped_mm":
-        return prod(d[0]) * d[1][-1]
+        one_of_groups = len(d[0]) == 3 and len(d[1]) == 2  # each column of the second belongs to one of the first
+        return prod(d[0][one_of_groups:]) * d[1][-1]
     if name == "aten::convolution":
         return convolution(d[0], d[1], concrete)
     if name == "aten::convolution_backward":
         return convolution_backward(d[0], d[1], d[2], concrete)
-    if name == "aten::_scaled_dot_product_flash_attention_for_cpu":
+    if name == FUSED:
         return attention(*d[:3])
-    if name == "aten::_scaled_dot_product_flash_attention_for_cpu_backward":
+    if name == FUSED + "_backward":
         return attention(*d[1:4]) * 5 // 2
     if name == "aten::mkldnn_rnn_layer":
         return cells(*d[:3])
@@ -76,8 +78,11 @@ class Op:
 
     @property
     def tracked(self) -> bool:
-        """Autograd keeps it for a later backward: during backward that is a forward which runs again."""
+        """Autograd keeps it for a later backward: in the engine, a forward that runs again, or create_graph=True."""
         return "Sequence number" in self.args and not self.args.get("Fwd thread id")
+
+    def inside(self, node: Op) -> list[Op]:
+        return [*self.above[self.above.index(node) + 1 :], self]
 
     def aborted(self) -> bool:
         """The last operator of a block that runs again: it keeps its inputs (detach), then is left."""
@@ -85,10 +90,14 @@ class Op:
         return bool(again) and again[-1] is self and all(op.name.endswith("detach") for op in self.below)
 
     def phase(self) -> str:
-        if self.node is None:
+        node = self.node
+        if node is None:
             return "forward"
-        inside = self.above[self.above.index(self.node) + 1 :]
-        return "recompute" if any(op.tracked for op in [*inside, self]) else "backward"
+        if not any(op.tracked for op in self.inside(node)):
+            return "backward"
+        # With create_graph=True the whole of the node is tracked, else its own gradients are not.
+        own = [op for op in node.below if op.name.startswith("aten::") and not any(o.tracked for o in op.inside(node))]
+        return "recompute" if own else "backward"
 
 
 def operators(path: Path) -> Iterator[Op]:
@@ -106,15 +115,38 @@ def operators(path: Path) -> Iterator[Op]:
         yield op
 
 
-def flops_of_trace(path: Path) -> Counter[str]:
-    """FLOPs by forward, backward, recompute; the outermost operator that has a formula counts."""
-    found: Counter[str] = Counter()
-    counted: set[int] = set()
-    for op in list(operators(path)):
+def causal_products(found: list[Op]) -> set[int]:
+    """Sequence numbers of the products that attention under a causal mask was made of; backward repeats them."""
+    inside = (
+        op.args.get("Sequence number")
+        for op in found
+        for above in op.above
+        if above.name == "aten::_scaled_dot_product_attention_math" and above.args["Concrete Inputs"][5] == "True"
+    )
+    return {number for number in inside if number is not None}
+
+
+def causal(op: Op, products: set[int]) -> bool:
+    at = {FUSED: 4, FUSED + "_backward": 7}.get(op.name)
+    if at is not None:
+        return bool(op.args["Concrete Inputs"][at] == "True")
+    kept = op.args.get("Sequence number", op.node.args.get("Sequence number") if op.node else None)
+    return op.name == "aten::bmm" and kept in products
+
+
+def flops_of_trace(path: Path) -> dict[str, tuple[int, int]]:
+    """FLOPs of forward, backward and recompute: full, and with half of causal attention. The outermost operator that
+    has a formula counts."""
+    found = list(operators(path))
+    products, counted = causal_products(found), set[int]()
+    full: Counter[str] = Counter()
+    masked: Counter[str] = Counter()
+    for op in found:
         concrete = op.args.get("Concrete Inputs", [])
         number = macs(op.name, op.args.get("Input Dims", []), concrete) if op.name.startswith("aten::") else None
         if number is None or op.compiling or op.aborted() or any(id(above) in counted for above in op.above):
             continue
         counted.add(id(op))
-        found[op.phase()] += 2 * number
-    return found
+        full[op.phase()] += 2 * number
+        masked[op.phase()] += number * causal(op, products)
+    return {phase: (full[phase], full[phase] - masked[phase]) for phase in full}

@@ -57,9 +57,6 @@ def counted(forward: Callable[[], Tensor]) -> tuple[int, int]:
     return first.get_total_flops(), second.get_total_flops()
 
 
-named = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-
-
 @pytest.mark.parametrize("row", KNOWN, ids=lambda row: row.name)
 def test_torch_counts_the_same(row: Row) -> None:
     forward, backward = counted(job(row).forward)
@@ -224,19 +221,14 @@ def test_loops_multiply_as_often_as_the_formula_says(
 # ---- what really ran ----
 
 
-@named
+def by_phase(truth: models.Truth) -> dict[str, tuple[int, int]]:
+    phases = {"forward": truth.forward, "backward": truth.backward, "recompute": truth.recompute}
+    return {phase: (flops.full, flops.causal) for phase, flops in phases.items() if flops.full}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_trace_holds_what_the_truth_needs(row: Row, tmp_path: Path) -> None:
-    found = flops_of_trace(record_step(job(row), tmp_path / "trace.json"))
-    truth = row.truth()
-    assert found == {
-        phase: flops.full
-        for phase, flops in (
-            ("forward", truth.forward),
-            ("backward", truth.backward),
-            ("recompute", truth.recompute),
-        )
-        if flops.full
-    }
+    assert flops_of_trace(record_step(job(row), tmp_path / "trace.json")) == by_phase(row.truth())
 
 
 def test_the_last_operator_of_a_checkpointed_block_is_begun_but_does_not_run(tmp_path: Path) -> None:
@@ -248,12 +240,27 @@ def test_the_last_operator_of_a_checkpointed_block_is_begun_but_does_not_run(tmp
     assert not any(op.aborted() for op in found if op.name == "aten::addmm" and op.phase() == "forward")
 
 
+def test_a_gradient_of_a_gradient_is_backward(tmp_path: Path) -> None:
+    """Autograd keeps the operators of the first backward, as it does those of a forward that runs again."""
+
+    class Twice(Job):
+        def step(self) -> None:
+            (grad,) = torch.autograd.grad(self.forward(), [self.model[0].weight], create_graph=True)
+            grad.square().sum().backward()
+
+    model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8))
+    found = flops_of_trace(record_step(Twice(model, (torch.randn(4, 8),)), tmp_path / "trace.json"))
+    one = 2 * 4 * 8 * 8
+    # First backward: dx of layer 2, dw of layer 1. The second goes back through both (2 gradients, and 1 as the data
+    # needs none), then through forward: dx and dw of layer 2, dw of layer 1.
+    assert found == {"forward": (2 * one, 2 * one), "backward": (8 * one, 8 * one)}
+
+
 def test_what_the_compiler_does_is_none_of_the_step(tmp_path: Path) -> None:
     torch.compiler.reset()
     trace = record_step(BY_NAME["gpt_compiled"].job(), tmp_path / "trace.json", warm=0)
     assert any(op.name == "aten::addmm" and op.compiling for op in operators(trace))
-    truth = BY_NAME["gpt"].truth()
-    assert flops_of_trace(trace) == {"forward": truth.forward.full, "backward": truth.backward.full}
+    assert flops_of_trace(trace) == by_phase(BY_NAME["gpt"].truth())
 
 
 @pytest.mark.soak
@@ -261,8 +268,7 @@ def test_what_the_compiler_does_is_none_of_the_step(tmp_path: Path) -> None:
 def test_what_the_default_compiler_makes_has_the_same_products(tmp_path: Path, warm: int) -> None:
     torch.compiler.reset()
     trace = record_step(models.gpt(backend="inductor"), tmp_path / "trace.json", warm)
-    truth = BY_NAME["gpt"].truth()
-    assert flops_of_trace(trace) == {"forward": truth.forward.full, "backward": truth.backward.full}
+    assert flops_of_trace(trace) == by_phase(BY_NAME["gpt"].truth())
 
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
