@@ -7,7 +7,7 @@ numbers come from it for the same network written with operators that it knows, 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,15 @@ FUSED = {
 WRONG_BACKWARD = {"grouped_conv", "conv_transpose"}  # groups times too many for the weight (pytorch#183405)
 UNKNOWN = {"products", "grouped_mm", "lstm"}  # no formula for mv, _grouped_mm, recurrent layers
 KNOWN = [row for row in ROWS if row.name not in UNKNOWN]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Several such processes, with a thread for each core, wait for one another in these small operators."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def job(row: Row) -> Job:
