@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/text_file.h"
@@ -17,47 +17,49 @@ namespace stepscope::formats {
 
 class ByteWindow {
  public:
-  explicit ByteWindow(TextFile& file, std::size_t window = 1 << 20)
-      : file_(file), buffer_(std::max<std::size_t>(window, 16)) {}
+  explicit ByteWindow(TextFile& file, std::size_t window = 256 << 10)
+      : file_(file), buffer_(std::max<std::size_t>(window, 16)), next_(buffer_.data()), end_(next_) {}
+  ByteWindow(const ByteWindow&) = delete;
 
   // Do `size` more bytes follow? False where the file ends before, or cannot be read (see error()).
-  bool has(std::size_t size) { return have_ - at_ >= size || fetch(size); }
+  bool has(std::size_t size) { return static_cast<std::size_t>(end_ - next_) >= size || fetch(size); }
   // The next bytes, which has() must have promised; valid until the next call of it.
-  const char* next(std::size_t size) {
-    const char* piece = buffer_.data() + at_;
-    at_ += size;
-    return piece;
-  }
+  const char* next(std::size_t size) { return std::exchange(next_, next_ + size); }
   template <class T>
   T number() {  // as it lies in memory
     T value;
     std::memcpy(&value, next(sizeof(T)), sizeof(T));
     return value;
   }
+  // The next byte, to look at: has(1) must have promised it.
+  std::uint8_t peek() const { return static_cast<std::uint8_t>(*next_); }
 
-  std::uint64_t offset() const { return base_ + at_; }  // of what comes next
+  std::uint64_t offset() const {
+    return base_ + static_cast<std::uint64_t>(next_ - buffer_.data());
+  }  // of what comes next
   const std::optional<Error>& error() const { return error_; }
 
  private:
   bool fetch(std::size_t size) {
-    std::memmove(buffer_.data(), buffer_.data() + at_, have_ - at_);
-    base_ += at_;
-    have_ -= at_;
-    at_ = 0;
-    while (have_ < size && !error_ && !ended_) {
-      if (have_ == buffer_.size()) buffer_.resize(std::min(size, 2 * have_));
-      const std::size_t room = buffer_.size() - have_;
-      const auto got = file_.read(buffer_.data() + have_, room);
+    auto have = static_cast<std::size_t>(end_ - next_);
+    base_ = offset();
+    std::memmove(buffer_.data(), next_, have);
+    while (have < size && !error_ && !ended_) {
+      if (have == buffer_.size()) buffer_.resize(std::min(size, 2 * have));
+      const std::size_t room = buffer_.size() - have;
+      const auto got = file_.read(buffer_.data() + have, room);
       if (!got) error_ = got.error();
       ended_ = got && *got < room;
-      have_ += got.value_or(0);
+      have += got.value_or(0);
     }
-    return have_ >= size;
+    next_ = buffer_.data();
+    end_ = next_ + have;
+    return have >= size;
   }
 
   TextFile& file_;
   std::vector<char> buffer_;
-  std::size_t at_ = 0, have_ = 0;
+  const char *next_, *end_;
   std::uint64_t base_ = 0;  // offset of buffer_[0]
   bool ended_ = false;
   std::optional<Error> error_;

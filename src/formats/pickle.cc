@@ -21,20 +21,6 @@ std::string hex(std::uint8_t byte) {
 Pickle::Pickle(TextFile& file, std::string path, StringPool& texts, PickleRows& rows)
     : bytes_(file), path_(std::move(path)), texts_(texts), rows_(rows) {}
 
-Result<PickleValue> Pickle::read() {
-  if (!begin()) return fail(std::move(*error_));
-  for (;;) {
-    opcode_at_ = bytes_.offset();
-    if (!bytes_.has(1)) break;
-    if (opcode_at_ >= look_at_ && !within_memory()) return fail(std::move(*error_));
-    const auto opcode = bytes_.number<PickleOp>();
-    if (opcode == PickleOp::stop) return end();
-    if (!step(opcode)) return fail(std::move(*error_));
-  }
-  cut();
-  return fail(std::move(*error_));
-}
-
 bool Pickle::begin() {
   if (!bytes_.has(2)) return bytes_.has(1) || bytes_.error() ? cut() : malformed("the file is empty");
   const auto opcode = bytes_.number<PickleOp>();
@@ -52,50 +38,7 @@ Result<PickleValue> Pickle::end() {
               " marks are left");
     return fail(std::move(*error_));
   }
-  return settle(stack_[0]);
-}
-
-bool Pickle::step(PickleOp opcode) {
-  switch (opcode) {
-    case PickleOp::binget: return bytes_.has(1) ? get(bytes_.number<std::uint8_t>()) : cut();
-    case PickleOp::long_binget: return bytes_.has(4) ? get(bytes_.number<std::uint32_t>()) : cut();
-    case PickleOp::memoize: return put(noted_);
-    case PickleOp::binput: return bytes_.has(1) ? put(bytes_.number<std::uint8_t>()) : cut();
-    case PickleOp::long_binput: return bytes_.has(4) ? put(bytes_.number<std::uint32_t>()) : cut();
-    case PickleOp::frame:  // only tells readers how much to fetch
-      if (!bytes_.has(8)) return cut();
-      bytes_.next(8);
-      return true;
-    case PickleOp::mark: marks_.push_back(stack_.size()); return true;
-    case PickleOp::none: return push({Kind::none, 0});
-    case PickleOp::newtrue: return push({Kind::boolean, 1});
-    case PickleOp::newfalse: return push({Kind::boolean, 0});
-    case PickleOp::binint:
-    case PickleOp::binint1:
-    case PickleOp::binint2:
-    case PickleOp::long1:
-    case PickleOp::long4:
-    case PickleOp::binfloat: return number(opcode);
-    case PickleOp::short_binunicode: return string(1);
-    case PickleOp::binunicode: return string(4);
-    case PickleOp::binunicode8: return string(8);
-    case PickleOp::append:
-    case PickleOp::appends:
-    case PickleOp::setitem:
-    case PickleOp::setitems: return add_to_container(opcode);
-    case PickleOp::empty_list: return make(Kind::list, 0);
-    case PickleOp::empty_tuple: return make(Kind::tuple, 0);
-    case PickleOp::empty_dict: return make(Kind::dict, 0);
-    case PickleOp::tuple1: return make(Kind::tuple, 1);
-    case PickleOp::tuple2: return make(Kind::tuple, 2);
-    case PickleOp::tuple3: return make(Kind::tuple, 3);
-    case PickleOp::list: return make_from_mark(Kind::list);
-    case PickleOp::tuple: return make_from_mark(Kind::tuple);
-    case PickleOp::dict: return make_from_mark(Kind::dict);
-    case PickleOp::proto:
-    case PickleOp::stop: break;
-  }
-  return refuse_opcode(static_cast<std::uint8_t>(opcode));
+  return settled(stack_[0]);
 }
 
 // ---- plain values ----
@@ -152,19 +95,13 @@ bool Pickle::string(std::size_t length_bytes) {
   return push({Kind::text, static_cast<std::int64_t>(texts_.intern({bytes_.next(length), length}))});
 }
 
-std::optional<std::int64_t> Pickle::integer(Value value) const {
-  if (!value.is(Kind::integer)) return std::nullopt;
-  if (!value.is_big()) return value.payload();
+std::optional<std::int64_t> Pickle::big_integer(Value value) const {
   const Big& big = big_[value.number()];
   if (!big.negative && big.bits >> 63) return std::nullopt;
   return static_cast<std::int64_t>(big.bits);
 }
 
-std::optional<std::uint64_t> Pickle::natural(Value value) const {
-  if (!value.is(Kind::integer)) return std::nullopt;
-  if (!value.is_big()) {
-    return value.payload() < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(value.payload()));
-  }
+std::optional<std::uint64_t> Pickle::big_natural(Value value) const {
   const Big& big = big_[value.number()];
   return big.negative ? std::nullopt : std::optional(big.bits);
 }
@@ -174,10 +111,6 @@ std::optional<double> Pickle::real(Value value) const {
   if (const auto whole = integer(value)) return static_cast<double>(*whole);
   if (const auto large = natural(value)) return static_cast<double>(*large);
   return std::nullopt;
-}
-
-StringId Pickle::text(Value value) const {
-  return value.is(Kind::text) ? static_cast<StringId>(value.number()) : StringId::none;
 }
 
 // ---- containers ----
@@ -206,7 +139,7 @@ bool Pickle::add_to_container(PickleOp opcode) {
   }
   const std::span<const Value> items = stack_.span().subspan(first);
   if (to_dict && !fits_dict(items)) return false;
-  for (Value& value : std::span(stack_.data() + first, items.size())) value = settle(value);
+  settle(first);
   Container& one = containers_[target.number()];
   // Settling the items may have ended the target itself: then it was to hold itself.
   if (one.whole) return malformed("it changes a container that another one holds");
@@ -241,7 +174,7 @@ bool Pickle::make(Kind kind, std::size_t size) {
     free_.pop_back();
   }
   const std::size_t first = stack_.size() - size;
-  for (std::size_t i = first; i < stack_.size(); i++) stack_[i] = settle(stack_[i]);
+  settle(first);
   Container& one = containers_[at];
   one.offset = opcode_at_;
   one.memo = kNowhere;
@@ -253,13 +186,22 @@ bool Pickle::make(Kind kind, std::size_t size) {
 
 // The values of the stack from `first` on become the container's.
 void Pickle::move_items(Container& target, std::size_t first) {
+  const std::size_t count = stack_.size() - first;
+  if (count == 0) return;
   target.items.insert(target.items.end(), stack_.data() + first, stack_.data() + stack_.size());
-  kept_items_ += stack_.size() - first;
+  kept_items_ += count;
   stack_.resize(first);
 }
 
-// The value as it lies in another container: a container ends, and a row stands for it where the caller gave one.
-PickleValue Pickle::settle(Value value) {
+// Makes the values of the stack from `first` on what lies in another container.
+void Pickle::settle(std::size_t first) {
+  for (Value* value = stack_.data() + first; value < stack_.data() + stack_.size(); value++) {
+    if (value->is_container()) *value = settled(*value);
+  }
+}
+
+// A container that is put into another one ends; a row stands for it from now on where the caller gave one.
+PickleValue Pickle::settled(Value value) {
   if (!value.is_container()) return value;
   const Container& one = containers_[value.number()];
   if (!one.whole) seal(value);
@@ -304,17 +246,75 @@ bool Pickle::put(std::uint64_t index) {
   return true;
 }
 
-bool Pickle::get(std::uint64_t index) {
-  if (index >= memo_.size() || memo_[index].is(Kind::unset)) {
-    return malformed("memo entry " + std::to_string(index) + " was never set");
+bool Pickle::unknown_memo(std::uint64_t index) {
+  return malformed("memo entry " + std::to_string(index) + " was never set");
+}
+
+PickleValue Pickle::container_of_memo(std::uint64_t index) {
+  Container& one = containers_[memo_[index].number()];
+  one.shared = true;
+  if (!one.row.is(Kind::unset)) memo_[index] = one.row;
+  return memo_[index];
+}
+
+// ---- the loop ----
+
+// In one piece with its loop: it runs tens of millions of times a file.
+[[gnu::always_inline]] inline bool Pickle::step(PickleOp opcode) {
+  switch (opcode) {
+    case PickleOp::binget: return bytes_.has(1) ? get(bytes_.number<std::uint8_t>()) : cut();
+    case PickleOp::long_binget: return bytes_.has(4) ? get(bytes_.number<std::uint32_t>()) : cut();
+    case PickleOp::memoize: return put(noted_);
+    case PickleOp::binput: return bytes_.has(1) ? put(bytes_.number<std::uint8_t>()) : cut();
+    case PickleOp::long_binput: return bytes_.has(4) ? put(bytes_.number<std::uint32_t>()) : cut();
+    case PickleOp::frame:  // only tells readers how much to fetch
+      if (!bytes_.has(8)) return cut();
+      bytes_.next(8);
+      return true;
+    case PickleOp::mark: marks_.push_back(stack_.size()); return true;
+    case PickleOp::none: return push({Kind::none, 0});
+    case PickleOp::newtrue: return push({Kind::boolean, 1});
+    case PickleOp::newfalse: return push({Kind::boolean, 0});
+    case PickleOp::binint:
+    case PickleOp::binint1:
+    case PickleOp::binint2:
+    case PickleOp::long1:
+    case PickleOp::long4:
+    case PickleOp::binfloat: return number(opcode);
+    case PickleOp::short_binunicode: return string(1);
+    case PickleOp::binunicode: return string(4);
+    case PickleOp::binunicode8: return string(8);
+    case PickleOp::append:
+    case PickleOp::appends:
+    case PickleOp::setitem:
+    case PickleOp::setitems: return add_to_container(opcode);
+    case PickleOp::empty_list: return make(Kind::list, 0);
+    case PickleOp::empty_tuple: return make(Kind::tuple, 0);
+    case PickleOp::empty_dict: return make(Kind::dict, 0);
+    case PickleOp::tuple1: return make(Kind::tuple, 1);
+    case PickleOp::tuple2: return make(Kind::tuple, 2);
+    case PickleOp::tuple3: return make(Kind::tuple, 3);
+    case PickleOp::list: return make_from_mark(Kind::list);
+    case PickleOp::tuple: return make_from_mark(Kind::tuple);
+    case PickleOp::dict: return make_from_mark(Kind::dict);
+    case PickleOp::proto:
+    case PickleOp::stop: break;
   }
-  Value& noted = memo_[index];
-  if (noted.is_container()) {
-    Container& one = containers_[noted.number()];
-    one.shared = true;
-    if (!one.row.is(Kind::unset)) noted = one.row;
+  return refuse_opcode(static_cast<std::uint8_t>(opcode));
+}
+
+Result<PickleValue> Pickle::read() {
+  if (!begin()) return fail(std::move(*error_));
+  for (;;) {
+    opcode_at_ = bytes_.offset();
+    if (!bytes_.has(1)) break;
+    if (opcode_at_ >= look_at_ && !within_memory()) return fail(std::move(*error_));
+    const auto opcode = bytes_.number<PickleOp>();
+    if (opcode == PickleOp::stop) return end();
+    if (!step(opcode)) return fail(std::move(*error_));
   }
-  return push(noted);
+  cut();
+  return fail(std::move(*error_));
 }
 
 // ---- refusals ----

@@ -26,25 +26,24 @@ namespace stepscope::formats {
 // One value in 8 bytes. Numbers beyond 60 bits, reals and what is in containers are with the Pickle that gave it.
 class PickleValue {
  public:
-  enum class Kind : std::uint8_t { unset, none, boolean, integer, real, text, row, list, tuple, dict };
+  enum class Kind : std::uint8_t { unset, none, boolean, integer, real = 5, text, row, list, tuple, dict };
 
   constexpr PickleValue() = default;
   // What the caller makes of a container: any number of 60 bits.
   static constexpr PickleValue row(std::uint64_t number) { return {Kind::row, static_cast<std::int64_t>(number)}; }
 
-  constexpr Kind kind() const {
-    const auto kind = static_cast<std::uint8_t>(bits_ & 15);
-    return kind == kBig ? Kind::integer : static_cast<Kind>(kind);
+  constexpr Kind kind() const { return is_big() ? Kind::integer : static_cast<Kind>(bits_ & 15); }
+  constexpr bool is(Kind kind) const {
+    return (bits_ & 15) == static_cast<std::uint8_t>(kind) || (kind == Kind::integer && is_big());
   }
-  constexpr bool is(Kind kind) const { return this->kind() == kind; }
-  constexpr bool is_container() const { return kind() >= Kind::list; }
+  constexpr bool is_container() const { return (bits_ & 15) >= static_cast<std::uint8_t>(Kind::list); }
   // Of a row its number, of a boolean 0 or 1.
   constexpr std::uint64_t number() const { return bits_ >> 4; }
   friend constexpr bool operator==(PickleValue, PickleValue) = default;
 
  private:
   friend class Pickle;
-  static constexpr std::uint8_t kBig = 15;  // an integer beyond 60 bits: its index in Pickle::big_
+  static constexpr std::uint8_t kBig = 4;  // an integer beyond 60 bits: its index in Pickle::big_
 
   constexpr PickleValue(std::uint8_t kind, std::int64_t payload)
       : bits_(static_cast<std::uint64_t>(payload) << 4 | kind) {}
@@ -87,10 +86,21 @@ class Pickle {
   // is no data, another protocol), too_large (memory, a text), unreadable.
   Result<Value> read();
 
-  std::optional<std::int64_t> integer(Value value) const;   // empty: none, or it does not fit
-  std::optional<std::uint64_t> natural(Value value) const;  // addresses go up to 2^64 - 1
-  std::optional<double> real(Value value) const;            // of integers too
-  StringId text(Value value) const;                         // none: no text
+  // Empty: no integer, or it does not fit. Addresses go up to 2^64 - 1.
+  std::optional<std::int64_t> integer(Value value) const {
+    if (!value.is(Kind::integer)) return std::nullopt;
+    return value.is_big() ? big_integer(value) : value.payload();
+  }
+  std::optional<std::uint64_t> natural(Value value) const {
+    if (!value.is(Kind::integer)) return std::nullopt;
+    if (value.is_big()) return big_natural(value);
+    return value.payload() < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(value.payload()));
+  }
+  std::optional<double> real(Value value) const;  // of integers too
+  // none: no text
+  StringId text(Value value) const {
+    return value.is(Kind::text) ? static_cast<StringId>(value.number()) : StringId::none;
+  }
   std::string_view text_of(Value value) const { return texts_[text(value)]; }
   // What whole() kept.
   std::span<const Value> items(Value container) const;
@@ -125,18 +135,26 @@ class Pickle {
   bool make_from_mark(Kind kind);
   bool make(Kind kind, std::size_t size);
   bool put(std::uint64_t index);
-  bool get(std::uint64_t index);
+  bool get(std::uint64_t index) {
+    if (index >= memo_.size() || memo_[index].is(Kind::unset)) return unknown_memo(index);
+    return push(memo_[index].is_container() ? container_of_memo(index) : memo_[index]);
+  }
+  bool unknown_memo(std::uint64_t index);
+  Value container_of_memo(std::uint64_t index);
 
   bool push(Value value) {
     stack_.push_back(value);
     return true;
   }
+  std::optional<std::int64_t> big_integer(Value value) const;
+  std::optional<std::uint64_t> big_natural(Value value) const;
   bool push_big(std::uint64_t bits, bool negative);
   std::size_t above_mark() const { return stack_.size() - (marks_.empty() ? 0 : marks_.back()); }
   bool take_mark(std::size_t& first);
   bool fits_dict(std::span<const Value> pairs);
   void move_items(Container& target, std::size_t first);
-  Value settle(Value value);
+  void settle(std::size_t first);
+  Value settled(Value value);
   void seal(Value value);
 
   bool refuse(ErrorKind kind, std::string message, std::string hint = {});

@@ -70,7 +70,7 @@ struct AllocatorEvents {
   Column<std::int64_t> time_us;  // Unix time in microseconds; kNotRecorded in old files
   Column<std::uint32_t> stream;  // index into streams
   Column<StackId> stack;
-  Column<std::uint32_t> context;  // index into contexts
+  Column<std::uint32_t> context;  // index into contexts; kNoEntry: nothing else is said
 
   std::size_t size() const { return action.size(); }
   std::size_t bytes() const {

@@ -3,6 +3,19 @@
 #include <algorithm>
 
 namespace stepscope::read::cuda {
+namespace {
+
+constexpr std::uint64_t kFxKeys =
+    keys(Word::fx_node_op, Word::fx_node_name, Word::fx_node_target, Word::fx_original_trace, Word::fx_node_info);
+constexpr std::uint64_t kContextKeys =
+    keys(Word::compile_context, Word::user_metadata, Word::category, Word::pool_id, Word::forward_frames);
+
+template <class A, class B>
+std::uint64_t both(A a, B b) {
+  return static_cast<std::uint64_t>(a) << 32 | static_cast<std::uint64_t>(b);
+}
+
+}  // namespace
 
 RowMaker::RowMaker(CudaSnapshot& snapshot) : out_(snapshot) {
   intern_words(out_.strings);
@@ -40,10 +53,12 @@ PickleValue RowMaker::dict(std::span<const PickleValue> pairs, std::uint64_t off
 
 void RowMaker::collect(std::span<const PickleValue> pairs) {
   fields_.present = 0;
+  fields_.known = 0;
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
     const Word key = word_of(pickle_->text(pairs[i]));
     if (static_cast<std::size_t>(key) >= kKeys) continue;
     fields_.present |= keys(key);
+    fields_.known++;
     fields_.values[static_cast<std::size_t>(key)] = pairs[i + 1];
   }
 }
@@ -51,8 +66,7 @@ void RowMaker::collect(std::span<const PickleValue> pairs) {
 // Counts the keys that the shape does not have and those that it lacks.
 void RowMaker::judge_keys(std::span<const PickleValue> pairs) {
   const ShapeKeys& known = keys_of(fields_.shape);
-  const bool all_known = static_cast<std::size_t>(std::popcount(fields_.present)) * 2 == pairs.size();
-  if (!all_known || fields_.present & ~known.all) {
+  if (fields_.known * 2 < pairs.size() || fields_.present & ~known.all) {
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
       const StringId key = pickle_->text(pairs[i]);
       const Word word = word_of(key);
@@ -71,39 +85,48 @@ void RowMaker::judge_keys(std::span<const PickleValue> pairs) {
 }
 
 PickleValue RowMaker::frame() {
-  const SnapshotFrame one{text(Word::filename),          text(Word::name),         integer(Word::line),
-                          text(Word::fx_node_op),        text(Word::fx_node_name), text(Word::fx_node_target),
-                          text(Word::fx_original_trace), text(Word::fx_node_info)};
-  const auto both = static_cast<std::uint64_t>(one.file) << 32 | static_cast<std::uint64_t>(one.function);
-  const std::uint64_t hash =
-      mixed(mixed(both, static_cast<std::uint64_t>(one.line)), static_cast<std::uint64_t>(one.fx_node));
+  SnapshotFrame one;
+  one.file = text(Word::filename);
+  one.function = text(Word::name);
+  one.line = integer(Word::line);
+  if (fields_.present & kFxKeys) {
+    one.fx_op = text(Word::fx_node_op);
+    one.fx_node = text(Word::fx_node_name);
+    one.fx_target = text(Word::fx_node_target);
+    one.fx_trace = text(Word::fx_original_trace);
+    one.fx_info = text(Word::fx_node_info);
+  }
+  const std::uint64_t hash = mixed(mixed(both(one.file, one.function), static_cast<std::uint64_t>(one.line)),
+                                   static_cast<std::uint64_t>(one.fx_node));
   return row(RowType::frame, intern(frame_numbers_, out_.frames, hash, one));
 }
 
 PickleValue RowMaker::event() {
   AllocatorEvents& events = out_.events;
+  const auto number = static_cast<std::uint32_t>(events.size());
   const Word action = word(Word::action, Word::alloc, Word::snapshot);
   if (!fields_.has(Word::addr) && !fields_.has(Word::device_free)) {
     faults_.note(FaultKind::missing, Shape::event, Word::addr, fields_.offset);
   }
-  const EventContext context{text(Word::compile_context), text(Word::user_metadata), text(Word::category),
-                             pool(Word::pool_id), stack(Word::forward_frames)};
-  const auto texts =
-      static_cast<std::uint64_t>(context.compile_context) << 32 | static_cast<std::uint64_t>(context.user_metadata);
-  const auto others =
-      static_cast<std::uint64_t>(context.pool) << 32 | static_cast<std::uint64_t>(context.forward_stack);
-  const auto number = static_cast<std::uint32_t>(events.size());
-  events.action.push_back(static_cast<AllocatorAction>(
-      std::min(static_cast<int>(action), static_cast<int>(Word::snapshot) + 1) - static_cast<int>(Word::alloc)));
+  events.action.push_back(action == Word::count
+                              ? AllocatorAction::other
+                              : static_cast<AllocatorAction>(static_cast<int>(action) - static_cast<int>(Word::alloc)));
   events.address.push_back(address(fields_.has(Word::addr) ? Word::addr : Word::device_free));
   events.size_bytes.push_back(size(Word::size));
   events.time_us.push_back(integer(Word::time_us));
   events.stream.push_back(stream(Word::stream));
   events.stack.push_back(stack(Word::frames));
-  events.context.push_back(intern(context_numbers_, out_.contexts,
-                                  mixed(texts, others ^ static_cast<std::uint64_t>(context.category)), context));
+  events.context.push_back(context());
   placed_.push_back(false);
   return row(RowType::event, number);
+}
+
+std::uint32_t RowMaker::context() {
+  if (!(fields_.present & kContextKeys)) return kNoEntry;
+  const EventContext one{text(Word::compile_context), text(Word::user_metadata), text(Word::category),
+                         pool(Word::pool_id), stack(Word::forward_frames)};
+  const std::uint64_t hash = mixed(both(one.compile_context, one.user_metadata), both(one.category, one.forward_stack));
+  return intern(context_numbers_, out_.contexts, mixed(hash, one.pool), one);
 }
 
 PickleValue RowMaker::block() {

@@ -45,6 +45,7 @@ struct Fields {
   Shape shape = Shape::root;
   std::uint64_t offset = 0;
   std::uint64_t present = 0;  // set of keys
+  std::size_t known = 0;      // how many of all are in it
   std::array<PickleValue, kKeys> values;
 
   bool has(Word key) const { return present & keys(key); }
@@ -76,6 +77,7 @@ class RowMaker final : public formats::PickleRows {
   void judge_keys(std::span<const PickleValue> pairs);
   PickleValue frame();
   PickleValue event();
+  std::uint32_t context();
   PickleValue block();
   PickleValue past();
   PickleValue segment();
