@@ -17,7 +17,9 @@ namespace stepscope::formats {
 
 class ByteWindow {
  public:
-  explicit ByteWindow(TextFile& file, std::size_t window = 256 << 10)
+  static constexpr std::size_t kWindow = 256 << 10;
+
+  explicit ByteWindow(TextFile& file, std::size_t window = kWindow)
       : file_(file), buffer_(std::max<std::size_t>(window, 16)), next_(buffer_.data()), end_(next_) {}
   ByteWindow(const ByteWindow&) = delete;
 
@@ -31,12 +33,9 @@ class ByteWindow {
     std::memcpy(&value, next(sizeof(T)), sizeof(T));
     return value;
   }
-  // The next byte, to look at: has(1) must have promised it.
-  std::uint8_t peek() const { return static_cast<std::uint8_t>(*next_); }
 
-  std::uint64_t offset() const {
-    return base_ + static_cast<std::uint64_t>(next_ - buffer_.data());
-  }  // of what comes next
+  // Of what comes next.
+  std::uint64_t offset() const { return base_ + static_cast<std::uint64_t>(next_ - buffer_.data()); }
   const std::optional<Error>& error() const { return error_; }
 
  private:

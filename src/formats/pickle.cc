@@ -18,8 +18,8 @@ std::string hex(std::uint8_t byte) {
 
 }  // namespace
 
-Pickle::Pickle(TextFile& file, std::string path, StringPool& texts, PickleRows& rows)
-    : bytes_(file), path_(std::move(path)), texts_(texts), rows_(rows) {}
+Pickle::Pickle(TextFile& file, std::string path, StringPool& texts, PickleRows& rows, std::size_t window)
+    : bytes_(file, window), path_(std::move(path)), texts_(texts), rows_(rows) {}
 
 bool Pickle::begin() {
   if (!bytes_.has(2)) return bytes_.has(1) || bytes_.error() ? cut() : malformed("the file is empty");

@@ -79,8 +79,9 @@ class Pickle {
   static constexpr std::size_t kLeastMemory = 64 << 20;
   static constexpr std::size_t kMemoryFactor = 4;
 
-  // Texts are interned in `texts`. `path` is for errors only. Borrows all.
-  Pickle(TextFile& file, std::string path, StringPool& texts, PickleRows& rows);
+  // Texts are interned in `texts`. `path` is for errors only. Borrows all. `window`: see ByteWindow.
+  Pickle(TextFile& file, std::string path, StringPool& texts, PickleRows& rows,
+         std::size_t window = ByteWindow::kWindow);
 
   // The one value that the pickle makes. Errors: malformed (with the offset of the opcode), unsupported (an opcode that
   // is no data, another protocol), too_large (memory, a text), unreadable.

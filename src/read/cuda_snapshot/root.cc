@@ -42,16 +42,17 @@ void RowMaker::take_traces() {
   }
 }
 
-// Blocks of old files have no address: they lie one behind the other.
+// Blocks of old files have no address: they lie one behind the other. A list of blocks that several segments share is
+// walked once.
 void RowMaker::take_segments(SnapshotRows kept) {
   out_.segments.append(segments_.span().subspan(kept.first, kept.count));
   for (const SnapshotSegment& segment : out_.segments.span()) {
     std::uint64_t next = segment.address;
-    for (std::uint32_t i = 0; i < segment.blocks.count; i++) {
+    for (std::uint32_t i = 0; i < segment.blocks.count && next != kNoAddress; i++) {
       SnapshotBlock& block = out_.blocks[segment.blocks.first + i];
-      if (block.address == kNoAddress) block.address = next;
-      const bool known = block.address != kNoAddress && block.size_bytes != kNotRecorded;
-      next = known ? block.address + static_cast<std::uint64_t>(block.size_bytes) : kNoAddress;
+      if (block.address != kNoAddress) break;
+      block.address = next;
+      next = block.size_bytes == kNotRecorded ? kNoAddress : next + static_cast<std::uint64_t>(block.size_bytes);
     }
   }
 }
