@@ -96,8 +96,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const fuzz::MemoryFile file(data, size);
   read::looks_like_cuda_snapshot({reinterpret_cast<const char*>(data), size});
   const Outcome kept = machine(file, true, formats::ByteWindow::kWindow);
-  fuzz::must(kept == machine(file, true, 16), "the window changes nothing");
-  const Outcome rows = machine(file, false, 16);
+  fuzz::must(kept == machine(file, true, 64), "the window changes nothing");
+  const Outcome rows = machine(file, false, 64);
   fuzz::must(kept.error.empty() <= rows.error.empty(), "what is well with containers is well with rows");
   const auto snapshot = read::read_cuda_snapshot(file.path(), 4 << 20);
   if (!snapshot) {

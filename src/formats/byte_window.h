@@ -24,7 +24,7 @@ class ByteWindow {
   ByteWindow(const ByteWindow&) = delete;
 
   // Do `size` more bytes follow? False where the file ends before, or cannot be read (see error()).
-  bool has(std::size_t size) { return static_cast<std::size_t>(end_ - next_) >= size || fetch(size); }
+  bool has(std::size_t size) { return left() >= size || fetch(size); }
   // The next bytes, which has() must have promised; valid until the next call of it.
   const char* next(std::size_t size) { return std::exchange(next_, next_ + size); }
   template <class T>
@@ -34,13 +34,17 @@ class ByteWindow {
     return value;
   }
 
+  // Bytes that lie here already, and the first of them.
+  std::size_t left() const { return static_cast<std::size_t>(end_ - next_); }
+  std::uint8_t peek() const { return static_cast<std::uint8_t>(*next_); }
+
   // Of what comes next.
   std::uint64_t offset() const { return base_ + static_cast<std::uint64_t>(next_ - buffer_.data()); }
   const std::optional<Error>& error() const { return error_; }
 
  private:
   bool fetch(std::size_t size) {
-    auto have = static_cast<std::size_t>(end_ - next_);
+    std::size_t have = left();
     base_ = offset();
     std::memmove(buffer_.data(), next_, have);
     while (have < size && !error_ && !ended_) {

@@ -140,6 +140,7 @@ class Pickle {
     if (index >= memo_.size() || memo_[index].is(Kind::unset)) return unknown_memo(index);
     return push(memo_[index].is_container() ? container_of_memo(index) : memo_[index]);
   }
+  bool get_many();
   bool unknown_memo(std::uint64_t index);
   Value container_of_memo(std::uint64_t index);
 

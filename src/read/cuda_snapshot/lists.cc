@@ -1,5 +1,6 @@
 // Lists and tuples: stacks of frames, ids of pools, and rows of the tables in a row.
 #include <algorithm>
+#include <cstring>
 
 #include "read/cuda_snapshot/row_maker.h"
 
@@ -35,14 +36,17 @@ PickleValue RowMaker::pool_of(std::uint64_t first, std::uint64_t second) {
 
 PickleValue RowMaker::stack_of(std::span<const PickleValue> items, std::uint64_t offset) {
   frames_.resize(items.size());
-  std::size_t kept = 0;
-  for (const PickleValue item : items) {
-    frames_[kept] = static_cast<FrameId>(number_of(item));
-    kept += type_of(item) == RowType::frame ? 1 : 0;
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < items.size(); i++) {
+    frames_[i] = static_cast<FrameId>(number_of(items[i]));
+    others += type_of(items[i]) == RowType::frame ? 0 : 1;
   }
-  if (kept < items.size()) {
+  if (others > 0) {
     faults_.note(FaultKind::wrong_type, Shape::list, Word::frames, offset);
-    frames_.resize(kept);
+    frames_.clear();
+    for (const PickleValue item : items) {
+      if (type_of(item) == RowType::frame) frames_.push_back(static_cast<FrameId>(number_of(item)));
+    }
   }
   return row(RowType::stack, static_cast<std::uint64_t>(intern_stack()));
 }
@@ -50,11 +54,19 @@ PickleValue RowMaker::stack_of(std::span<const PickleValue> items, std::uint64_t
 // The stack of frames_.
 StackId RowMaker::intern_stack() {
   std::uint64_t hash = frames_.size();
-  for (const FrameId frame : frames_) hash = (hash ^ static_cast<std::uint64_t>(frame)) * 0x9e3779b97f4a7c15ull;
+  std::size_t i = 0;
+  for (; i + 2 <= frames_.size(); i += 2) {  // two at once: each round waits for the one before
+    std::uint64_t both;
+    std::memcpy(&both, frames_.data() + i, sizeof both);
+    hash = (hash ^ both) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 32;
+  }
+  if (i < frames_.size()) hash ^= static_cast<std::uint64_t>(frames_[i]);
   bool is_new = false;
   const std::uint32_t number = stack_numbers_.find(mixed(hash, frames_.size()), is_new, [&](std::uint32_t other) {
     const auto known = out_.frames_of(static_cast<StackId>(other));
-    return std::equal(known.begin(), known.end(), frames_.begin(), frames_.end());
+    if (known.size() != frames_.size()) return false;
+    return known.empty() || std::memcmp(known.data(), frames_.data(), known.size_bytes()) == 0;
   });
   if (is_new) {
     out_.stack_frames.append(frames_);
