@@ -142,7 +142,7 @@ bool Pickle::add_to_container(PickleOp opcode) {
   settle(first);
   Container& one = containers_[target.number()];
   // Settling the items may have ended the target itself: then it was to hold itself.
-  if (one.whole) return malformed("it changes a container that another one holds");
+  if (one.whole) return malformed("it changes a container that is whole already");
   move_items(one, first);
   return true;
 }
@@ -181,6 +181,9 @@ bool Pickle::make(Kind kind, std::size_t size) {
   one.whole = one.shared = false;
   one.row = {};
   move_items(one, first);
+  // A dict with a container above it is whole as well: what is above would have to be its key. So even a writer that
+  // lays out all events before it puts them into their list needs memory for one at a time.
+  if (above_mark() > 0 && stack_[stack_.size() - 1].is(Kind::dict)) settle(stack_.size() - 1);
   return push({kind, at});
 }
 

@@ -225,6 +225,13 @@ TEST_CASE("pickle: containers are shown when they can no longer change, and a ro
   CHECK(inner.rows.offsets == std::vector<std::uint64_t>{8, 5, 2});
 }
 
+TEST_CASE("pickle: a dict is shown as soon as a container follows it") {
+  const Read read("\x80\x04](}\x94K\x01K\x02s}K\x03h\x00s}e."s, true);
+  CHECK(read.shown() == "[ row 0 row 1 row 2 ]");
+  CHECK(read.rows.offsets == std::vector<std::uint64_t>{4, 11, 17, 2});
+  check_refused(pickle("](}\x94}h\x00NNse"s), 11, "whole already");
+}
+
 TEST_CASE("pickle: what is no plain data is refused by name and byte") {
   constexpr std::string_view allowed = ".(NJKMGX]ael)t}sudqrhj\x88\x89\x8a\x8b\x8c\x8d\x85\x86\x87\x94\x95";
   int refused = 0;
@@ -306,18 +313,18 @@ TEST_CASE("pickle: a file cut anywhere is refused with a place in it, and nothin
 TEST_CASE("pickle: nothing can hold itself") {
   check_refused(pickle("]\x94h\x00"
                        "a"s),
-                6, "another one holds");
+                6, "is whole already");
   check_refused(pickle("]\x94(h\x00"
                        "e"s),
-                7, "another one holds");
-  check_refused(pickle("}\x94K\x01h\x00s"s), 8, "another one holds");
+                7, "is whole already");
+  check_refused(pickle("}\x94K\x01h\x00s"s), 8, "is whole already");
   check_refused(pickle("]\x94]\x94h\x00"
                        "ah\x01"
                        "a"s),
                 11, "");  // by way of another list
   check_refused(pickle("]\x94\x85h\x00N"
                        "a"s),
-                8, "another one holds");  // changed when a tuple has it
+                8, "is whole already");  // changed when a tuple has it
 }
 
 TEST_CASE("pickle: deep, shared and many: no recursion, no explosion, memory within bounds") {
