@@ -5,8 +5,8 @@
 // program. Nothing recurses, neither here nor when the values are given back.
 //
 // A pickle is mostly many containers of few shapes. So each one is shown to the caller (PickleRows) as soon as it is
-// whole, and the caller may say "row 17" instead; then its memory is used again. It is whole when it lies in another one
-// or, a dict, when a container follows it. From then on adding to it is refused, and so no value can hold itself.
+// whole, and the caller may say "row 17" instead; then its memory is used again. It is whole when it lies in another
+// one or, a dict, when a container follows it. From then on adding to it is refused, and so no value can hold itself.
 #pragma once
 
 #include <cstdint>

@@ -9,15 +9,12 @@
 #include "base/temp_fixture.h"
 #include "formats/pickle_fixture.h"
 
-using namespace stepscope;
-using formats::ByteWindow;
-using formats::Pickle;
-using formats::PickleValue;
+namespace stepscope::formats {
+namespace {
+
 using namespace pickle_fixture;
 using namespace std::string_literals;
 using Kind = PickleValue::Kind;
-
-namespace {
 
 // Keeps every container, or makes rows of all dicts.
 struct Rows final : formats::PickleRows {
@@ -352,3 +349,5 @@ TEST_CASE("pickle: bytes behind the end are not read") {
   CHECK(read.pickle->bytes_behind());
   CHECK(read.pickle->offset() == 4);
 }
+
+}  // namespace stepscope::formats

@@ -9,14 +9,14 @@
 #include "base/temp_fixture.h"
 #include "formats/pickle_fixture.h"
 
-using namespace stepscope;
-using namespace pickle_fixture;
-
+namespace stepscope::read {
 namespace {
+
+using namespace pickle_fixture;
 
 CudaSnapshot snapshot_of(const std::string& value) {
   const TempFile file(pickle(value), "snapshot.pickle");
-  auto snapshot = read::read_cuda_snapshot(file.path());
+  auto snapshot = read_cuda_snapshot(file.path());
   REQUIRE_MESSAGE(snapshot, (snapshot ? "" : to_text(snapshot.error())));
   return std::move(*snapshot);
 }
@@ -281,7 +281,7 @@ TEST_CASE("cuda snapshot: one dict or list in several places") {
 TEST_CASE("cuda snapshot: other files are refused") {
   const auto error_of = [](const std::string& bytes) {
     const TempFile file(bytes);
-    const auto snapshot = read::read_cuda_snapshot(file.path());
+    const auto snapshot = read_cuda_snapshot(file.path());
     REQUIRE_FALSE(snapshot);
     return snapshot.error();
   };
@@ -292,16 +292,16 @@ TEST_CASE("cuda snapshot: other files are refused") {
   const Error program = error_of("\x80\x04" + text("segments") + "\x8c\x02os\x8c\x06system\x93)R.");
   CHECK(program.kind == ErrorKind::unsupported);
   CHECK(program.offset == 27);
-  CHECK(read::read_cuda_snapshot("/no/such/file").error().kind == ErrorKind::unreadable);
-  CHECK(read::looks_like_cuda_snapshot(pickle(traces({}))));
-  CHECK_FALSE(read::looks_like_cuda_snapshot(pickle(kNone)));
-  CHECK_FALSE(read::looks_like_cuda_snapshot("segments"));
+  CHECK(read_cuda_snapshot("/no/such/file").error().kind == ErrorKind::unreadable);
+  CHECK(looks_like_cuda_snapshot(pickle(traces({}))));
+  CHECK_FALSE(looks_like_cuda_snapshot(pickle(kNone)));
+  CHECK_FALSE(looks_like_cuda_snapshot("segments"));
 }
 
 TEST_CASE("cuda snapshot: a real one, to the byte") {
   using namespace corpus_fixture;
   if (!has_corpus()) return;
-  const auto snapshot = read::read_cuda_snapshot((corpus() / "mosaic" / "output.pickle").string());
+  const auto snapshot = read_cuda_snapshot((corpus() / "mosaic" / "output.pickle").string());
   REQUIRE(snapshot);
   const CudaSnapshot& s = *snapshot;
   CHECK(issues_of(s) == "");
@@ -328,3 +328,5 @@ TEST_CASE("cuda snapshot: a real one, to the byte") {
   CHECK(s.strings[s.frames[s.frames_of(s.events.stack[0])[0]].file] == "/path/to/baz.py");
   CHECK(s.events.time_us[0] == 1'759'252'584'204'770);
 }
+
+}  // namespace stepscope::read
