@@ -56,6 +56,7 @@ bench: build venv-torch ## speed of reading against simdjson, json.load and HTA;
 	@cmake build -DSTEPSCOPE_BENCH=ON >build/configure.log
 	@tools/cmake_build.sh release build $(JOBS)
 	@$(PY) bench/run.py
+	@$(PY) bench/snapshot.py
 	@$(PY) bench/recording_cost.py
 	@$(PY) bench/telemetry_cost.py
 

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Reading CUDA memory snapshots: ours against Python's pickle.load, in alternating rounds of one run.
+
+    bench/snapshot.py [--rounds N] [--keep FOLDER] [--reader PROGRAM]
+
+Two files of a million events and at least 190 MB each: the events of a real snapshot repeated, moved in time; and the
+same with stacks of some 40 frames that the events share, as larger real files have them. CPU time of the call alone and
+the peak memory of the whole process; medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPUS = Path(os.environ.get("STEPSCOPE_CORPUS", ROOT / ".." / "shared" / "data"))
+REAL = CORPUS / "mosaic" / "output.pickle"
+EVENTS = 1_050_000
+LEAST_BYTES = 190_000_000
+
+PYTHON = """
+import json, pickle, sys, time
+with open(sys.argv[1], "rb") as file:
+    began = time.process_time()
+    data = pickle.load(file)
+    cpu_s = time.process_time() - began
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+events = sum(map(len, data["device_traces"]))
+print(json.dumps({"cpu_s": cpu_s, "rss_mb": int(peak.split()[1]) / 1024, "events": events}))
+"""
+
+
+def repeated(snapshot: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events of the first device again and again, each copy objects of its own, as another dump would have them."""
+    packed = pickle.dumps(snapshot["device_traces"][0])
+    grown: list[dict[str, Any]] = []
+    while len(grown) < EVENTS:
+        turn = pickle.loads(packed)
+        span = turn[-1]["time_us"] - turn[0]["time_us"] + 1000
+        for event in turn:
+            event["time_us"] += span * (len(grown) // len(turn))
+        grown += turn
+    return grown
+
+
+def deepen(events: list[dict[str, Any]]) -> None:
+    """A list of its own for each event, of frames that all share: what torch makes of one stack seen again."""
+    chance = random.Random(0)
+    frames = [{"filename": f"/opt/pkg{i % 37}/mod_{i}.py", "line": i, "name": f"call_{i}"} for i in range(600)]
+    stacks = [chance.choices(frames, k=chance.randint(20, 60)) for _ in range(500)]
+    for event in events:
+        event["frames"] = list(chance.choice(stacks))
+
+
+def write(folder: Path, name: str, deep: bool) -> Path:
+    path = folder / name
+    if path.exists():
+        return path
+    print(f"writing {path} …", file=sys.stderr)
+    with REAL.open("rb") as file:
+        snapshot = pickle.load(file)  # ours to trust
+    events = repeated(snapshot)
+    if deep:
+        deepen(events)
+    snapshot["device_traces"] = [events]
+    with path.open("wb") as file:
+        pickle.dump(snapshot, file, protocol=4)
+    if path.stat().st_size < LEAST_BYTES:
+        raise SystemExit(f"{path} has only {path.stat().st_size:,} bytes")
+    return path
+
+
+def measure(command: list[str]) -> dict[str, float]:
+    done = subprocess.run(command, text=True, capture_output=True, check=True)
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def contest(path: Path, reader: str, rounds: int) -> None:
+    ours: list[dict[str, float]] = []
+    python: list[dict[str, float]] = []
+    for _ in range(rounds):
+        ours.append(measure([reader, str(path)]))
+        python.append(measure([sys.executable, "-c", PYTHON, str(path)]))
+    size_mb = path.stat().st_size / 1e6
+    assert ours[0]["events"] == python[0]["events"]
+
+    def median(results: list[dict[str, float]], key: str) -> float:
+        return statistics.median(result[key] for result in results)
+
+    ratios = sorted(p["cpu_s"] / o["cpu_s"] for o, p in zip(ours, python))
+    file_mib = path.stat().st_size / (1 << 20)
+    print(f"{path.name}: {size_mb:.0f} MB, {ours[0]['events']:,} events, {ours[0]['stacks']:,} stacks")
+    print(f"  ours        {median(ours, 'cpu_s'):6.2f} CPU s  {size_mb / median(ours, 'cpu_s'):5.0f} MB/s")
+    print(f"  pickle.load {median(python, 'cpu_s'):6.2f} CPU s  {size_mb / median(python, 'cpu_s'):5.0f} MB/s")
+    print(
+        f"  times as fast, by rounds: {statistics.median(ratios):.2f} [{ratios[0]:.2f} {ratios[-1]:.2f}] (wanted >= 5)"
+    )
+    print(
+        f"  peak memory / file: {median(ours, 'rss_mb') / file_mib:.2f} (wanted <= 1.5); "
+        f"pickle.load {median(python, 'rss_mb') / file_mib:.2f}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--keep", type=Path, help="folder for the files, to use them again")
+    parser.add_argument("--reader", default=str(ROOT / "build" / "bench" / "snapshot_file"))
+    args = parser.parse_args()
+    if not REAL.exists():
+        print(f"skipped: no real snapshot at {REAL} (set STEPSCOPE_CORPUS)")
+        return 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, deep in (("repeated.pickle", False), ("deep.pickle", True)):
+            contest(write(folder, name, deep), args.reader, args.rounds)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

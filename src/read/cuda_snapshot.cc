@@ -1,0 +1,45 @@
+#include "read/cuda_snapshot.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "read/cuda_snapshot/row_maker.h"
+
+namespace stepscope::read {
+namespace {
+
+Error no_snapshot(const std::string& path) {
+  return {ErrorKind::unrecognized, "is a pickle of plain data, but no memory snapshot of torch", path, std::nullopt,
+          "Give a file made by torch.cuda.memory._dump_snapshot"};
+}
+
+}  // namespace
+
+bool looks_like_cuda_snapshot(std::string_view head) {
+  if (head.size() < 2 || head[0] != '\x80' || head[1] < 2 || head[1] > 5) return false;
+  constexpr std::array marks{"segments", "device_traces", "segment_type", "external_annotations", "allocator_settings"};
+  return std::any_of(marks.begin(), marks.end(), [&](const char* mark) { return head.find(mark) != head.npos; });
+}
+
+Result<CudaSnapshot> read_cuda_snapshot(const std::string& path, std::uint64_t max_text_bytes) {
+  auto file = formats::TextFile::open(path, max_text_bytes);
+  if (!file) return fail(file.error());
+  CudaSnapshot snapshot;
+  cuda::RowMaker rows(snapshot);
+  formats::Pickle pickle(*file, path, snapshot.strings, rows);
+  const auto root = pickle.read();
+  if (!root) return fail(root.error());
+  if (!rows.finish(pickle, *root)) return fail(no_snapshot(path));
+  snapshot.path = path;
+  snapshot.text_bytes = pickle.offset();
+  snapshot.protocol = pickle.protocol();
+  snapshot.issues = rows.faults().issues(snapshot.strings, path);
+  if (pickle.bytes_behind()) {
+    snapshot.issues.push_back({"snapshot_bytes_behind", Severity::info,
+                               "bytes behind the end of the pickle were left out", "", 1, path, snapshot.text_bytes,
+                               std::nullopt});
+  }
+  return snapshot;
+}
+
+}  // namespace stepscope::read
