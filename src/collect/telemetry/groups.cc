@@ -87,6 +87,7 @@ Targets GroupFinder::name_apart() {
 std::vector<Group> GroupFinder::operator()() {
   const Targets apart = name_apart();
   std::vector<Group> groups;
+  for (const pid_t job : jobs_) is_same(job, "");  // which is known by its first look
   for (const auto& [pid, target] : apart) groups.push_back({target, watch_->family(pid, apart)});
   if (!groups.empty()) return groups;
   for (const pid_t job : jobs_) {

@@ -22,7 +22,7 @@ class RowNumbers {
   // must then add it: `is_new`.
   template <class Same>
   std::uint32_t find(std::uint64_t hash, bool& is_new, const Same& same) {
-    if (count_ * 2 >= slots_.size()) grow();
+    if (std::size_t{count_} * 2 >= slots_.size()) grow();
     const auto tag = static_cast<std::uint32_t>(hash >> 32);
     std::size_t at = tag & (slots_.size() - 1);
     for (; slots_[at].number != kFree; at = (at + 1) & (slots_.size() - 1)) {
