@@ -109,6 +109,8 @@ def test_many_ranks_with_different_metrics(tmp_path: Path) -> None:
     for gpu in range(8):
         points = [(t / 2, gpu / 10) for t in range(20)]
         series.append(Series(f"gpu {gpu}", "gpu_utilization", points, collector="gpu", unit="ratio"))
+    for rank in range(64):
+        series += [Series(f"rank {rank}", f"other_{i}", [(0, i), (9, i + 1)], collector="memory") for i in range(15)]
     write_samples(tmp_path, series)
     for rank in range(64):
         write_marks(tmp_path, rank, steps=8)
@@ -117,7 +119,7 @@ def test_many_ranks_with_different_metrics(tmp_path: Path) -> None:
     assert metrics["ranks"].to_dict() == {"rss_bytes": 64, "gpu_utilization": 32}
     assert metrics.loc["rss_bytes", ["low", "low_rank", "high", "high_rank"]].tolist() == [2**30, 0, 64 * 2**30, 63]
     assert metrics["mean"]["gpu_utilization"] == pytest.approx(0.3)
-    assert any("100 of 104 series" in note for note in analyzer.notes)
+    assert any("1000 of 1064 series" in note for note in analyzer.notes)
     gpus = [set(analyzer.one_rank(rank)["series"]["target"]) for rank in (2, 3)]
     assert gpus[0] == {"rank 2", "gpu 2"}  # its own, as the driver counts
     assert gpus[1] == {"rank 3", *(f"gpu {gpu}" for gpu in range(8))}  # nobody says which
