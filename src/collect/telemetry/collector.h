@@ -48,8 +48,9 @@ struct Member {
 
 // A rank (or another process that somebody asked for) and what works for it: data loading workers, launched children.
 struct Group {
-  std::string target;           // "rank 0", "pid 4711"
+  std::string target;           // "rank 0", "pid 4711": as it was called first, which stays, so that its series go on
   std::vector<Member> members;  // the process itself first
+  std::string name;             // as it is called now; empty: as ever
   bool operator==(const Group&) const = default;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "collect/processes/process_tree.h"
 #include "collect/processes/ranks.h"
@@ -84,15 +86,41 @@ Targets GroupFinder::name_apart() {
   return apart;
 }
 
+// A process is sampled before anybody knows that it is a rank: it keeps the target that it had, and has the name too.
+void GroupFinder::keep_targets(std::vector<Group>& groups) {
+  const auto process = [](const Group& group) {
+    return std::pair(group.members.front().pid, group.members.front().start_ticks);
+  };
+  std::set<std::string> taken;
+  for (Group& group : groups) {
+    const auto known = targets_.find(process(group));
+    if (known == targets_.end()) continue;
+    group.name = std::exchange(group.target, known->second);
+    if (group.name == group.target) group.name.clear();
+    taken.insert(group.target);
+  }
+  for (Group& group : groups) {
+    const auto [at, is_new] = targets_.try_emplace(process(group), group.target);
+    if (!is_new) continue;
+    // Who was called so is called otherwise now, and keeps the target.
+    if (!taken.insert(group.target).second) {
+      at->second = pid_target(process(group).first);
+      group.name = std::exchange(group.target, at->second);
+    }
+  }
+}
+
 std::vector<Group> GroupFinder::operator()() {
   const Targets apart = name_apart();
   std::vector<Group> groups;
   for (const pid_t job : jobs_) is_same(job, "");  // which is known by its first look
-  for (const auto& [pid, target] : apart) groups.push_back({target, watch_->family(pid, apart)});
-  if (!groups.empty()) return groups;
-  for (const pid_t job : jobs_) {
-    if (is_same(job, "")) groups.push_back({pid_target(job), watch_->family(job, apart)});
+  for (const auto& [pid, target] : apart) groups.push_back({target, watch_->family(pid, apart), ""});
+  if (groups.empty()) {
+    for (const pid_t job : jobs_) {
+      if (is_same(job, "")) groups.push_back({pid_target(job), watch_->family(job, apart), ""});
+    }
   }
+  keep_targets(groups);
   return groups;
 }
 

@@ -1,4 +1,5 @@
-// Which processes belong together: a rank and what works for it. A functor for Sampler::start, asked once a second.
+// Which processes belong together: a rank and what works for it. A functor for Sampler::start, asked about once a
+// second.
 #pragma once
 
 #include <functional>
@@ -30,11 +31,13 @@ class GroupFinder {
  private:
   bool has_changed();
   bool is_same(pid_t pid, const std::string& target);
-  std::map<pid_t, std::string> name_apart();
+  Targets name_apart();
+  void keep_targets(std::vector<Group>& groups);
 
-  std::shared_ptr<ProcessWatch> watch_;                           // functors are copied, its file is not
-  std::vector<Member> below_;                                     // all processes of the jobs
-  std::map<std::pair<pid_t, std::string>, std::uint64_t> begun_;  // when who was called so first had begun, in ticks
+  std::shared_ptr<ProcessWatch> watch_;                             // functors are copied, its file is not
+  std::vector<Member> below_;                                       // all processes of the jobs
+  std::map<std::pair<pid_t, std::string>, std::uint64_t> begun_;    // when who was called so first had begun, in ticks
+  std::map<std::pair<pid_t, std::uint64_t>, std::string> targets_;  // of groups, by the process and when it began
   std::vector<pid_t> jobs_;
   FindRanks find_ranks_;
 };

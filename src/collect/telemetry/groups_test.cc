@@ -140,10 +140,30 @@ TEST_CASE("telemetry: a rank is one process, and its number names no other one l
   start(proc, 30, 10, 99);  // somebody else's
   groups = find();
   REQUIRE(groups.size() == 1);
-  CHECK((groups[0].target == "rank 0" && pids(groups[0]) == std::vector<pid_t>{20}));
+  CHECK((groups[0].name == "rank 0" && pids(groups[0]) == std::vector<pid_t>{20}));
+  CHECK(groups[0].target == "pid 20");
   start(proc, 10, 1, 100);
   start(proc, 20, 10, 101);
   CHECK(find().empty());  // nobody is there any more whom we knew
+}
+
+TEST_CASE("telemetry: a process that turns out to be a rank keeps its target, and is called so") {
+  const TempFolder folder;
+  const auto proc = folder.path();
+  start(proc, 10, 1);
+  start(proc, 11, 10, 6);
+  Targets ranks;
+  GroupFinder find(Roots{proc.string(), "", {}}, {10}, [&](bool) { return ranks; });
+  CHECK(find() == std::vector<Group>{{"pid 10", {{10, 5, 1}, {11, 6, 10}}, ""}});
+  ranks = {{10, "rank 0"}};
+  CHECK(find() == std::vector<Group>{{"pid 10", {{10, 5, 1}, {11, 6, 10}}, "rank 0"}});
+  ranks = {{10, "rank 0"}, {11, "rank 1"}};
+  CHECK(find() == std::vector<Group>{{"pid 10", {{10, 5, 1}}, "rank 0"}, {"rank 1", {{11, 6, 10}}, ""}});
+  ranks = {{10, "rank 1"}, {11, "rank 2"}};  // each learned its number late
+  CHECK(find() == std::vector<Group>{{"pid 10", {{10, 5, 1}}, "rank 1"}, {"rank 1", {{11, 6, 10}}, "rank 2"}});
+  start(proc, 12, 10, 7);
+  ranks[12] = "rank 1";  // started by the first, and says the same; a target is one process's
+  CHECK(find()[2] == Group{"pid 12", {{12, 7, 10, true}}, ""});
 }
 
 TEST_CASE("telemetry: the ranks of a run are those with marks on this host") {

@@ -98,6 +98,7 @@ SampleFile::SampleFile(SampleFile&& other) noexcept
       grows_(other.grows_),
       failed_(other.failed_),
       known_(std::move(other.known_)),
+      names_(std::move(other.names_)),
       newest_(std::move(other.newest_)) {}
 
 SampleFile::~SampleFile() { close(); }
@@ -128,12 +129,30 @@ std::uint32_t SampleFile::series(const run::SeriesAbout& about) {
   const std::lock_guard lock(mutex_);
   const auto [known, is_new] =
       known_.try_emplace({about.name, about.target}, static_cast<std::uint32_t>(known_.size() + 1));
-  if (is_new) newest_.push_back({about});
-  if (is_new && words_ >= 0) {
-    const std::string line = run::to_json_line(known->second, about);       // one write: whole or not at all
-    if (write(words_, line.data(), line.size()) < 0) return known->second;  // its samples are of an unknown series
+  if (is_new) {
+    run::SeriesAbout& told = newest_.emplace_back(Newest{about}).about;
+    if (const auto name = names_.find(about.target); name != names_.end()) told.target = name->second;
+    describe(known->second);
   }
   return known->second;
+}
+
+void SampleFile::rename(const std::string& target, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  std::string& now = names_.try_emplace(target, target).first->second;
+  if (now == name) return;
+  now = name;
+  for (const auto& [known, number] : known_) {
+    if (known.second != target) continue;
+    newest_[number - 1].about.target = name;
+    describe(number);
+  }
+}
+
+// The newest line of a number counts. One write: whole or not at all, and then its samples are of an unknown series.
+void SampleFile::describe(std::uint32_t number) {
+  const std::string line = run::to_json_line(number, newest_[number - 1].about);
+  if (words_ >= 0 && write(words_, line.data(), line.size()) < 0) failed_ = errno;
 }
 
 void SampleFile::add(std::uint32_t series, std::int64_t count) {

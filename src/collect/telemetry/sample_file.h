@@ -37,6 +37,8 @@ class SampleFile : public Sink {
   ~SampleFile() override;
 
   std::uint32_t series(const run::SeriesAbout& about) override;
+  // What the collectors call `target` is this to all readers, its series so far too.
+  void rename(const std::string& target, const std::string& name);
   void add(std::uint32_t series, std::int64_t count) override;
   void add(std::uint32_t series, double level) override;
   // A pair of clocks; once a second is enough.
@@ -55,6 +57,7 @@ class SampleFile : public Sink {
   SampleFile() = default;
   // With the mutex held.
   int grow();  // errno of why not
+  void describe(std::uint32_t number);
   void write_pending();
   void write_at(std::uint64_t place, const void* bytes, std::size_t many);
   void put(std::uint32_t series, std::uint64_t value, std::int64_t monotonic_ns);
@@ -68,6 +71,7 @@ class SampleFile : public Sink {
   bool grows_ = true;
   int failed_ = 0;                                                      // errno
   std::map<std::pair<std::string, std::string>, std::uint32_t> known_;  // by name and target
+  std::map<std::string, std::string> names_;                            // of targets that are called otherwise
   std::vector<Newest> newest_;
 };
 
