@@ -12,6 +12,7 @@
 #include "model/answer_parts.h"
 #include "model/critical_path.h"
 #include "model/normal_name.h"
+#include "model/telemetry.h"
 #include "model/windows.h"
 
 namespace stepscope::analyze {
@@ -306,7 +307,7 @@ constexpr std::array<Bound, 5> kBounds{{
     {"critical_data_loading",
      "input",
      "The data loader bounds the run: most of the critical path waits for the next batch",
-     "Raise num_workers of the DataLoader, set pin_memory=True and persistent_workers=True, then record again",
+     "See who loads the batches, and what would help: --only dataloader",
      {PathClass::data_loading, PathClass::data_loading, PathClass::data_loading, PathClass::data_loading,
       PathClass::data_loading}},
     {"critical_copies",
@@ -350,9 +351,10 @@ void say_how_the_host_binds(Finding& finding, const Run& run, const PathTotals& 
                                      "functions";
   } else if (!any([](const Trace& trace) { return !work_by_start(trace).empty(); })) {
     finding.sentence = "The run is on the CPU: its operators are the critical path";
-    finding.next =
-        "Look at the operators answer for those that cost most; try more threads (torch.set_num_threads), bfloat16, "
-        "larger batches or torch.compile";
+    const bool has_idle = idle_cores(run).value_or(kIdleCore) >= kIdleCore;
+    finding.next = std::string("Look at the operators answer for those that cost most; try ") +
+                   (has_idle ? "more threads (torch.set_num_threads), " : "") +
+                   "bfloat16, larger batches or torch.compile";
   }
 }
 

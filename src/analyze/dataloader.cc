@@ -4,9 +4,11 @@
 // like record). With workers it is waiting for a batch; without them the loading itself.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "analyze/analysis.h"
 #include "model/answer_parts.h"
+#include "model/telemetry.h"
 
 namespace stepscope::analyze {
 namespace {
@@ -134,18 +136,24 @@ Table sources_table(const std::vector<Loading>& ranks, LoaderTotals& totals) {
   return table;
 }
 
-void find_wait(Answer& answer, const LoaderTotals& totals) {
+std::string next_of(const LoaderTotals& totals, std::optional<double> idle) {
+  if (idle && *idle < kIdleCore) {
+    return "More workers would not help, since no core of the machine is idle: make __getitem__ and collate cheaper, "
+           "prepare the data before, or use fewer threads elsewhere; then record again";
+  }
+  if (totals.workers) {
+    return "The workers do not keep up: raise num_workers or prefetch_factor, or make __getitem__ and collate cheaper, "
+           "then record again";
+  }
+  if (totals.single) {
+    return "Batches are loaded in the training process itself (num_workers=0): set num_workers to 4 or more, "
+           "pin_memory=True and persistent_workers=True, then record again";
+  }
+  return "Raise num_workers of the DataLoader, set pin_memory=True and persistent_workers=True, then record again";
+}
+
+void find_wait(Answer& answer, const LoaderTotals& totals, std::optional<double> idle) {
   if (totals.steps < 2 || totals.exposed_ns * 20 <= totals.wall_ns) return;  // below 5 % it is not worth a change
-  std::string next =
-      "Raise num_workers of the DataLoader, set pin_memory=True and persistent_workers=True, then record again";
-  if (totals.single)
-    next =
-        "Batches are loaded in the training process itself (num_workers=0): set num_workers to 4 or more, "
-        "pin_memory=True and persistent_workers=True, then record again";
-  if (totals.workers)
-    next =
-        "The workers do not keep up: raise num_workers or prefetch_factor, or make __getitem__ and collate cheaper, "
-        "then record again";
   answer.findings.push_back(
       {.id = "dataloader_wait",
        .cause = "input",
@@ -160,7 +168,9 @@ void find_wait(Answer& answer, const LoaderTotals& totals) {
                     {.text = "Wait per step in all", .value = totals.wait_ns / totals.steps, .unit = Unit::ns}},
        .gain_reason = std::string(kNoGain),
        .confidence = "high",
-       .next = std::move(next)});
+       .next = next_of(totals, idle)});
+  if (!idle) return;
+  answer.findings.back().evidence.push_back({.text = "Idle cores of the machine", .value = *idle, .unit = Unit::none});
 }
 
 Result<Answer> run_dataloader(const Run& run, const AnalyzeOptions& options) {
@@ -185,7 +195,7 @@ Result<Answer> run_dataloader(const Run& run, const AnalyzeOptions& options) {
   scalar("wait_share", share(totals.wait_ns, totals.wall_ns), Unit::ratio, "Share of the wall time of these steps");
   scalar("exposed_share", share(totals.exposed_ns, totals.wall_ns), Unit::ratio,
          "Share of the wall time in which the thread waited and no device work ran");
-  find_wait(answer, totals);
+  find_wait(answer, totals, idle_cores(run));
   answer.tables = {std::move(steps), std::move(sources)};
   limit_rows(answer, answer.tables[0], options.max_rows, "later steps");
   limit_rows(answer, answer.tables[1], options.max_rows, "those with less time");

@@ -8,6 +8,8 @@
 namespace stepscope {
 namespace {
 
+constexpr double kSure = 0.25;  // of itself or of the mean rate
+
 // The value of a counter at a moment within its samples.
 double value_at(CurveView counter, std::int64_t t) {
   const auto after = std::lower_bound(counter.t_ns.begin(), counter.t_ns.end(), t);
@@ -78,40 +80,17 @@ std::vector<Mixture> mixtures(CurveView counter, std::span<const Intervals* cons
   return out;
 }
 
-}  // namespace
+struct Estimate {
+  double rate, deviation;  // per ns; standard deviation
+};
+struct Estimates {
+  std::vector<std::optional<Estimate>> of_kind;  // none: it cannot be told from the others
+  double mean = 0;                               // of all kinds
+};
 
-std::vector<Sampled> sampled_series(const Run& run) {
-  std::vector<Sampled> out;
-  for (const Trace& trace : run.telemetry) {
-    const Samples& samples = trace.samples;
-    for (std::size_t first = 0, end = 0; first < samples.size(); first = end) {
-      while (end < samples.size() && samples.series[end] == samples.series[first]) end++;
-      const auto of_series = [&](const auto& column) { return column.span().subspan(first, end - first); };
-      out.push_back({&trace.sampled[samples.series[first]],
-                     {of_series(samples.time_ns), of_series(samples.value)},
-                     of_series(samples.rate)});
-    }
-  }
-  return out;
-}
-
-std::optional<double> growth(CurveView counter, Interval during) {
-  if (counter.size() == 0 || during.start < counter.t_ns.front() || during.end > counter.t_ns.back()) return {};
-  return value_at(counter, during.end) - value_at(counter, during.start);
-}
-
-std::optional<double> level(CurveView gauge, Interval during) {
-  const auto first = std::lower_bound(gauge.t_ns.begin(), gauge.t_ns.end(), during.start);
-  const auto last = std::lower_bound(first, gauge.t_ns.end(), during.end);
-  if (first == last) return {};
-  double sum = 0;
-  for (auto at = first; at != last; ++at) sum += gauge.v[static_cast<std::size_t>(at - gauge.t_ns.begin())];
-  return sum / static_cast<double>(last - first);
-}
-
-std::vector<std::optional<double>> rates_by_kind(CurveView counter, const Kinds& kinds, double small, double most) {
-  constexpr double kSure = 0.25;  // of the mean rate
-  std::vector<std::optional<double>> out(kinds.size());
+// By least squares.
+Estimates estimated_rates(CurveView counter, const Kinds& kinds) {
+  Estimates out{std::vector<std::optional<Estimate>>(kinds.size())};
   std::vector<std::size_t> there;  // kinds that took any time
   std::vector<const Intervals*> sets;
   for (std::size_t kind = 0; kind < kinds.size(); kind++) {
@@ -144,12 +123,79 @@ std::vector<std::optional<double>> rates_by_kind(CurveView counter, const Kinds&
     squares += left * left;
   }
   const double variance = squares / static_cast<double>(rows.size() - n);
-  const double mean = grown / whole;
+  out.mean = grown / whole;
   for (std::size_t i = 0; i < n; i++) {
-    const double deviation = std::sqrt(std::max(0.0, variance * inverted[i][i]));
-    const bool sure = deviation <= kSure * mean || deviation <= kSure * rate[i] || deviation <= small;
-    const bool possible = rate[i] > -2 * deviation - 1e-12 && rate[i] < most + 2 * deviation + 1e-12;
-    if (sure && possible) out[there[i]] = std::clamp(rate[i], 0.0, most);
+    out.of_kind[there[i]] = {rate[i], std::sqrt(std::max(0.0, variance * inverted[i][i]))};
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Sampled> sampled_series(const Run& run) {
+  std::vector<Sampled> out;
+  for (const Trace& trace : run.telemetry) {
+    const Samples& samples = trace.samples;
+    for (std::size_t first = 0, end = 0; first < samples.size(); first = end) {
+      while (end < samples.size() && samples.series[end] == samples.series[first]) end++;
+      const auto of_series = [&](const auto& column) { return column.span().subspan(first, end - first); };
+      out.push_back({&trace.sampled[samples.series[first]],
+                     {of_series(samples.time_ns), of_series(samples.value)},
+                     of_series(samples.rate)});
+    }
+  }
+  return out;
+}
+
+std::optional<double> idle_cores(const Run& run) {
+  const std::vector<Sampled> all = sampled_series(run);
+  std::optional<double> fewest;
+  for (const Trace& history : run.history) {
+    const auto of_rank =
+        std::find_if(all.begin(), all.end(), [&](const Sampled& one) { return one.about->rank == history.rank.rank; });
+    if (of_rank == all.end() || history.steps.empty()) continue;
+    const auto idle = std::find_if(all.begin(), all.end(), [&](const Sampled& one) {
+      return one.about->name == "cpu_idle" && one.about->target == "host" && one.about->host == of_rank->about->host;
+    });
+    if (idle == all.end()) continue;
+    const Interval steps{std::max(history.steps.front().start_ns, idle->samples.t_ns.front()),
+                         std::min(history.steps.back().end_ns, idle->samples.t_ns.back())};
+    if (steps.end <= steps.start) continue;
+    const double cores = *growth(idle->samples, steps) / static_cast<double>(steps.end - steps.start);
+    fewest = std::min(fewest.value_or(INFINITY), cores);
+  }
+  return fewest;
+}
+
+std::optional<double> growth(CurveView counter, Interval during) {
+  if (counter.size() == 0 || during.start < counter.t_ns.front() || during.end > counter.t_ns.back()) return {};
+  return value_at(counter, during.end) - value_at(counter, during.start);
+}
+
+std::optional<double> level(CurveView gauge, Interval during) {
+  const auto first = std::lower_bound(gauge.t_ns.begin(), gauge.t_ns.end(), during.start);
+  const auto last = std::lower_bound(first, gauge.t_ns.end(), during.end);
+  if (first == last) return {};
+  double sum = 0;
+  for (auto at = first; at != last; ++at) sum += gauge.v[static_cast<std::size_t>(at - gauge.t_ns.begin())];
+  return sum / static_cast<double>(last - first);
+}
+
+std::vector<std::optional<double>> rates_by_kind(CurveView counter, const Kinds& kinds, const RateBounds& bounds) {
+  std::vector<std::optional<double>> out(kinds.size());
+  std::vector<std::int64_t> earlier(counter.t_ns.begin(), counter.t_ns.end());
+  for (std::int64_t& t : earlier) t -= bounds.late_ns;
+  const Estimates found = estimated_rates(counter, kinds);
+  const Estimates others = bounds.late_ns > 0 ? estimated_rates({earlier, counter.v}, kinds) : found;
+  const auto possible = [&](double rate) { return std::clamp(rate, 0.0, bounds.most); };
+  for (std::size_t i = 0; i < kinds.size(); i++) {
+    const auto &one = found.of_kind[i], &other = others.of_kind[i];
+    if (!one || !other) continue;
+    const double near = std::max({bounds.small, kSure * found.mean, kSure * one->rate}),
+                 reach = 2 * one->deviation + 1e-12;
+    const bool sure = one->deviation <= near && one->rate > -reach && one->rate < bounds.most + reach;
+    const bool alike = std::abs(possible(other->rate) - possible(one->rate)) <= near;
+    if (sure && alike) out[i] = possible(one->rate);
   }
   return out;
 }

@@ -56,6 +56,11 @@ struct Sampled {
 // All series of the run that have samples, in the order of their files.
 std::vector<Sampled> sampled_series(const Run& run);
 
+inline constexpr double kIdleCore = 0.5;  // less helps no thread or worker more
+
+// Cores that nobody used while ranks made their steps, on the machine where that is least; nullopt: not known.
+std::optional<double> idle_cores(const Run& run);
+
 // How much a counter grew between two moments; nullopt where its samples do not reach.
 std::optional<double> growth(CurveView counter, Interval during);
 
@@ -65,11 +70,18 @@ std::optional<double> level(CurveView gauge, Interval during);
 // Kinds of time, such as the phases of a step; disjoint.
 using Kinds = std::vector<Intervals>;
 
+// What is known of a counter's rates beforehand; per ns.
+struct RateBounds {
+  double small = 0;          // what is known so well is known
+  double most = INFINITY;    // that is possible
+  std::int64_t late_ns = 0;  // what happens may be counted so much later: at a tick, when a system call ends
+};
+
 // The rate per ns that a counter had in each kind of time; nullopt where the samples cannot tell: fewer than there are
-// kinds, an estimate that is sure neither to a quarter of itself or of the counter's mean rate nor to `small` per ns,
-// or one above what is possible.
-std::vector<std::optional<double>> rates_by_kind(CurveView counter, const Kinds& kinds, double small = 0,
-                                                 double most = INFINITY);
+// kinds, an estimate that is sure neither to a quarter of itself or of the counter's mean rate nor to `small`, one
+// above what is possible, or one that is another where all was counted `late_ns` earlier: then it lies at a border of
+// kinds, and on which side nobody knows.
+std::vector<std::optional<double>> rates_by_kind(CurveView counter, const Kinds& kinds, const RateBounds& bounds = {});
 
 // The mean of a gauge's samples in each kind of time.
 std::vector<std::optional<double>> levels_by_kind(CurveView gauge, const Kinds& kinds);

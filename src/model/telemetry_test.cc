@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "model/trace.h"
+
 namespace stepscope {
 namespace {
 
@@ -73,6 +77,48 @@ TEST_CASE("series: rates that the samples cannot tell are unknown") {
   const auto outside = rates_by_kind(counter(5'000, 10, 100, linear), whole_steps);
   CHECK_FALSE(outside[0]);
   CHECK(rates_by_kind(Curve(), whole_steps).size() == 2);
+}
+
+// What a system call wrote is counted when it ends, which may be in the next phase.
+TEST_CASE("series: what is counted late is not told of the phase that comes next") {
+  Kinds kinds(3);
+  for (std::int64_t step = 0; step < 100; step++) {
+    kinds[0].push_back({step * 100 * kMs, (step * 100 + 20) * kMs});
+    kinds[1].push_back({(step * 100 + 20) * kMs, (step * 100 + 60) * kMs});
+    kinds[2].push_back({(step * 100 + 60) * kMs, (step * 100 + 100) * kMs});
+  }
+  const auto late_by_7ms = [](std::int64_t t) {  // work is in the second, all of it
+    const std::int64_t into = std::clamp<std::int64_t>(t % (100 * kMs) - 27 * kMs, 0, 40 * kMs);
+    return static_cast<double>(t / (100 * kMs) * 40 * kMs + into);
+  };
+  const Curve counted = counter(0, 37 * kMs, 240, late_by_7ms);
+  CHECK(rates_by_kind(counted, kinds)[2].value() == doctest::Approx(0.175).epsilon(0.1));
+  const auto rates = rates_by_kind(counted, kinds, {.late_ns = 10 * kMs});
+  CHECK(rates[1].value() == doctest::Approx(1).epsilon(0.1));
+  CHECK_FALSE(rates[2]);
+}
+
+TEST_CASE("series: idle cores are those of the machine while its ranks made steps") {
+  Run run;
+  CHECK_FALSE(idle_cores(run));
+  Trace& history = run.history.emplace_back();
+  history.rank.rank = 0;
+  history.steps.push_back({.start_ns = 100, .end_ns = 200});
+  Trace& telemetry = run.telemetry.emplace_back();
+  telemetry.sampled = {{.host = "a", .name = "rss", .target = "rank 0", .rank = 0},
+                       {.host = "b", .name = "cpu_idle", .target = "host", .is_counter = true},
+                       {.host = "a", .name = "cpu_idle", .target = "host", .is_counter = true}};
+  const auto add = [&](std::uint32_t series, std::int64_t t_ns, double value) {
+    telemetry.samples.series.push_back(series);
+    telemetry.samples.time_ns.push_back(t_ns);
+    telemetry.samples.value.push_back(value);
+    telemetry.samples.rate.push_back(NAN);
+  };
+  add(0, 100, 1);
+  for (const std::int64_t t : {50, 150, 250}) add(1, t, 8.0 * static_cast<double>(t));
+  CHECK_FALSE(idle_cores(run));
+  for (const std::int64_t t : {50, 150, 250}) add(2, t, 1.5 * static_cast<double>(t));
+  CHECK(idle_cores(run).value() == doctest::Approx(1.5));
 }
 
 }  // namespace stepscope

@@ -72,7 +72,7 @@ Table collectives_table(const Run& run, const std::vector<RankSystem>& ranks, An
     for (const Sampled& one : all) {
       if (one.about->host != rank->host || !carries_data(*one.about)) continue;
       some = true;
-      const auto rates = rates_by_kind(around(one.samples, kinds), kinds, kSmallRate);
+      const auto rates = rates_by_kind(around(one.samples, kinds), kinds, {.small = kSmallRate});
       if (!rates[0] && !rates[1]) continue;
       table.rows.push_back({rank->rank, text(one.about->target), text(one.about->name), length(kinds[0]),
                             per_second(rates[0]), per_second(rates[1])});

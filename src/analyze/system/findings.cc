@@ -7,7 +7,6 @@ namespace {
 
 constexpr double kStarved = 0.1;     // of its time without a core, though it could run: worth a finding
 constexpr double kOneCore = 0.85;    // of one core: the main thread is what the phase waits for
-constexpr double kIdleCore = 0.5;    // of a core: less helps nobody
 constexpr double kMuchOfStep = 0.3;  // share of the steps that a phase must have to be named
 
 // The main thread could have run and had no core: more work than cores, or pinned to one that others use.
@@ -27,7 +26,7 @@ void find_starved(const std::vector<RankSystem>& ranks, Answer& answer) {
       .evidence = {{.text = "Of its time it could have run and had none", .value = most, .unit = Unit::ratio}},
       .gain_reason = std::string(kNoGain),
       .confidence = "high",
-      .next = "Use fewer threads (OMP_NUM_THREADS, num_workers), or give the rank cores of its own"};
+      .next = "Let fewer threads work at once (OMP_NUM_THREADS), or give the rank cores of its own"};
   if (const auto cores = during(*worst, kCores, measured_time(*worst))) {
     finding.evidence.push_back({.text = "Cores that the rank used", .value = *cores, .unit = Unit::none});
   }
@@ -66,7 +65,8 @@ void find_one_core(const std::vector<RankSystem>& ranks, const std::vector<Phase
   if (where == nullptr) return;
   const std::string phase(to_string(static_cast<Phase>(phase_of)));
   const Cells& measured = where->by_phase[phase_of];
-  const bool has_idle = measured[kHostIdle].value_or(1) >= kIdleCore;
+  const bool has_idle =
+      measured[kHostIdle].value_or(1) >= kIdleCore && measured[kMainThreadWait].value_or(0) < kStarved;
   Finding finding{.id = "one_core_phase",
                   .cause = "cpu",
                   .sentence = "One core alone works " + (phase == "other" ? "outside of the phases" : "in " + phase) +

@@ -63,10 +63,10 @@ void measure_phases(RankSystem& rank) {
     const CurveView samples = rank.series[m].samples;
     const bool is_level = kMeasures[m].form == Form::level;
     const bool is_part = kMeasures[m].form == Form::cores || kMeasures[m].form == Form::mean;
-    const double small = is_part ? kSmallPart : 0;
-    const double most = m == kCores || m == kHostIdle ? rank.host_cores : kMeasures[m].most;
-    const auto found =
-        is_level ? levels_by_kind(samples, rank.phases) : rates_by_kind(samples, rank.phases, small, most);
+    const RateBounds bounds{.small = is_part ? kSmallPart : 0,
+                            .most = m == kCores || m == kHostIdle ? rank.host_cores : kMeasures[m].most,
+                            .late_ns = kMeasures[m].late_ms * 1'000'000};
+    const auto found = is_level ? levels_by_kind(samples, rank.phases) : rates_by_kind(samples, rank.phases, bounds);
     for (std::size_t phase = 0; phase < kPhases; phase++) {
       if (found[phase]) rank.by_phase[phase][m] = is_level ? *found[phase] : scaled(kMeasures[m].form, *found[phase]);
     }

@@ -29,29 +29,34 @@ struct Measure {
   Unit unit;
   std::string_view meaning;
   Of of = Of::rank;
-  double most = INFINITY;  // that is possible
+  double most = INFINITY;    // that is possible
+  std::int64_t late_ms = 0;  // so much later it may be counted that something happened
 };
+// A look is not instant. The kernel counts what a thread did at its ticks, of 1 to 10 ms, and bytes when a system call
+// ends; drivers of GPUs tell of the time before.
+inline constexpr std::int64_t kLookMs = 1, kTickMs = 5, kCallMs = 10, kDriverMs = 50;
 inline constexpr std::array kMeasures{
     Measure{"cores", "cpu", "cpu_time", Form::cores, Unit::none,
-            "Cores that the rank, its data loading workers and other children kept busy"},
+            "Cores that the rank, its data loading workers and other children kept busy", Of::rank, INFINITY, kLookMs},
     Measure{"main_thread", "cpu", "main_thread_time", Form::cores, Unit::ratio,
-            "Part of one core that its main thread used: all that a Python program has there", Of::rank, 1},
+            "Part of one core that its main thread used: all that a Python program has there", Of::rank, 1, kTickMs},
     Measure{"main_thread_wait", "cpu", "main_thread_wait", Form::cores, Unit::ratio,
-            "Part of the time in which its main thread could have run and had no core", Of::rank, 1},
+            "Part of the time in which its main thread could have run and had no core", Of::rank, 1, kTickMs},
     Measure{"host_idle_cores", "host", "cpu_idle", Form::cores, Unit::none, "Cores of its machine that nobody used",
-            Of::its_host},
+            Of::its_host, INFINITY, kTickMs},
     Measure{"rss_bytes", "memory", "rss", Form::level, Unit::bytes, "Memory in use"},
-    Measure{"read_bytes_per_s", "io", "read", Form::per_second, Unit::bytes, "Read per second by system calls"},
-    Measure{"written_bytes_per_s", "io", "written", Form::per_second, Unit::bytes,
-            "Written per second by system calls"},
+    Measure{"read_bytes_per_s", "io", "read", Form::per_second, Unit::bytes, "Read per second by system calls",
+            Of::rank, INFINITY, kCallMs},
+    Measure{"written_bytes_per_s", "io", "written", Form::per_second, Unit::bytes, "Written per second by system calls",
+            Of::rank, INFINITY, kCallMs},
     Measure{"gpu_utilization", "gpu", "gpu_utilization", Form::mean, Unit::ratio,
-            "Part of the time in which any kernel ran on its GPU, as the driver says", Of::its_gpu, 1},
+            "Part of the time in which any kernel ran on its GPU, as the driver says", Of::its_gpu, 1, kDriverMs},
     Measure{"gpu_tensor_active", "gpm", "gpu_tensor_active", Form::mean, Unit::ratio,
             "Part of the time in which the tensor cores of its GPU worked", Of::its_gpu, 1},
     Measure{"gpu_memory_bytes", "gpu", "gpu_memory_used", Form::level, Unit::bytes,
             "Memory in use on its GPU, by all processes", Of::its_gpu},
     Measure{"gpu_watts", "gpu", "gpu_energy", Form::watts, Unit::none,
-            "Power of its GPU, by the energy that the driver counts", Of::its_gpu},
+            "Power of its GPU, by the energy that the driver counts", Of::its_gpu, INFINITY, kDriverMs},
 };
 enum : std::size_t { kCores, kMainThread, kMainThreadWait, kHostIdle };
 
