@@ -233,6 +233,35 @@ TEST_CASE("system: steps and phases as bands, each where it was") {
   CHECK(phases.bands[7].share == 1);
 }
 
+TEST_CASE("system: a step of many micro-batches shows how long its phases took, and ranks without series nothing") {
+  TraceFixture f;
+  const TrackId lane = f.host("1");
+  for (int step = 0; step < 10; step++) {
+    const Ns t = step * 1000 * kMs;
+    const int batches = step < 5 ? 50 : 2;
+    f.annotation(lane, "ProfilerStep#" + std::to_string(step), t, 1000 * kMs);
+    for (int i = 0; i < batches; i++) {
+      f.annotation(lane, "forward", t + i * 20 * kMs, 8 * kMs);
+      f.annotation(lane, "backward", t + i * 20 * kMs + 10 * kMs, 10 * kMs);
+    }
+  }
+  Run run = run_of(std::move(f));
+  run.history = std::move(run.traces);
+  run.traces.clear();
+  Made memory = series("memory", "rss", "bytes", false);
+  for (int i = 0; i < 100; i++) memory.samples.add(i * 100 * kMs, i);
+  run.telemetry.push_back(sampler_of({memory}));
+  const Answer answer = ask(run, "system");
+  REQUIRE(answer.bands.size() == 2);
+  CHECK(answer.bands[0].bands.size() == 10);
+  const std::vector<Band>& phases = answer.bands[1].bands;
+  CHECK(phases.size() == 5 * 2 + 5 * 4);
+  CHECK(phases[0].share == doctest::Approx(phases[0].label == "forward" ? 0.4 : 0.5));
+  CHECK(phases.back().share == 1);
+  run.telemetry[0].sampled[0].rank = 1;
+  CHECK(ask(run, "system").bands.empty());
+}
+
 TEST_CASE("system: of more steps than a page can show several are one band, with shares of the phases") {
   TraceFixture f;
   const TrackId lane = f.host("1");

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t kMostBands = 4000;  // of steps, of all ranks: some 100 KB of a page
 constexpr std::size_t kMostOfRank = 250;  // so that each has some pixels of a page's width
+constexpr std::size_t kMostPieces = 16;   // of the phases of a step, which may have hundreds of micro-batches
 
 Interval time_of(const std::vector<RankSystem>& ranks, Interval sampled) {
   for (const RankSystem& rank : ranks) {
@@ -41,6 +42,25 @@ StepBands step_bands(const std::vector<Step>& steps, std::int64_t width) {
   return out;
 }
 
+// Steps of so many pieces show how long each phase took, as several steps do.
+void fold_busy_steps(const RankSystem& rank, StepBands& steps) {
+  std::vector<std::size_t> pieces(steps.of_one.size(), 0);
+  for (const Intervals& phase : rank.phases) {
+    std::size_t at = 0;
+    for (const Interval& piece : intersect(phase, steps.of_one)) {
+      while (steps.of_one[at].end <= piece.start) at++;
+      pieces[at]++;
+    }
+  }
+  std::vector<Interval> few;
+  for (std::size_t i = 0; i < pieces.size(); i++) {
+    (pieces[i] > kMostPieces ? steps.of_several : few).push_back(steps.of_one[i]);
+  }
+  steps.of_one = std::move(few);
+  std::sort(steps.of_several.begin(), steps.of_several.end(),
+            [](const Interval& a, const Interval& b) { return a.start < b.start; });
+}
+
 std::vector<Band> phase_bands(const RankSystem& rank, const StepBands& steps) {
   std::vector<Band> out;
   for (std::size_t phase = 0; phase < kPhases; phase++) {
@@ -59,6 +79,13 @@ std::vector<Band> phase_bands(const RankSystem& rank, const StepBands& steps) {
   return out;
 }
 
+// Of many ranks the last have no series on the page.
+bool is_drawn(const RankSystem& rank, const Answer& answer) {
+  return std::any_of(answer.series.begin(), answer.series.end(), [&](const Series& series) {
+    return std::find(series.ranks.begin(), series.ranks.end(), rank.rank) != series.ranks.end();
+  });
+}
+
 }  // namespace
 
 void add_bands(const std::vector<RankSystem>& ranks, Interval sampled, Answer& answer) {
@@ -66,9 +93,10 @@ void add_bands(const std::vector<RankSystem>& ranks, Interval sampled, Answer& a
   const std::size_t of_rank = std::clamp<std::size_t>(kMostBands / ranks.size(), 1, kMostOfRank);
   const Interval whole = time_of(ranks, sampled);
   for (const RankSystem& rank : ranks) {
-    if (rank.history == nullptr || rank.history->steps.empty()) continue;
+    if (rank.history == nullptr || rank.history->steps.empty() || !is_drawn(rank, answer)) continue;
     const std::int64_t width = (whole.end - whole.start) / static_cast<std::int64_t>(of_rank);
     StepBands steps = step_bands(rank.history->steps, width);
+    fold_busy_steps(rank, steps);
     std::vector<Band> phases = phase_bands(rank, steps);
     if (!steps.bands.empty()) answer.bands.push_back({"steps", rank.rank, std::move(steps.bands)});
     if (!phases.empty()) answer.bands.push_back({"phases", rank.rank, std::move(phases)});
