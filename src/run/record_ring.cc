@@ -39,7 +39,7 @@ Result<RecordRing> RecordRing::read(const std::string& path, const RingFormat& f
     return none("it does not start as one");
   }
   if (head.version != format.version || head.record_bytes != format.record_bytes || head.records == 0 ||
-      head.head_bytes > bytes.size() || head.records > (bytes.size() - head.head_bytes) / head.record_bytes ||
+      head.head_bytes > bytes.size() || head.records > kLargest / head.record_bytes ||
       head.about_bytes > head.head_bytes - std::min<std::size_t>(head.head_bytes, kRingAboutAt)) {
     return none("its head is damaged, or a newer stepscope wrote it");
   }
@@ -48,6 +48,14 @@ Result<RecordRing> RecordRing::read(const std::string& path, const RingFormat& f
   const std::uint64_t first = overwritten > head.records ? overwritten - head.records + format.in_flight : 0;
   ring.first_ = std::min(first, ring.written_);
   return ring;
+}
+
+std::uint64_t RecordRing::cut() const {
+  const std::uint64_t there = (bytes_.size() - head_.head_bytes) / head_.record_bytes;
+  if (there >= head_.records) return 0;
+  std::uint64_t missing = 0;
+  for (std::uint64_t i = first_; i < written_; i++) missing += has(i) ? 0 : 1;
+  return missing;
 }
 
 std::vector<std::string> telemetry_files(const std::string& run_folder, std::string_view extension) {

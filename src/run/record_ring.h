@@ -37,6 +37,9 @@ class RecordRing {
   std::string_view about() const { return std::string_view(bytes_).substr(kRingAboutAt, head_.about_bytes); }
   std::uint64_t first() const { return first_; }  // number of the oldest record that is there and whole
   std::uint64_t written() const { return written_; }
+  // Of a file that was cut short: whether this record is still there; and how many are not.
+  bool has(std::uint64_t index) const { return place(index) + head_.record_bytes <= bytes_.size(); }
+  std::uint64_t cut() const;
   std::uint64_t dropped() const { return first_ < written_ ? first_ : written_; }
   std::uint64_t file_bytes() const { return bytes_.size(); }
   std::uint64_t place(std::uint64_t index) const {

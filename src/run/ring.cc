@@ -59,6 +59,7 @@ Result<Ring> read_ring(const std::string& path) {
   Ring ring;
   take_about(bytes.about(), ring);
   ring.dropped = bytes.dropped();
+  ring.cut = bytes.cut();
   ring.file_bytes = bytes.file_bytes();
   std::int64_t to_unix_ns = 0;  // of the last pair of clocks; the first record is one
   const std::uint64_t first = bytes.first(), written = bytes.written();
@@ -69,6 +70,7 @@ Result<Ring> read_ring(const std::string& path) {
   }
   Mark last_step{.start_ns = 0, .dur_ns = -1};
   for (std::uint64_t i = first; i < written; i++) {
+    if (!bytes.has(i)) continue;
     const auto one = bytes.record<Record>(i);
     const auto kind = static_cast<MarkKind>(one.kind);
     if (kind == MarkKind::clock) {

@@ -38,6 +38,7 @@ struct Ring {
   std::uint64_t file_bytes = 0;
   std::vector<Mark> marks;    // oldest first; clock records are used up
   std::uint64_t dropped = 0;  // older marks that the ring no longer holds
+  std::uint64_t cut = 0;      // marks that a file cut short does not hold
   // What the rank did when the file was read: the phase and since when; phase 0: between phases.
   unsigned phase_now = 0;
   std::int64_t phase_since_ns = 0, step_now = 0;

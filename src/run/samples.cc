@@ -115,6 +115,7 @@ Result<Samples> read_samples(const std::string& path, std::uint64_t newest) {
   Samples out;
   take_about(ring.about(), out);
   out.dropped = ring.dropped();
+  out.cut = ring.cut();
   out.file_bytes = ring.file_bytes();
   std::map<std::uint32_t, Gathered> gathered;
   for (auto& [number, about] : read_series(series_file_of(path))) gathered.emplace(number, std::move(about));
@@ -122,10 +123,11 @@ Result<Samples> read_samples(const std::string& path, std::uint64_t newest) {
   std::optional<std::int64_t> first_offset, offset;  // Unix time − monotonic
   for (std::uint64_t i = first; i < ring.written() && !offset; i++) {
     const auto one = ring.record<SampleRecord>(i);
-    if (one.series == kClockSeries)
+    if (ring.has(i) && one.series == kClockSeries)
       offset = first_offset = static_cast<std::int64_t>(one.value - static_cast<std::uint64_t>(one.monotonic_ns));
   }
   for (std::uint64_t i = first; i < ring.written(); i++) {
+    if (!ring.has(i)) continue;
     const auto one = ring.record<SampleRecord>(i);
     if (one.series == kClockSeries) {
       offset = static_cast<std::int64_t>(one.value - static_cast<std::uint64_t>(one.monotonic_ns));

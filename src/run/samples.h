@@ -52,6 +52,7 @@ struct Samples {
   std::uint64_t file_bytes = 0;
   std::vector<Series> series;  // those with samples
   std::uint64_t dropped = 0;   // older records that the ring no longer holds
+  std::uint64_t cut = 0;       // records that a file cut short does not hold
   std::int64_t drift_ns =
       0;  // how far the two clocks went apart over the file: Unix time − monotonic, last − first pair
   std::uint64_t backwards = 0;  // samples left out because their time or their counter went back

@@ -63,6 +63,11 @@ Members read_members(const std::string& folder, Run& run) {
       add(run, path, "marks_damaged", Severity::lost, to_text(ring.error()), "", 1);
       continue;
     }
+    if (ring->cut > 0) {
+      add(run, path, "marks_cut", Severity::lost,
+          std::to_string(ring->cut) + " marks of steps are missing: the file was cut short",
+          "Copy it again, if it was copied", ring->cut);
+    }
     run::RankProgress progress = run::progress_of(*ring, 1);
     if (all_ended) progress.running = false;
     const auto [known, first] = members.try_emplace(ring->rank, progress);

@@ -59,6 +59,11 @@ void tell_losses(const run::Samples& samples, const std::string& path, Run& run)
          "the oldest " + std::to_string(samples.dropped) + " samples of telemetry made room for newer ones",
          "Sample less often, or with fewer collectors", samples.dropped);
   }
+  if (samples.cut > 0) {
+    tell(run, path, "samples_cut", Severity::lost,
+         std::to_string(samples.cut) + " samples are missing: the file was cut short",
+         "Copy it again, if it was copied", samples.cut);
+  }
   if (samples.unknown > 0) {
     tell(run, path, "samples_unknown", Severity::lost,
          std::to_string(samples.unknown) + " samples are of series that nothing describes",
