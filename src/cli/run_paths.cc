@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "run/ring.h"
+#include "run/tasks.h"
 
 namespace stepscope::cli {
 namespace fs = std::filesystem;
@@ -13,7 +14,7 @@ Result<std::string> find_run(const std::string& given, const std::string& out) {
   const fs::path folder = given.empty() ? out : given;
   std::error_code code;
   if (fs::exists(folder / "run.json", code)) return folder.string();
-  // A run without marks, as of a mistyped command, does not hide the one before it.
+  // A run without marks, as of a mistyped command, does not hide the one before it; one that begins does.
   std::tuple<bool, fs::file_time_type, std::string> newest{false, fs::file_time_type::min(), ""};
   for (const fs::path& base : {folder, fs::path(out) / folder}) {
     fs::recursive_directory_iterator at(base, fs::directory_options::skip_permission_denied, code);
@@ -23,7 +24,8 @@ Result<std::string> find_run(const std::string& given, const std::string& out) {
       std::error_code gone;
       const auto written = fs::last_write_time(at->path(), gone);
       const std::string run = at->path().parent_path().string();
-      if (!gone) newest = std::max(newest, {!run::ring_files(run).empty(), written, run});
+      const bool has_job = !run::ring_files(run).empty() || run::has_open_job(run);
+      if (!gone) newest = std::max(newest, {has_job, written, run});
     }
     if (!std::get<std::string>(newest).empty()) return std::get<std::string>(newest);
   }

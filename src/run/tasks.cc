@@ -98,6 +98,14 @@ bool job_has_ended(const std::string& run_folder) {
   return true;
 }
 
+bool has_open_job(const std::string& run_folder) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element manifest;
+  std::string_view capture;
+  return parser.load((fs::path(run_folder) / "run.json").string()).get(manifest) == simdjson::SUCCESS &&
+         manifest["capture"].get(capture) == simdjson::SUCCESS && !capture.empty() && !job_has_ended(run_folder);
+}
+
 void wait_for_tasks(const std::string& run_folder, double patience_s) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(patience_s);

@@ -32,6 +32,8 @@ Result<std::string> share_run_folder(std::string_view out, std::string_view job,
 // What ran in one task, and what became of it: tasks/N.json, and run.json for the first.
 Result<void> write_task(const std::string& run_folder, const Task& task, const Manifest& manifest);
 
+// Whether a job was started here (a monitor starts none) that has not been seen to end.
+bool has_open_job(const std::string& run_folder);
 // Whether all that began in this folder has ended: run.json and tasks/*.json say so.
 bool job_has_ended(const std::string& run_folder);
 

@@ -119,15 +119,22 @@ void keep_newest_run(std::vector<std::string>& found, const std::string& folder,
   }
   if (runs.size() < 2) return;
   std::sort(runs.rbegin(), runs.rend());
-  const auto has_recording = [&](const auto& run) {
+  const auto has_any = [&](const auto& run, const auto& is_one) {
     return std::any_of(found.begin(), found.end(), [&](const std::string& path) {
-      if (!path.starts_with(run.second)) return false;
-      const std::string_view rest = std::string_view(path).substr(run.second.size());
-      return rest.starts_with("traces/") || rest.starts_with("telemetry/") ||
-             rest.starts_with(std::string(run::kNsysFolder) + "/");
+      return path.starts_with(run.second) && is_one(std::string_view(path).substr(run.second.size()));
     });
   };
-  const auto first = std::find_if(runs.begin(), runs.end(), has_recording);
+  const auto has_steps = [&](const auto& run) {
+    return has_any(run, [](std::string_view path) {
+      return path.starts_with("traces/") || path.starts_with(std::string(run::kNsysFolder) + "/") ||
+             (path.starts_with("telemetry/") && path.ends_with(".ring"));
+    });
+  };
+  const auto has_samples = [&](const auto& run) {
+    return has_any(run, [](std::string_view path) { return path.starts_with("telemetry/"); });
+  };
+  auto first = std::find_if(runs.begin(), runs.end(), has_steps);
+  if (first == runs.end()) first = std::find_if(runs.begin(), runs.end(), has_samples);  // what monitor left
   const std::string newest = (first == runs.end() ? runs.begin() : first)->second;
   const auto empty = first == runs.end() ? 0 : first - runs.begin();  // that are newer
   std::erase_if(found, [&](const std::string& path) {
