@@ -182,6 +182,36 @@ TEST_CASE("telemetry: bandwidth of AMD's memory controllers, whose events the ke
         std::map<std::string, double>{{"memory_read package 0", 320}, {"memory_written package 0", 448}});
 }
 
+TEST_CASE("telemetry: bandwidth of Arm's memory, whose events have no scale in the kernel's files") {
+  const TempFolder folder;
+  const fs::path devices = folder.path() / "sys/bus/event_source/devices";
+  const auto put_device = [&](const char* name, int type, const char* read, const char* written) {
+    put(devices / name / "type", std::to_string(type) + "\n");
+    put(devices / name / "cpumask", "0\n");
+    put(devices / name / "format/event", "config:0-31\n");
+    put(devices / name / "events" / read, "event=0x84\n");
+    put(devices / name / "events" / written, "event=0x83\n");
+  };
+  put_packages(folder.path() / "sys");
+  SUBCASE("Kunpeng") {
+    put_device("hisi_sccl1_ddrc0", 30, "flux_rd", "flux_wr");
+    put_device("hisi_sccl1_hha0", 31, "flux_rd", "flux_wr");  // which is no controller of memory
+    put_device("hisi_sccl_ddrc", 32, "flux_rd", "flux_wr");
+  }
+  SUBCASE("Grace") { put_device("nvidia_scf_pmu_0", 30, "cmem_rd_data", "cmem_wb_data"); }
+  Roots roots = roots_at(folder.path());
+  StandInPerf perf;
+  perf.serve(roots);
+  Heard heard;
+  const auto source = opened("bandwidth", roots);
+  CHECK(perf.all.size() == 2);
+  perf.tell(0x84, 0, 5, 10, 10);
+  perf.tell(0x83, 0, 7, 10, 10);
+  source->sample(heard);
+  CHECK(heard.values ==
+        std::map<std::string, double>{{"memory_read package 0", 160}, {"memory_written package 0", 224}});
+}
+
 TEST_CASE("telemetry: the kernel counts by a request that was made from its own files") {
   const TempFolder folder;
   const fs::path device = folder.path() / "sys/bus/event_source/devices/uncore_imc_0";
@@ -269,7 +299,7 @@ TEST_CASE("telemetry: bandwidth of a rank, in a group of resctrl that is there a
   CHECK(why_absent("rank_bandwidth", roots).find("no monitoring group") != std::string::npos);
   fs::create_directories(resctrl / "mon_groups/stepscope-999999999-0");  // of one that was killed
   fs::create_directories(resctrl / "mon_groups/somebody");
-  for (const char* thread : {"70/task/70", "70/task/75", "71/task/71", "72/task/72"})
+  for (const char* thread : {"70/task/70", "70/task/75", "71/task/71", "72/task/72", "73/task/73"})
     fs::create_directories(proc / thread);
   Heard heard;
   {
@@ -295,6 +325,15 @@ TEST_CASE("telemetry: bandwidth of a rank, in a group of resctrl that is there a
     heard.values.clear();
     source->sample(heard);
     CHECK(heard.values.empty());
+    put_traffic(group, "01", "30", "30");
+    source->sample(heard);
+    CHECK(heard.values.size() == 2);
+    fs::remove(group / "tasks");
+    fs::create_directory(group / "tasks");  // which takes no thread
+    source->follow({{"rank 0", {{70, 1, 1}, {71, 1, 70}, {72, 1, 70}, {73, 1, 70}}}});
+    heard.values.clear();
+    source->sample(heard);
+    CHECK(heard.values.empty());         // of the others alone it would be too little
     fs::remove_all(group / "mon_data");  // as the kernel's own files, which are no hindrance
     fs::remove(group / "tasks");
   }

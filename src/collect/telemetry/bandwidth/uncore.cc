@@ -22,15 +22,15 @@ constexpr Told kWritten{"memory_written", "Bytes that the memory controllers of 
 constexpr Told kSent{"socket_link_sent", "Bytes of data that the socket sent to other sockets"};
 
 // What a kind of device counts. `names` are events that the kernel describes; where it describes none, `words` say the
-// event as the maker's list has it (perf's tables of events: pmu-events/arch/x86 of Linux).
+// event as the maker's list has it (perf's tables of events: pmu-events/arch of Linux).
 struct Event {
-  const char* devices;  // NAME or NAME_<number>
+  const char* devices;  // NAME or NAME_<number>; # stands for a number
   const Told* told;
   std::array<const char*, 3> names;
   const char* words;
-  double bytes;  // of a count of `words`
+  double bytes;  // of a count, where the kernel does not say it
 };
-constexpr std::array<Event, 7> kEvents{{
+constexpr std::array<Event, 11> kEvents{{
     {"uncore_imc", &kRead, {"cas_count_read", "data_reads", "data_read"}, nullptr, 0},
     {"uncore_imc", &kWritten, {"cas_count_write", "data_writes", "data_write"}, nullptr, 0},
     {"uncore_imc_free_running", &kRead, {"data_read", "read"}, nullptr, 0},
@@ -38,11 +38,20 @@ constexpr std::array<Event, 7> kEvents{{
     {"amd_umc", &kRead, {}, "event=0x0a,rdwrmask=0x1", 64},         // umc_cas_cmd.rd of Zen 4 and 5, 64 bytes each
     {"amd_umc", &kWritten, {}, "event=0x0a,rdwrmask=0x2", 64},      // umc_cas_cmd.wr
     {"uncore_upi", &kSent, {}, "event=0x02,umask=0x0f", 64.0 / 9},  // UNC_UPI_TxL_FLITS.ALL_DATA: 9 flits are 64 bytes
+    {"nvidia_scf_pmu", &kRead, {"cmem_rd_data"}, nullptr, 32},      // Grace: beats of 32 bytes
+    {"nvidia_scf_pmu", &kWritten, {"cmem_wb_data"}, nullptr, 32},
+    {"hisi_sccl#_ddrc#", &kRead, {"flux_rd"}, nullptr, 32},  // Kunpeng: bursts of 32 bytes
+    {"hisi_sccl#_ddrc#", &kWritten, {"flux_wr"}, nullptr, 32},
 }};
 
 bool is_one_of(std::string_view device, std::string_view devices) {
-  if (device.substr(0, devices.size()) != devices) return false;
-  const std::string_view rest = device.substr(devices.size());
+  std::string_view rest = device;
+  for (const char c : devices) {
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    const std::size_t many = c == '#' ? digits : rest.starts_with(c) ? 1 : 0;
+    if (many == 0) return false;
+    rest.remove_prefix(many);
+  }
   return rest.empty() || (rest.size() > 1 && rest[0] == '_' && rest.find_first_not_of("0123456789", 1) == rest.npos);
 }
 
@@ -56,8 +65,8 @@ std::optional<Wanted> wanted_of(const std::string& device, const Event& event) {
     if (name == nullptr) continue;
     const std::string words(KeptFile(device + "/events/" + name).read());
     const auto code = event_code(device, words);
-    const auto bytes = bytes_per_count(device, name);
-    if (code && bytes) return Wanted{*code, *bytes};
+    const double bytes = bytes_per_count(device, name).value_or(event.bytes);
+    if (code && bytes > 0) return Wanted{*code, bytes};
   }
   if (event.words == nullptr) return std::nullopt;
   const auto code = event_code(device, event.words);
