@@ -67,11 +67,6 @@ std::optional<std::int64_t> number_in(std::string_view text, std::string_view fi
   return unit == "Mhz" || unit == "MHz" ? megahertz : std::nullopt;
 }
 
-std::string text_of(const std::string& path) {
-  const std::string text(KeptFile(path).read());
-  return text.substr(0, text.find('\n'));
-}
-
 struct Watched {
   const Value* value;
   KeptFile file;
@@ -116,12 +111,12 @@ std::vector<Card> find_cards(const std::string& sys) {
       continue;
     Card card;
     card.device = (at->path() / "device").string();
-    if (text_of(card.device + "/vendor") != "0x1002") continue;
+    if (first_line_of(card.device + "/vendor") != "0x1002") continue;
     const std::string about = "\n" + std::string(KeptFile(card.device + "/uevent").read());
     if (const std::size_t slot = about.find("\nPCI_SLOT_NAME="); slot != about.npos) {
       card.place = about.substr(slot + 15, about.find('\n', slot + 1) - slot - 15);
     }
-    card.model = text_of(card.device + "/product_name");
+    card.model = first_line_of(card.device + "/product_name");
     if (!card.place.empty()) card.model += (card.model.empty() ? "" : ", ") + card.place;
     if (card.place.empty()) card.place = name;
     const std::string sensors = sensors_of(card.device);

@@ -57,4 +57,11 @@ class KeptFile {
   int error_ = 0;
 };
 
+// Of a file that is read once; empty: it cannot be read.
+inline std::string first_line_of(const std::string& path) {
+  KeptFile file(path);
+  const std::string_view text = file.read();
+  return std::string(text.substr(0, text.find('\n')));
+}
+
 }  // namespace stepscope::collect::telemetry

@@ -23,13 +23,14 @@ using bandwidth::folders_in, bandwidth::L3Traffic, bandwidth::Traffic, bandwidth
 constexpr std::string_view kPrefix = "stepscope-";  // stepscope-<PID of the sampler>-<number>
 
 // One thread a write, as the kernel takes them. The file is there; only where tests stand in for the kernel it is made.
+// False: it is not in the group, though it lives.
 bool put_thread(const std::string& group, const std::string& thread) {
   const int file = ::open((group + "/tasks").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0644);
   if (file < 0) return false;
   const std::string line = thread + "\n";
-  const bool is_written = write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const bool is_done = write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size()) || errno == ESRCH;
   close(file);
-  return is_written;
+  return is_done;
 }
 
 class Watch {
@@ -52,14 +53,14 @@ class Watch {
       std::set<std::string> written;
       for (int pass = 0; pass < 2; pass++) {
         for (const std::string& thread : folders_in(proc + "/" + std::to_string(member.pid) + "/task")) {
-          if (written.insert(thread).second) put_thread(folder_, thread);
+          if (written.insert(thread).second) is_whole_ &= put_thread(folder_, thread);
         }
       }
     }
   }
 
   void sample(Sink& sink) {
-    if (!is_made_) return;
+    if (!is_made_ || !is_whole_) return;
     if (files_.empty()) files_ = traffic_of(folder_);
     Traffic sum{0, 0};
     for (L3Traffic& file : files_) {
@@ -84,7 +85,7 @@ class Watch {
 
  private:
   std::string target_, folder_;
-  bool is_made_;
+  bool is_made_, is_whole_ = true;  // not whole: what a part of it moves says nothing of the rank
   std::set<std::pair<pid_t, std::uint64_t>> taken_;
   std::vector<L3Traffic> files_;
 };

@@ -22,8 +22,6 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::string text_of(const std::string& path) { return std::string(trimmed(KeptFile(path).read())); }
-
 // The part up to the next `mark`, which is taken off.
 std::string_view next_part(std::string_view& text, char mark) {
   const std::size_t end = text.find(mark);
@@ -77,15 +75,15 @@ std::optional<EventCode> event_code(const std::string& device, std::string_view 
     const std::string name(next_part(value, '='));
     const auto number = value.empty() ? std::optional<std::uint64_t>(1) : any_number(value);
     const bool is_plain = name == "config" || name == "config1" || name == "config2";
-    const std::string format = is_plain ? name + ":0-63" : text_of(device + "/format/" + name);
+    const std::string format = is_plain ? name + ":0-63" : first_line_of(device + "/format/" + name);
     if (!number || name.empty() || name.find('/') != name.npos || !put(code, format, *number)) return std::nullopt;
   }
   return code;
 }
 
 std::optional<double> bytes_per_count(const std::string& device, const std::string& name) {
-  const std::string text = text_of(device + "/events/" + name + ".scale");
-  const std::string unit = text_of(device + "/events/" + name + ".unit");
+  const std::string text = first_line_of(device + "/events/" + name + ".scale");
+  const std::string unit = first_line_of(device + "/events/" + name + ".unit");
   double scale = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), scale);
   if (read.ec != std::errc() || !std::isfinite(scale) || scale <= 0) return std::nullopt;
