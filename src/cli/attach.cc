@@ -302,7 +302,9 @@ int attach_to(const AttachOptions& options) {
   std::vector<pid_t> pids;
   for (const collect::RankProcess& one : *ranks) pids.push_back(one.process.pid);
   telemetry::SamplerBeside sampler({*folder, options.sampled, {}, {}});
-  if (options.telemetry) sampler.look(pids);
+  if (options.telemetry) {
+    for (const std::string& sentence : sampler.look(pids)) print_notice(sentence);
+  }
   collect::Request request = request_of(options);
   request.by_time = request.detach = true;
   const int code = write_and_wait(*folder, request, entered, options);

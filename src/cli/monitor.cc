@@ -81,13 +81,15 @@ std::string job_of(const MonitorOptions& options) {
   return options.targets.empty() ? "monitor" : run::job_name({options.targets.front()});
 }
 
-Result<std::string> make_folder(const MonitorOptions& options) {
-  const std::string job = job_of(options);
-  auto folder = run::make_run_folder(options.out, job, run::start_stamp(std::time(nullptr)));
-  if (!folder) return folder;
+run::Manifest manifest_of(const MonitorOptions& options) {
   run::Arguments command{"stepscope", "monitor"};
   command.insert(command.end(), options.targets.begin(), options.targets.end());
-  const run::Manifest manifest = run::start_manifest(version(), job, command, "");
+  return run::start_manifest(version(), job_of(options), command, "");
+}
+
+Result<std::string> make_folder(const MonitorOptions& options, const run::Manifest& manifest) {
+  auto folder = run::make_run_folder(options.out, manifest.job, run::start_stamp(std::time(nullptr)));
+  if (!folder) return folder;
   if (const auto written = run::write_manifest(*folder, manifest); !written) return fail(written.error());
   return folder;
 }
@@ -110,13 +112,17 @@ int monitor(const MonitorOptions& options) {
   if (!processes) return refused(processes.error());
   std::vector<pid_t> pids;
   for (const collect::Process& one : *processes) pids.push_back(one.pid);
-  const auto folder = make_folder(options);
+  run::Manifest manifest = manifest_of(options);
+  const auto folder = make_folder(options, manifest);
   if (!folder) return refused(folder.error());
   auto sampler = telemetry::Sampler::start(
       *folder, how, telemetry::GroupFinder(how.roots, pids, telemetry::ranks_by_processes(how.roots.proc, pids)));
   if (!sampler) return refused(sampler.error());
-  std::string absent;
-  for (const telemetry::Absent& one : (*sampler)->absent()) absent += (absent.empty() ? "" : ", ") + one.collector;
+  for (const std::string& sentence : (*sampler)->missed()) print_notice(sentence);
+  std::string absent;  // of those that nobody named
+  if (how.only.empty()) {
+    for (const telemetry::Absent& one : (*sampler)->absent()) absent += (absent.empty() ? "" : ", ") + one.collector;
+  }
   if (!absent.empty()) print_notice("not here, and stepscope doctor says why: " + absent);
   print_notice(fmt::format("{} · sampling {} for {:.6g} s into {} (Ctrl-C ends it)", version(),
                            pids.empty() ? "this machine" : report::format_plural(pids.size(), "process"),
@@ -135,6 +141,9 @@ int monitor(const MonitorOptions& options) {
   const double cost = static_cast<double>((*sampler)->cpu_ns()) / 1e9 / passed_s;
   for (const std::string& problem : (*sampler)->end()) print_notice(problem);
   sampler->reset();
+  manifest.ended_unix_ns = run::unix_now_ns();
+  manifest.exit_code = kOk;
+  if (const auto written = run::write_manifest(*folder, manifest); !written) print_notice(to_text(written.error()));
   const auto files = run::sample_files(*folder);
   const auto samples = files.empty() ? fail({ErrorKind::not_found, "nothing was sampled", *folder, {}, ""})
                                      : run::read_samples(files.front());

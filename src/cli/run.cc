@@ -187,12 +187,14 @@ int run_recorded(const collect::Arguments& command, const collect::Settings& set
   std::optional<telemetry::SamplerBeside> sampler;
   if (settings.telemetry)
     sampler.emplace(telemetry::BesideOptions{folder, settings.sampled, settings.openmetrics, job});
-  beside.began = [&](pid_t process) {
-    if (sampler) sampler->look({process});
+  const auto sample = [&](pid_t process) {
+    if (!sampler) return;
+    for (const std::string& sentence : sampler->look({process})) print_notice(sentence);
   };
+  beside.began = sample;
   beside.look = [&](pid_t process) {
     for (const std::string& sentence : late.look(process)) print_notice(sentence);
-    if (sampler) sampler->look({process});
+    sample(process);
   };
   const collect::Ending ending =
       collect::run_job(nsys.empty() ? command : collect::nsys_command(nsys, settings, folder, command),

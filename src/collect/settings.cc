@@ -254,6 +254,15 @@ void list_effective(const std::vector<Given>& all, Settings& out) {
   }
 }
 
+// "": it will be written, or nobody asked for it.
+std::string why_no_openmetrics(const Settings& settings) {
+  if (settings.openmetrics.empty()) return "";
+  if (!settings.telemetry) return "openmetrics writes what telemetry samples, which is off: no " + settings.openmetrics;
+  std::error_code code;
+  const fs::path folder = fs::absolute(settings.openmetrics, code).parent_path();
+  return fs::is_directory(folder, code) ? "" : "openmetrics: there is no folder " + folder.string();
+}
+
 }  // namespace
 
 std::string variable_of(std::string_view name) {
@@ -287,14 +296,7 @@ Result<Settings> read_settings(const Typed& typed, const std::string& folder) {
   if (const auto left = leave_out_trace(draft, *all); !left) return fail(left.error());
   if (draft.out.capture.nsys) fit_to_nsys(draft.out, *all);
   list_effective(*all, draft.out);
-  if (!draft.out.telemetry && !draft.out.openmetrics.empty()) {
-    slips.push_back("openmetrics writes what telemetry samples, which is off: no " + draft.out.openmetrics);
-  }
-  if (const fs::path metrics = draft.out.openmetrics; draft.out.telemetry && !metrics.empty()) {
-    std::error_code code;
-    const fs::path parent = fs::absolute(metrics, code).parent_path();
-    if (!fs::is_directory(parent, code)) slips.push_back("openmetrics: there is no folder " + parent.string());
-  }
+  if (std::string why = why_no_openmetrics(draft.out); !why.empty()) slips.push_back(std::move(why));
   draft.out.slips = std::move(slips);
   return std::move(draft.out);
 }

@@ -86,6 +86,9 @@ std::vector<HaiprofSetting> haiprof_settings(const std::function<std::string(con
     take("warmup", "HAIPROF_WARMUP", number("HAIPROF_WARMUP"));
   } else if (asks) {
     take("trace", "HAIPROF_TRACE", "0");  // it records none unless it is asked for
+    if (!number("HAIPROF_TIME").empty()) {
+      slips.push_back("HAIPROF_TIME is how long HAIPROF_TRACE=1 records, which is not set: no trace");
+    }
   }
   take("telemetry", "HAIPROF_RECORDERS", telemetry_text(variable("HAIPROF_RECORDERS"), variable, slips));
   take("out", "HAIPROF_LOG_DIR", variable("HAIPROF_LOG_DIR"));

@@ -62,10 +62,12 @@ TEST_CASE("haiprof's variables: time, warm-up, trace, recorders with intervals a
   CHECK(phases->capture.on_request);
   CHECK(phases->out == "/logs");
   CHECK(effective(phases, "telemetry") == "cpu,memory,host,io,gpu:500ms,gpm:500ms,amd_gpu:500ms (HAIPROF_RECORDERS)");
-  REQUIRE(phases->slips.size() == 1);
-  CHECK(phases->slips[0] == "HAIPROF_RECORDERS: nothing here samples what 'fan' does");
+  REQUIRE(phases->slips.size() == 2);
+  CHECK(phases->slips[0] == "HAIPROF_TIME is how long HAIPROF_TRACE=1 records, which is not set: no trace");
+  CHECK(phases->slips[1] == "HAIPROF_RECORDERS: nothing here samples what 'fan' does");
   const Variable trace("HAIPROF_TRACE", "1");
   const auto traced = read_settings({}, folder.path());
+  CHECK(traced->slips.size() == 1);
   CHECK(capture_of(traced) == "seconds=60:180 ranks=all with=shapes,memory,modules");
   const Variable own("STEPSCOPE_OUT", "here");
   CHECK(read_settings({{"time", "15"}}, folder.path())->out == "here");

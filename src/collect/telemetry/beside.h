@@ -24,14 +24,15 @@ class SamplerBeside {
  public:
   explicit SamplerBeside(BesideOptions options) : options_(std::move(options)), turn_(options_.run_folder) {}
 
-  // To be called when the job is there, and again and again while it runs: it begins when it is its turn.
-  void look(const std::vector<pid_t>& jobs);
+  // To be called when the job is there, and again and again while it runs: it begins when it is its turn. Sentences for
+  // the user.
+  std::vector<std::string> look(const std::vector<pid_t>& jobs);
   bool samples() const { return sampler_ != nullptr; }
   // Ends it; what went wrong.
   std::vector<std::string> end();
 
  private:
-  void begin(const std::vector<pid_t>& jobs);
+  std::vector<std::string> begin(const std::vector<pid_t>& jobs);
 
   BesideOptions options_;
   Turn turn_;  // given back after the sampler has ended

@@ -33,6 +33,20 @@ TEST_CASE("sampler: one of the tasks of a host samples, and the next takes over 
   CHECK_FALSE(third.samples());
 }
 
+TEST_CASE("sampler: a collector that was named and is not here is told when it begins, one of the default is not") {
+  const TempFolder folder;
+  auto chosen = parse_collectors("default,amd_gpu");
+  REQUIRE(chosen);
+  SamplerBeside sampler({folder.path().string(), *chosen, {}, {}});
+  const auto said = sampler.look({getpid()});
+  if (!std::filesystem::exists("/sys/class/drm/card0/device/gpu_busy_percent")) {
+    REQUIRE(said.size() == 1);
+    CHECK(said[0].starts_with("no amd_gpu is sampled: "));
+  }
+  CHECK(sampler.look({getpid()}).empty());
+  CHECK(sampler.end().empty());
+}
+
 TEST_CASE("sampler: where nothing can be locked each samples") {
   const TempFolder folder;
   Turn first(folder.path().string());

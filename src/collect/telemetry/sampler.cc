@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
+#include <utility>
 
 namespace stepscope::collect::telemetry {
+namespace fs = std::filesystem;
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000, kMetricsEvery = 10 * kSecond;
+constexpr std::int64_t kSecond = 1'000'000'000, kGlance = kSecond / 10, kMetricsEvery = 10 * kSecond;
 constexpr auto kPatience = std::chrono::seconds(2);  // with a driver, before the job begins and after it ended
 
 // How often this collector is to be sampled, in ms; 0: not at all.
@@ -33,17 +36,33 @@ int milliseconds(std::string_view text) {
   return usable && number * scale <= 3'600'000 ? std::max(1, static_cast<int>(number * scale)) : 0;
 }
 
-// Asks who is watched, and tells the lanes when it has changed.
+// Asks who is watched, and tells the lanes when it has changed: once a second, and soon after a file has come into the
+// folder of marks, since a rank that begins its first step is known by that.
 struct Watching {
   FindGroups find;
+  std::shared_ptr<SampleFile> file;
   Lane* own;  // which does this
   std::shared_ptr<Lane> drivers;
+  std::string marks;
   std::vector<Group> groups;
+  fs::file_time_type newest;
+  std::int64_t next_ns = 0;
 
   void operator()() {
+    std::error_code code;
+    const fs::file_time_type changed = fs::last_write_time(marks, code);
+    const bool has_new = !code && std::exchange(newest, changed) != changed;
+    if (const std::int64_t now = monotonic_ns(); has_new || now >= next_ns) {
+      next_ns = now + kSecond - kGlance / 2;
+      look();
+    }
+  }
+
+  void look() {
     std::vector<Group> found = find();
     if (found == groups) return;
     groups = std::move(found);
+    for (const Group& group : groups) file->rename(group.target, group.name.empty() ? group.target : group.name);
     own->follow(groups);
     drivers->follow(groups);
   }
@@ -84,7 +103,7 @@ Result<std::vector<Choice>> parse_collectors(std::string_view text) {
     for (const Collector& one : collectors()) {
       if (name != one.name && (name != "default" || one.on_request)) continue;
       std::erase_if(out, [&](const Choice& before) { return before.collector == one.name; });
-      out.push_back({std::string(one.name), interval_ms});
+      out.push_back({std::string(one.name), interval_ms, name == one.name});
       known = true;
     }
     if (!known) {
@@ -100,6 +119,7 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, c
   auto file = SampleFile::create(run_folder, options.most_bytes);
   if (!file) return fail(file.error());
   std::unique_ptr<Sampler> sampler(new Sampler);
+  sampler->wanted_ = options.only;
   sampler->file_ = std::make_shared<SampleFile>(std::move(*file));
   const auto own = std::make_shared<Lane>(sampler->file_, options.roots);
   const auto drivers = std::make_shared<Lane>(sampler->file_, options.roots);
@@ -107,7 +127,10 @@ Result<std::unique_ptr<Sampler>> Sampler::start(const std::string& run_folder, c
     const int interval_ms = interval_of(collector, options);
     if (interval_ms > 0) (collector.own_thread ? drivers : own)->add(collector, interval_ms);
   }
-  if (find_groups) own->every(kSecond, Watching{std::move(find_groups), own.get(), drivers, {}});
+  if (find_groups) {
+    const std::string marks = fs::path(sampler->file_->path()).parent_path().string();
+    own->every(kGlance, Watching{std::move(find_groups), sampler->file_, own.get(), drivers, marks, {}, {}});
+  }
   own->every(kSecond, [file = sampler->file_] { file->clock(); });
   if (!options.openmetrics.empty()) {
     sampler->metrics_ = std::make_shared<OpenMetricsFile>(options.openmetrics, options.job, run_folder);
@@ -144,6 +167,17 @@ std::vector<Absent> Sampler::absent() const {
     for (Absent& one : lane->absent()) all.push_back(std::move(one));
   }
   return all;
+}
+
+std::vector<std::string> Sampler::missed() const {
+  std::vector<std::string> sentences;
+  for (const Absent& one : absent()) {
+    const bool is_named = std::any_of(wanted_.begin(), wanted_.end(), [&](const Choice& choice) {
+      return choice.is_named && choice.collector == one.collector;
+    });
+    if (is_named) sentences.push_back("no " + one.collector + " is sampled: " + to_text(one.why));
+  }
+  return sentences;
 }
 
 std::int64_t Sampler::cpu_ns() const {

@@ -17,7 +17,8 @@ namespace stepscope::collect::telemetry {
 
 struct Choice {
   std::string collector;
-  int interval_ms = 0;  // 0: as usual
+  int interval_ms = 0;    // 0: as usual
+  bool is_named = false;  // by the user, not only as one of the default
 };
 
 // "500ms", "0.5s": in ms.
@@ -35,7 +36,7 @@ struct SamplerOptions {
   std::string openmetrics, job;  // the file that the newest values stand in as well, and whose they are; empty: none
 };
 
-// What is watched now; asked about once a second.
+// What is watched now; asked about once a second, and soon after a rank has begun to keep marks.
 using FindGroups = std::function<std::vector<Group>()>;
 
 class Sampler {
@@ -49,12 +50,15 @@ class Sampler {
   std::vector<std::string> end();
 
   std::vector<Absent> absent() const;
+  // Of those that the user named: a sentence for each that is not here.
+  std::vector<std::string> missed() const;
   // CPU time of the threads so far, and how many samples they took.
   std::int64_t cpu_ns() const;
   std::uint64_t samples() const { return file_->written(); }
 
  private:
   Sampler() = default;
+  std::vector<Choice> wanted_;
   std::shared_ptr<SampleFile> file_;
   std::shared_ptr<OpenMetricsFile> metrics_;
   std::vector<std::shared_ptr<Lane>> lanes_;  // our own first, which finds the groups; then the drivers'
