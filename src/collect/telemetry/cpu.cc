@@ -3,6 +3,7 @@
 // are too coarse.
 #include <ctime>
 #include <map>
+#include <vector>
 
 #include "collect/telemetry/collector.h"
 #include "collect/telemetry/kept_file.h"
@@ -54,14 +55,12 @@ class Cpu : public Source {
 
   void follow(const std::vector<Group>& groups) override {
     totals_.follow(groups);
-    std::map<std::string, MainThread> main;
+    followed_.clear();
     for (const Group& group : groups) {
-      const auto known = main_.find(group.target);
-      const auto at = known != main_.end() ? main.insert(main_.extract(known)).position
-                                           : main.try_emplace(group.target, group.target).first;
-      at->second.follow(roots_, group.members.front());
+      MainThread& main = main_.try_emplace(group.target, group.target).first->second;
+      main.follow(roots_, group.members.front());
+      followed_.push_back(&main);
     }
-    main_ = std::move(main);
   }
 
   void sample(Sink& sink) override {
@@ -71,14 +70,15 @@ class Cpu : public Source {
       return ns.has_value();
     });
     totals_.tell(sink);
-    for (auto& [target, one] : main_) one.sample(sink);
+    for (MainThread* const one : followed_) one->sample(sink);
   }
 
  private:
   Roots roots_;
   MemberTotals totals_{
       {counter("cpu_time", "CPU time of all threads of the rank, its data loading workers and other children")}};
-  std::map<std::string, MainThread> main_;  // by target
+  std::map<std::string, MainThread> main_;  // by target; those that are gone may come again, and go on
+  std::vector<MainThread*> followed_;
 };
 
 Result<std::unique_ptr<Source>> open(const Roots& roots) { return std::make_unique<Cpu>(roots); }

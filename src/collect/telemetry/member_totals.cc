@@ -7,8 +7,8 @@
 namespace stepscope::collect::telemetry {
 
 void MemberTotals::follow(const std::vector<Group>& groups) {
-  const auto key = [](const Member& member) { return std::pair(member.pid, member.start_ticks); };
-  std::multimap<std::pair<pid_t, std::uint64_t>, Known*> before;
+  const auto key = [](const Member& member) { return Key(member.pid, member.start_ticks); };
+  std::multimap<Key, Known*> before;
   for (Known& known : members_) before.emplace(key(known.member), &known);
   std::vector<Known> members;
   std::set<const Known*> stay;
@@ -16,7 +16,7 @@ void MemberTotals::follow(const std::vector<Group>& groups) {
   for (const Group& group : groups) {
     for (const Member& member : group.members) {
       Known one{member, group.target};
-      if (member.began_watched) one.last = Values{};
+      if (is_new(member)) one.last = Values{};
       const auto [first, last] = before.equal_range(key(member));
       for (auto at = first; at != last; ++at) {
         stay.insert(at->second);
@@ -35,6 +35,18 @@ void MemberTotals::follow(const std::vector<Group>& groups) {
   }
   std::erase_if(inherited_, [&](const auto& one) { return !stay_pids.contains(one.first); });
   members_ = std::move(members);
+}
+
+bool MemberTotals::is_new(const Member& member) {
+  constexpr std::size_t kMost = 10'000;  // jobs may start processes all day; who left long ago does not come back
+  if (!member.began_watched) return false;
+  if (began_.size() >= kMost) {
+    std::erase_if(began_, [&](const Key& key) {
+      return std::none_of(members_.begin(), members_.end(),
+                          [&](const Known& known) { return Key(known.member.pid, known.member.start_ticks) == key; });
+    });
+  }
+  return began_.insert({member.pid, member.start_ticks}).second;
 }
 
 void MemberTotals::ends(Known& known) {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,13 +50,16 @@ class MemberTotals {
     Total* total = nullptr;      // of its group, from the first reading on
     bool ended = false;
   };
+  using Key = std::pair<pid_t, std::uint64_t>;  // of a process: its number, and when it began
   void ends(Known& known);
+  bool is_new(const Member& member);
   Total* total_of(const std::string& target);
 
   std::vector<run::SeriesAbout> counters_;
   bool parents_inherit_;
   std::map<pid_t, Values> inherited_;  // by a parent, and counted before
   std::vector<Known> members_;
+  std::set<Key> began_;  // of those that count from 0: they do so once, also if they leave and come back
   std::map<std::string, Total> totals_;  // by target
 };
 

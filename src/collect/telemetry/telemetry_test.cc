@@ -196,6 +196,12 @@ TEST_CASE("telemetry: counters of processes that come and go never fall, and wha
   });
   totals.tell(heard);
   CHECK(heard.values == std::map<std::string, double>{{"read rank 1", 5}});  // and nothing of whom nobody is left
+  totals.follow({});
+  totals.follow({{"rank 0", {parent, {12, 9, 10, true}}}});  // which counts from 0 once
+  for (const std::int64_t read : {60, 70}) {
+    now = {{10, 1720}, {12, read}};
+    CHECK(sample() == 670 + read - 60);
+  }
 }
 
 TEST_CASE("telemetry: rates are over the true time between samples where somebody sets the clock") {
@@ -289,6 +295,11 @@ TEST_CASE("telemetry: the sources on a tree of /proc") {
   put(proc / "9/task/9/schedstat", "150 1 1\n");
   sources[0]->sample(heard);
   CHECK(heard.values["main_thread_time rank 3"] == 4050);
+  sources[0]->follow({});  // as long as only other ranks are known
+  sources[0]->follow({{"rank 3", {{9, 5, 1}}}});
+  put(proc / "9/task/9/schedstat", "170 1 1\n");
+  sources[0]->sample(heard);
+  CHECK(heard.values["main_thread_time rank 3"] == 4070);
 }
 
 TEST_CASE("telemetry: a source that is not there says why") {
