@@ -42,6 +42,22 @@ def system(place: Place, folder: Path | str | None) -> dict[str, Any]:
     return found
 
 
+def check_converted(place: Place, folder: str) -> None:
+    """Of a rank that was busy for half of its time, in both formats, beside its own operators."""
+    question = """select value from counters where name = 'cpu_time' and key = 'cores' and
+                  time_ns between (select min(start_ns) from slices) and (select max(start_ns) from slices)"""
+    for form, name in (("perfetto", "all.pftrace"), ("chrome", "all.json.gz")):
+        path = str(place.folder / name)
+        done = place.plain(str(place.stepscope), "convert", folder, "--to", form, "-o", path)
+        assert done.returncode == 0 and "telemetry" not in done.stderr, done.stderr
+        done = place.plain(str(place.stepscope), "query", path, question, "--csv")
+        cores = [float(line) for line in done.stdout.splitlines()[1:]]
+        assert len(cores) > 5 and 0.1 < sum(cores) / len(cores) < 2, done.stdout
+        machine = "select count(*) from counters where name = 'cpu_user' and key = 'cores'"
+        done = place.plain(str(place.stepscope), "query", path, machine, "--csv")
+        assert int(done.stdout.splitlines()[1]) > 1
+
+
 @needs_torch
 def test_a_job_is_sampled_and_cut_by_phase_and_step(place: Place) -> None:
     job = place.run(sys.executable, place.script(BUSY_FORWARD))
@@ -58,6 +74,7 @@ def test_a_job_is_sampled_and_cut_by_phase_and_step(place: Place) -> None:
     assert len(steps) == 25
     assert sum(row["cores"] is not None for row in steps) >= 15
     assert {"cpu", "memory", "io"} <= {row["collector"] for row in rows(found, "series")}
+    check_converted(place, str(job.folder))
 
 
 @needs_torch
