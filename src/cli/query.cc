@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/open_paths.h"
+#include "cli/report_output.h"
 #include "cli/terminal.h"
 #include "query/query.h"
 #include "report/json_writer.h"
@@ -81,13 +82,7 @@ Unit unit_of(const TableColumn& column) {
 
 std::string as_text(Table table, const QueryOptions& options) {
   for (TableColumn& column : table.columns) column.unit = unit_of(column);
-  const Terminal terminal = terminal_of(1);
-  report::TextStyle style;
-  style.color = terminal.color && options.output == "-";
-  style.ascii = terminal.ascii;
-  style.width = terminal.width;
-  style.max_rows = 0;
-  return report::table_text(table, style);
+  return report::table_text(table, text_style(options.output));
 }
 
 // The statement: the last word, or the recipe's.
@@ -148,9 +143,9 @@ void set_up_query(CLI::App& app, int& code) {
   app.add_option("--limit", options->limit, "Rows at most; 0: all (default: 10000 as text, else all)")
       ->type_name("N")
       ->check(whole_number(0, 1'000'000'000'000));
-  app.add_option("--timeout", options->timeout, "Seconds that the query may take (default: 30)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e9));
+  app.add_option("--timeout", options->timeout, "How long the query may take: 500ms, 2m (default: 30, seconds)")
+      ->type_name("TIME")
+      ->transform(duration(0.001, 1e9));
   options->input.add_options(app);
   app.footer(kQueryExamples);
   app.callback([options, &code] { code = outcome(answer_query(*options)); });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -127,11 +128,24 @@ def test_monitor_of_a_process_and_of_the_machine(place: Place) -> None:
     found = system(place, samples.parent.parent)
     assert f"pid {busy.pid}" in {row["target"] for row in rows(found, "series")}
     alone = place.folder / "alone"
-    done = place.plain(str(place.stepscope), "monitor", "--time", "1.5", "--out", str(alone))
-    assert done.returncode == 0, done.stderr
+    done = place.plain(str(place.stepscope), "monitor", "--time", "1500ms", "--out", str(alone))
+    assert done.returncode == 0 and "for 1.5 s" in done.stderr, done.stderr
     (samples,) = alone.rglob("*.samples")
-    assert {row["target"] for row in rows(system(place, samples.parent.parent), "series")} >= {"host"}
+    folder = samples.parent.parent
+    assert {row["target"] for row in rows(system(place, folder), "series")} >= {"host"}
+    check_zeros(place, done.stdout)
     assert place.plain(str(place.stepscope), "monitor", "no-such-job").returncode == 1
+    for bad in ("5x", "0", "1e9h"):
+        done = place.plain(str(place.stepscope), "monitor", "--time", bad, "--out", str(alone))
+        assert done.returncode == 2 and "500ms" in done.stderr
+
+
+def check_zeros(place: Place, summary: str) -> None:
+    """As many series stayed 0 as the command that is named shows."""
+    (line,) = (line for line in summary.splitlines() if "series stayed 0: stepscope query" in line)
+    command = shlex.split(line.split(": ", 1)[1])[1:]
+    done = place.plain(str(place.stepscope), *command, "--csv")
+    assert len(done.stdout.splitlines()) - 1 == int(line.split()[0]) > 0, done
 
 
 @needs_torch
