@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -134,6 +135,7 @@ def test_monitor_of_a_process_and_of_the_machine(place: Place) -> None:
     folder = samples.parent.parent
     assert {row["target"] for row in rows(system(place, folder), "series")} >= {"host"}
     check_zeros(place, done.stdout)
+    check_without_traces(place, folder)
     assert place.plain(str(place.stepscope), "monitor", "no-such-job").returncode == 1
     for bad in ("5x", "0", "1e9h"):
         done = place.plain(str(place.stepscope), "monitor", "--time", bad, "--out", str(alone))
@@ -146,6 +148,20 @@ def check_zeros(place: Place, summary: str) -> None:
     command = shlex.split(line.split(": ", 1)[1])[1:]
     done = place.plain(str(place.stepscope), *command, "--csv")
     assert len(done.stdout.splitlines()) - 1 == int(line.split()[0]) > 0, done
+
+
+def check_without_traces(place: Place, folder: Path) -> None:
+    """What leads on from a folder that holds telemetry alone."""
+    first = place.plain(str(place.stepscope), "report", str(folder))
+    assert "--only system" in first.stdout and "--only steps" not in first.stdout
+    done = place.plain(str(place.stepscope), "convert", str(folder), "--to", "folded", "-o", str(place.folder / "out"))
+    assert done.returncode == 1 and "--only system" in done.stderr and "perfetto" in done.stderr
+    path = str(place.folder / "machine.pftrace")
+    assert place.plain(str(place.stepscope), "convert", str(folder), "--to", "perfetto", "-o", path).returncode == 0
+    done = place.plain(str(place.stepscope), "query", path, "select count(*) from counters where key = 'cores'", "--csv")
+    assert int(done.stdout.splitlines()[1]) > 0
+    shown = place.plain(str(place.stepscope), "query", str(folder), "select time_ns from samples", "--limit", "3").stdout
+    assert re.fullmatch(r" *time UTC\n(\d\d:\d\d:\d\d\.\d{3,6}\n){3}", shown), shown
 
 
 @needs_torch
