@@ -158,9 +158,13 @@ def check_without_traces(place: Place, folder: Path) -> None:
     assert done.returncode == 1 and "--only system" in done.stderr and "perfetto" in done.stderr
     path = str(place.folder / "machine.pftrace")
     assert place.plain(str(place.stepscope), "convert", str(folder), "--to", "perfetto", "-o", path).returncode == 0
-    done = place.plain(str(place.stepscope), "query", path, "select count(*) from counters where key = 'cores'", "--csv")
+    done = place.plain(
+        str(place.stepscope), "query", path, "select count(*) from counters where key = 'cores'", "--csv"
+    )
     assert int(done.stdout.splitlines()[1]) > 0
-    shown = place.plain(str(place.stepscope), "query", str(folder), "select time_ns from samples", "--limit", "3").stdout
+    shown = place.plain(
+        str(place.stepscope), "query", str(folder), "select time_ns from samples", "--limit", "3"
+    ).stdout
     assert re.fullmatch(r" *time UTC\n(\d\d:\d\d:\d\d\.\d{3,6}\n){3}", shown), shown
 
 
