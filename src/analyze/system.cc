@@ -134,7 +134,7 @@ Table steps_table(const std::vector<RankSystem>& ranks, std::size_t& left_out) {
   Table table{.name = "steps",
               .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
                           {"step", ValueType::integer, Unit::none, "Number of the step"},
-                          {"start_ns", ValueType::integer, Unit::none, "When it began, in Unix time"},
+                          {"start_ns", ValueType::integer, Unit::unix_ns, "When it began"},
                           {"wall_ns", ValueType::integer, Unit::ns, "How long it took"}},
               .rows = {}};
   add_measures(table);

@@ -15,6 +15,7 @@
 
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/interrupts.h"
 #include "cli/run_paths.h"
 #include "cli/terminal.h"
@@ -358,10 +359,10 @@ void set_up_attach(CLI::App& app, int& code) {
   app.add_option("target", options->target, "PID or name of a process of the job");
   app.add_option("--job", options->job, "Run folder of a job that runs under stepscope run");
   app.add_option("--steps", options->steps, "How many steps to record (default 3)")->check(CLI::Range(1, 10'000));
-  auto* const time = app.add_option("--time", options->time_s, "Seconds to record, instead of steps");
-  time->check(CLI::Range(0.1, 3600.0))->excludes("--steps");
-  app.add_option("--warmup", options->warmup_s, "Seconds to wait before these (default 0)")
-      ->check(CLI::Range(0.0, 86400.0))
+  auto* const time = app.add_option("--time", options->time_s, "How long to record (5, 500ms, 2m), instead of steps");
+  time->transform(duration(0.1, 3600))->excludes("--steps");
+  app.add_option("--warmup", options->warmup_s, "How long to wait before that (default 0)")
+      ->transform(duration(0, 86400))
       ->needs(time);
   setting("ranks", "Ranks to record (default all)");
   setting("with", "What to record (default shapes,memory,modules)");
@@ -370,8 +371,8 @@ void set_up_attach(CLI::App& app, int& code) {
       ->check(CLI::IsMember({"auto", "inject", "daemon"}));
   setting("telemetry", "Collectors that sample the machine meanwhile, or off (default all that are here)");
   setting("out", "Folder of all runs (default ./stepscope)");
-  app.add_option("--timeout", options->timeout_s, "Seconds to wait for the steps (default 300)")
-      ->check(CLI::Range(1.0, 1e6));
+  app.add_option("--timeout", options->timeout_s, "How long to wait for the steps (default 5m)")
+      ->transform(duration(1, 1e6));
   app.footer(kAttachExamples);
   app.callback([options, &code] { code = attach(*options); });
 }

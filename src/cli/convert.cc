@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/open_paths.h"
 #include "cli/terminal.h"
+#include "write/telemetry.h"
 #include "write/writer.h"
 
 namespace stepscope::cli {
@@ -45,10 +46,14 @@ Result<void> convert(const ConvertOptions& options) {
                  "Name one with -o FOLDER"});
   }
   ProgressLine progress;
-  const auto run = options.input.open(progress);
+  auto run = options.input.open(progress);
   if (!run) return fail(run.error());
   if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
-  if (auto shows = has_events(*run, options.format); !shows && !(*writer)->folder) return shows;
+  const bool is_folder = (*writer)->folder;
+  if (auto shows = has_events(*run, options.format, (*writer)->counters); !shows && !is_folder) return shows;
+  if ((*writer)->counters && !is_folder) {  // tables of a folder hold telemetry as it is
+    if (const std::string told = write::add_telemetry(*run); !told.empty()) print_notice(told);
+  }
   progress.show("writing " + options.output, -1);
   return (*writer)->write(*run, options.output, options.write);
 }

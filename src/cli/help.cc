@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/did_you_mean.h"
+#include "base/duration.h"
 
 namespace stepscope::cli {
 namespace {
@@ -136,6 +137,20 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
         const bool fine = error == std::errc() && end == text.data() + text.size() && number >= least && number <= most;
         return fine ? "" : fmt::format("{} is not a whole number from {} to {}", text, least, most);
+      },
+      "");
+}
+
+CLI::Validator duration(double least_s, double most_s) {
+  return CLI::Validator(
+      [least_s, most_s](std::string& text) -> std::string {
+        const auto seconds = read_duration(text, BareNumber::seconds);
+        if (!seconds || *seconds < least_s || *seconds > most_s) {
+          return fmt::format("{} is no time from {:.15g} s to {:.15g} s; write 5, 5s, 500ms, 2m or 1h", text, least_s,
+                             most_s);
+        }
+        text = fmt::format("{}", *seconds);
+        return "";
       },
       "");
 }

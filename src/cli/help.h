@@ -28,6 +28,9 @@ class HelpFormatter : public CLI::Formatter {
 // A check for options that take a whole number.
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 
+// For options that take how long: 5, 5s, 500ms, 2m, 1h. The option gets seconds; it is for transform().
+CLI::Validator duration(double least_s, double most_s);
+
 // What was typed wrong, in one sentence with the nearest right word and where to read on.
 std::string usage_sentence(const CLI::App& root, const CLI::ParseError& error);
 

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/open_paths.h"
 #include "cli/terminal.h"
+#include "write/telemetry.h"
 #include "write/writer.h"
 
 namespace stepscope::cli {
@@ -26,11 +27,12 @@ The file is Chrome trace JSON; stepscope opens it as the run of ranks that it wa
 
 Result<void> merge(const MergeOptions& options) {
   ProgressLine progress;
-  const auto run = options.input.open(progress);
+  auto run = options.input.open(progress);
   if (!run) return fail(run.error());
   if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
-  if (auto shows = has_events(*run, "Chrome trace JSON"); !shows) return shows;
+  if (auto shows = has_events(*run, "Chrome trace JSON", true); !shows) return shows;
   progress.show("writing " + options.output, -1);
+  if (const std::string told = write::add_telemetry(*run); !told.empty()) print_notice(told);
   const auto writers = write::writers();
   const auto chrome = std::find_if(writers.begin(), writers.end(), [](const auto& w) { return w.name == "chrome"; });
   return chrome->write(*run, options.output, options.write);

@@ -11,7 +11,10 @@
 
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/help.h"
 #include "cli/interrupts.h"
+#include "cli/monitor/summary.h"
+#include "cli/report_output.h"
 #include "cli/terminal.h"
 #include "collect/processes/proc_text.h"
 #include "collect/processes/process_tree.h"
@@ -49,32 +52,6 @@ bool any_runs(const std::vector<collect::Process>& processes) {
   return std::any_of(processes.begin(), processes.end(), [](const collect::Process& one) {
     return collect::start_of("/proc", one.pid) == one.start_ticks;
   });
-}
-
-// A counter's mean per second (of CPU time: cores); of a gauge its mean and its most.
-std::string shown(const run::Series& series) {
-  const std::vector<run::Sample>& samples = series.samples;
-  if (series.about.kind == run::SeriesKind::gauge) {
-    double sum = 0, most = samples.front().value;
-    for (const run::Sample& sample : samples) sum += sample.value, most = std::max(most, sample.value);
-    const double mean = sum / static_cast<double>(samples.size());
-    return series.about.unit == "bytes"
-               ? fmt::format("{}, at most {}", report::format_bytes(mean), report::format_bytes(most))
-               : fmt::format("{:.4g}, at most {:.4g} {}", mean, most, series.about.unit);
-  }
-  if (samples.back().t_ns <= samples.front().t_ns) return "one sample only";
-  const double rate = run::rate_between(series.about, samples.front(), samples.back());
-  return series.about.unit == "bytes" ? report::format_bytes(rate) + "/s"
-                                      : fmt::format("{:.4g} {}", rate, run::rate_unit(series.about.unit));
-}
-
-std::string summary(const run::Samples& samples) {
-  std::string out;
-  for (const run::Series& series : samples.series) {
-    out += fmt::format("  {:<12} {:<20} {}\n", series.about.target, series.about.name, shown(series));
-  }
-  if (samples.dropped > 0) out += fmt::format("The oldest {} samples made room for newer ones.\n", samples.dropped);
-  return out;
 }
 
 std::string job_of(const MonitorOptions& options) {
@@ -152,7 +129,7 @@ int monitor(const MonitorOptions& options) {
     print_notice(pids.empty() ? "nothing was sampled: without a process there is only what is of the whole machine"
                               : "nothing was sampled: stepscope doctor says what there is here");
   }
-  if (const auto written = write_stdout(summary(*samples)); !written) {
+  if (const auto written = write_stdout(sampled_summary(*samples, *folder, text_style("-"))); !written) {
     print_error(written.error());
     return kRefused;
   }
@@ -164,7 +141,7 @@ int monitor(const MonitorOptions& options) {
 constexpr const char* kMonitorExamples = R"(Examples:
   stepscope monitor --time 10          this machine alone
   stepscope monitor 4711               the job that process 4711 belongs to
-  stepscope monitor train.py --time 5  by the name of its script
+  stepscope monitor train.py --time 5m by the name of its script
 
 Each rank is sampled with its data loading workers and other children. It needs
 no rights but those to look at the processes, and ends with them. What there is
@@ -174,7 +151,8 @@ void set_up_monitor(CLI::App& app, int& code) {
   auto options = std::make_shared<MonitorOptions>();
   if (const char* out = std::getenv("STEPSCOPE_OUT"); out != nullptr && *out != '\0') options->out = out;
   app.add_option("target", options->targets, "PIDs or names of processes; none: this machine alone");
-  app.add_option("--time", options->time_s, "Seconds to sample (default 60)")->check(CLI::Range(0.1, 1e7));
+  app.add_option("--time", options->time_s, "How long to sample: 5 or 5s, 500ms, 2m, 1h (default 60)")
+      ->transform(duration(0.1, 1e7));
   app.add_option("--interval", options->interval,
                  "Time between samples, as 100ms or 1s (default: of each collector, 100 ms or more)");
   app.add_option("--collectors", options->collectors,

@@ -25,7 +25,14 @@ Result<Run> OpenPaths::open(ProgressLine& progress) const {
   return session::open(paths, options);
 }
 
-Result<void> has_events(const Run& run, const std::string& format) {
+Result<void> has_events(const Run& run, const std::string& format, bool has_counters) {
+  const auto sampled = [](const Trace& trace) { return trace.source.format == kSampleFiles; };
+  if (!has_counters && std::all_of(run.traces.begin(), run.traces.end(), sampled)) {
+    return fail(
+        {ErrorKind::unsupported, "holds telemetry and no trace, and " + format + " cannot show that", run.path,
+         std::nullopt,
+         "See it with stepscope report --only system " + run.path + ", or convert --to perfetto, chrome or csv"});
+  }
   const auto graph = [](const Trace& trace) { return trace.only_graph(); };
   if (!std::all_of(run.traces.begin(), run.traces.end(), graph)) return {};
   return fail({ErrorKind::unsupported, "holds an execution graph alone, which " + format + " cannot show", run.path,

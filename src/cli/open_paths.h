@@ -23,8 +23,9 @@ struct OpenPaths {
   Result<Run> open(ProgressLine& progress) const;
 };
 
-// An error where the run is of execution graphs alone: `format` would show nothing.
-Result<void> has_events(const Run& run, const std::string& format);
+// An error where `format` would show nothing: the run is of execution graphs alone, or of telemetry and the format has
+// no counters.
+Result<void> has_events(const Run& run, const std::string& format, bool has_counters);
 
 // An error where `target` is a file that the run was read from: a slip such as -o trace.json must not cost a recording
 // that took hours.

@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <memory>
 
 #include "cli/answer_source.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/open_paths.h"
+#include "cli/report_output.h"
 #include "cli/terminal.h"
 #include "query/query.h"
 #include "report/json_writer.h"
@@ -17,6 +21,7 @@ namespace stepscope::cli {
 namespace {
 
 constexpr std::uint64_t kTextRows = 10'000;  // a terminal shows no more by default
+constexpr std::array<std::string_view, 4> kBinaryEndings{".arrow", ".arrows", ".feather", ".parquet"};
 
 struct QueryOptions {
   OpenPaths input;
@@ -35,7 +40,7 @@ constexpr const char* kQueryExamples =
   stepscope query traces/ '.schema kernels'     columns, units and meaning
   stepscope query traces/ "select * from idle_causes"
   stepscope query traces/ .recipes              statements that come with stepscope
-  stepscope query traces/ --recipe kernel_sums --csv -o kernels.csv
+  stepscope query traces/ --recipe kernel_sums -o kernels.csv
 
 Text is rounded as in the report; --csv and --json are exact. The dialect is SQLite's, the traces are never changed.)sql";
 
@@ -81,13 +86,7 @@ Unit unit_of(const TableColumn& column) {
 
 std::string as_text(Table table, const QueryOptions& options) {
   for (TableColumn& column : table.columns) column.unit = unit_of(column);
-  const Terminal terminal = terminal_of(1);
-  report::TextStyle style;
-  style.color = terminal.color && options.output == "-";
-  style.ascii = terminal.ascii;
-  style.width = terminal.width;
-  style.max_rows = 0;
-  return report::table_text(table, style);
+  return report::table_text(table, text_style(options.output));
 }
 
 // The statement: the last word, or the recipe's.
@@ -108,9 +107,23 @@ Result<std::string> take_statement(QueryOptions& options) {
   return sql;
 }
 
+// The name of the file says what people expect in it; --csv and --json win over it.
+Result<void> follow_file_name(QueryOptions& options) {
+  if (options.json || options.csv) return {};
+  const std::string ending = std::filesystem::path(options.output).extension().string();
+  options.json = ending == ".json";
+  options.csv = ending == ".csv";
+  if (std::find(kBinaryEndings.begin(), kBinaryEndings.end(), ending) == kBinaryEndings.end()) return {};
+  return fail(
+      {ErrorKind::usage, "is not a format that query writes", options.output, std::nullopt,
+       "Write --csv or --json, or have it in Python: stepscope.open(PATH).query(SQL).to_arrow() gives the table "
+       "that pyarrow.feather.write_feather and pyarrow.parquet.write_table take"});
+}
+
 Result<void> answer_query(QueryOptions& options) {
   const auto sql = take_statement(options);
   if (!sql) return fail(sql.error());
+  if (auto followed = follow_file_name(options); !followed) return followed;
   ProgressLine progress;
   const auto run = options.input.open(progress);
   if (!run) return fail(run.error());
@@ -144,13 +157,15 @@ void set_up_query(CLI::App& app, int& code) {
       ->type_name("RECIPE");
   auto* json = app.add_flag("--json", options->json, "A JSON array with an object for each row");
   app.add_flag("--csv", options->csv, "CSV with a line of names first")->excludes(json);
-  app.add_option("-o,--output", options->output, "Write to FILE; - is standard output")->type_name("FILE");
+  app.add_option("-o,--output", options->output,
+                 "Write to FILE, CSV or JSON where its name ends so; - is standard output")
+      ->type_name("FILE");
   app.add_option("--limit", options->limit, "Rows at most; 0: all (default: 10000 as text, else all)")
       ->type_name("N")
       ->check(whole_number(0, 1'000'000'000'000));
-  app.add_option("--timeout", options->timeout, "Seconds that the query may take (default: 30)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e9));
+  app.add_option("--timeout", options->timeout, "How long the query may take: 500ms, 2m (default: 30, seconds)")
+      ->type_name("TIME")
+      ->transform(duration(0.001, 1e9));
   options->input.add_options(app);
   app.footer(kQueryExamples);
   app.callback([options, &code] { code = outcome(answer_query(*options)); });

@@ -5,9 +5,13 @@
 #include "cli/help.h"
 #include "cli/terminal.h"
 #include "report/anonymous.h"
-#include "report/report.h"
 
 namespace stepscope::cli {
+
+report::TextStyle text_style(const std::string& path) {
+  const Terminal terminal = terminal_of(1);
+  return {.color = terminal.color && path == "-", .ascii = terminal.ascii, .width = terminal.width, .max_rows = 0};
+}
 
 void ReportOutput::add_options(CLI::App& app, const std::string& longest) {
   auto* as_json = app.add_flag("--json", json, "One JSON object (docs/report-json.md)");
@@ -33,11 +37,7 @@ Result<void> ReportOutput::write(Report report, bool details, std::size_t longes
   }
   if (json) return write_file(path, report::to_json(report));
   if (csv) return write_file(path, report::to_csv(report));
-  const Terminal terminal = terminal_of(1);
-  report::TextStyle style;
-  style.color = terminal.color && path == "-";
-  style.ascii = terminal.ascii;
-  style.width = terminal.width;
+  report::TextStyle style = text_style(path);
   style.details = details;
   style.max_rows = rows >= 0 ? static_cast<std::size_t>(rows) : longest;
   return write_file(path, report::to_text(report, style));

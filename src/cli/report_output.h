@@ -8,8 +8,12 @@
 
 #include "base/result.h"
 #include "model/answer.h"
+#include "report/report.h"
 
 namespace stepscope::cli {
+
+// How text that goes to `path` looks: as the terminal is, and in color only where it goes there.
+report::TextStyle text_style(const std::string& path);
 
 struct ReportOutput {
   bool json = false, csv = false, anonymous = false;

@@ -68,7 +68,7 @@ Result<std::int64_t> parse_step(std::string_view text);
 Result<Cycle> parse_schedule(std::string_view text);
 // "3:5", or N for 3:3+N.
 Result<Stretch> parse_seconds(std::string_view text);
-// Seconds to record after a wait, both as plain numbers; without a wait as parse_seconds has it.
+// Seconds to record after a wait, both as read_duration has them; without a wait as parse_seconds has it.
 Result<double> parse_duration(std::string_view text);
 Result<Stretch> stretch_after(std::optional<double> wait, double length);
 // "all", or numbers, ranges such as 0-3, and last, with commas between; gives Capture::ranks.

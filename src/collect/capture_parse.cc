@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/did_you_mean.h"
+#include "base/duration.h"
 #include "collect/capture.h"
 
 namespace stepscope::collect {
@@ -164,8 +165,9 @@ Result<Cycle> parse_schedule(std::string_view text) {
 }
 
 Result<double> parse_duration(std::string_view text) {
-  if (const auto seconds = number<double>(trimmed(text), kLatest)) return *seconds;
-  return fail(wrong(quoted(text) + " is no number of seconds", "Write a number, such as 15 or 0.5"));
+  const auto seconds = read_duration(trimmed(text), BareNumber::seconds);
+  if (seconds && *seconds <= kLatest) return *seconds;
+  return fail(wrong(quoted(text) + " is no number of seconds", "Write a number, such as 15 or 0.5, or 500ms, 2m, 1h"));
 }
 
 Result<Stretch> stretch_after(std::optional<double> wait, double length) {

@@ -9,11 +9,11 @@
 
 #include "base/workers.h"
 #include "derive/clock_fit.h"
+#include "model/answer.h"
 
 namespace stepscope::derive {
 namespace {
 
-constexpr std::int64_t kUnixFrom = 1'000'000'000'000'000'000;  // 2001: smaller times count from something else
 constexpr std::size_t kMostTries = 8;
 
 // Ends of these come together on all ranks; a broadcast may be over at its root long before.
@@ -50,7 +50,7 @@ std::optional<std::int64_t> unix_base(const Trace& trace) {
   const std::int64_t base = trace.clock_base_ns == kAbsent ? 0 : trace.clock_base_ns;
   if (trace.slices.size() == 0) return std::nullopt;
   const std::int64_t first = trace.slices.start_ns[0];
-  return base > kUnixFrom || first > kUnixFrom ? std::optional(base) : std::nullopt;
+  return base > kUnixFromNs || first > kUnixFromNs ? std::optional(base) : std::nullopt;
 }
 
 std::optional<std::int64_t> offset_by_wall(const Trace& reference, const Trace& trace) {

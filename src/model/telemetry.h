@@ -21,6 +21,9 @@ namespace stepscope {
 
 struct Run;
 
+// Source::format of a trace that was read from a sampler's file alone, as counters.
+inline constexpr std::string_view kSampleFiles = "samples";
+
 // Metadata of a trace of Run::history: samples in a batch of the rank's data loader, as the hooks noted it.
 inline constexpr std::string_view kBatchSize = "batch_size";
 

@@ -29,6 +29,7 @@ Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions&
   if (!ring) return fail(ring.error());
   TraceRows rows(path);
   rows.trace.source = {.path = path, .format = "marks", .writer = "stepscope"};
+  rows.trace.clock_base_ns = 0;  // times are Unix time
   rows.trace.source.file_bytes = rows.trace.source.text_bytes = ring->file_bytes;
   rows.trace.source.events = ring->marks.size();
   take_identity(*ring, rows.trace);

@@ -29,7 +29,8 @@ Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions&
   const Result<run::Samples> samples = run::read_samples(path);
   if (!samples) return fail(samples.error());
   TraceRows rows(path);
-  rows.trace.source = {.path = path, .format = "samples", .writer = "stepscope"};
+  rows.trace.source = {.path = path, .format = std::string(kSampleFiles), .writer = "stepscope"};
+  rows.trace.clock_base_ns = 0;  // times are Unix time
   rows.trace.source.file_bytes = rows.trace.source.text_bytes = samples->file_bytes;
   for (const run::Series& series : samples->series) {
     rows.trace.source.events += series.samples.size();
@@ -50,7 +51,7 @@ Result<std::vector<std::string>> no_text(const Trace& trace, std::span<const std
 }  // namespace
 
 Reader samples_reader() {
-  return {"samples", "Telemetry that stepscope run and monitor sample (.samples)", recognizes, read_file, no_text};
+  return {kSampleFiles, "Telemetry that stepscope run and monitor sample (.samples)", recognizes, read_file, no_text};
 }
 
 }  // namespace stepscope::read

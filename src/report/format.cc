@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <iterator>
+#include <vector>
 
 namespace stepscope::report {
 namespace {
@@ -48,6 +51,56 @@ std::string grouped(std::string digits) {
   return digits;
 }
 
+using Nanoseconds = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+std::chrono::sys_days day_of(std::int64_t unix_ns) {
+  return std::chrono::floor<std::chrono::days>(Nanoseconds(std::chrono::nanoseconds(unix_ns)));
+}
+
+std::string date(std::int64_t unix_ns) {
+  const std::chrono::year_month_day day(day_of(unix_ns));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(day.year()), static_cast<unsigned>(day.month()),
+                     static_cast<unsigned>(day.day()));
+}
+
+// Digits behind the point of a second; what follows is cut off.
+constexpr int kToMilliseconds = 3, kToMicroseconds = 6;
+
+std::string time_of_day(std::int64_t unix_ns, int decimals) {
+  const Nanoseconds moment{std::chrono::nanoseconds(unix_ns)};
+  const std::chrono::hh_mm_ss clock(moment - day_of(unix_ns));
+  const std::string whole = fmt::format("{:02}:{:02}:{:02}.{:09}", clock.hours().count(), clock.minutes().count(),
+                                        clock.seconds().count(), clock.subseconds().count());
+  return whole.substr(0, whole.size() - 9 + static_cast<std::size_t>(decimals));
+}
+
+// Of a number that was whole, and of one that SQL made real.
+std::optional<std::int64_t> moment_of(const Value& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return *whole;
+  const auto* real = std::get_if<double>(&value);
+  return real != nullptr && std::abs(*real) < 0x1p63 ? std::optional(static_cast<std::int64_t>(*real)) : std::nullopt;
+}
+
+bool are_moments(Unit unit, std::span<const double> values) {
+  if (unit == Unit::unix_ns) return true;
+  if (unit != Unit::ns || values.empty()) return false;
+  return std::all_of(values.begin(), values.end(), [](double v) { return v > static_cast<double>(kUnixFromNs); });
+}
+
+// The day where there are several, and as many digits as tell the moments apart.
+ColumnFormat moments_format(std::span<const double> values) {
+  ColumnFormat format{.unit = Unit::unix_ns, .decimals = kToMilliseconds, .suffix = "UTC"};
+  std::vector<double> sorted;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), [](double v) { return std::abs(v) < 0x1p63; });
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 1; i < sorted.size(); i++) {
+    if (sorted[i] > sorted[i - 1] && sorted[i] - sorted[i - 1] < 1e6) format.decimals = kToMicroseconds;
+  }
+  if (sorted.empty()) return format;
+  format.dated = day_of(static_cast<std::int64_t>(sorted.front())) != day_of(static_cast<std::int64_t>(sorted.back()));
+  return format;
+}
+
 std::string fixed(double value, int decimals) {
   const double smallest = std::pow(10.0, -decimals);
   if (value != 0 && std::abs(value) < smallest / 2)
@@ -59,6 +112,10 @@ std::string fixed(double value, int decimals) {
 
 std::string format_time(double ns) { return scaled(kTimes, ns); }
 std::string format_bytes(double bytes) { return scaled(kBytes, bytes); }
+
+std::string format_moment(std::int64_t unix_ns) {
+  return date(unix_ns) + " " + time_of_day(unix_ns, kToMilliseconds) + " UTC";
+}
 
 std::string format_percent(double ratio) {
   if (!std::isfinite(ratio)) return std::string(kUnknown);
@@ -95,8 +152,11 @@ std::string format_value(const Value& value, Unit unit) {
   if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "yes" : "no";
   const auto number = number_of(value);
   if (!number) return std::string(kUnknown);
-  switch (unit) {
+  switch (are_moments(unit, std::span(&*number, 1)) ? Unit::unix_ns : unit) {
     case Unit::ns: return format_time(*number);
+    case Unit::unix_ns:
+      if (const auto moment = moment_of(value)) return format_moment(*moment);
+      return std::string(kUnknown);
     case Unit::bytes: return format_bytes(*number);
     case Unit::ratio: return format_percent(*number);
     case Unit::gb_per_s: return format_rate(*number);
@@ -116,6 +176,7 @@ std::string format_plural(std::uint64_t count, std::string_view singular) {
 }
 
 ColumnFormat column_format(Unit unit, std::span<const double> values) {
+  if (are_moments(unit, values)) return moments_format(values);
   double largest = 0;
   for (const double value : values) {
     if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
@@ -133,6 +194,7 @@ ColumnFormat column_format(Unit unit, std::span<const double> values) {
     case Unit::ratio: return {unit, 0.01, 1, "%"};
     case Unit::gb_per_s: return {unit, 1, 1, "GB/s"};
     case Unit::count:
+    case Unit::unix_ns:
     case Unit::none: break;
   }
   return {unit, 1, 0, ""};
@@ -141,6 +203,11 @@ ColumnFormat column_format(Unit unit, std::span<const double> values) {
 std::string ColumnFormat::cell(const Value& value) const {
   const auto number = number_of(value);
   if (unit == Unit::none || unit == Unit::count || !number) return format_value(value, unit);
+  if (unit == Unit::unix_ns) {
+    const auto moment = moment_of(value);
+    if (!moment) return std::string(kUnknown);
+    return (dated ? date(*moment) + " " : "") + time_of_day(*moment, decimals);
+  }
   if (!std::isfinite(*number)) return std::string(kUnknown);
   return fixed(*number / divide_by, decimals);
 }

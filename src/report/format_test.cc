@@ -56,3 +56,26 @@ TEST_CASE("a column has one unit, and what is not 0 does not look like 0") {
   CHECK(format.cell(std::nan("")) == kUnknown);
   CHECK(column_format(Unit::bytes, {}).cell(std::int64_t{0}) == "0");
 }
+
+TEST_CASE("a moment is a time of day, with the day where there are several") {
+  constexpr std::int64_t kMoment = 1'795'437'296'789'123'456, kHour = 3'600'000'000'000;
+  CHECK(format_value(kMoment, Unit::unix_ns) == "2026-11-23 12:34:56.789 UTC");
+  CHECK(format_value(std::int64_t{-1}, Unit::unix_ns) == "1969-12-31 23:59:59.999 UTC");
+  const auto shown = [](Unit unit, std::vector<std::int64_t> moments) {
+    return column_format(unit, std::vector<double>(moments.begin(), moments.end())).cell(moments.front());
+  };
+  CHECK(column_format(Unit::unix_ns, {}).suffix == "UTC");
+  CHECK(shown(Unit::unix_ns, {kMoment, kMoment + kHour}) == "12:34:56.789");
+  CHECK(shown(Unit::unix_ns, {kMoment, kMoment + 12 * kHour}) == "2026-11-23 12:34:56.789");
+  CHECK(shown(Unit::unix_ns, {kMoment, kMoment + 20'000}) == "12:34:56.789123");  // ms would not tell them apart
+  CHECK(column_format(Unit::unix_ns, {}).cell(Value{}) == kUnknown);
+  CHECK(column_format(Unit::unix_ns, {}).cell(std::nan("")) == kUnknown);
+}
+
+TEST_CASE("times in ns that can be no durations are moments") {
+  constexpr std::int64_t kMoment = 1'795'437'296'789'000'000;
+  const std::vector<double> moments{static_cast<double>(kMoment)}, mixed{static_cast<double>(kMoment), 5e9};
+  CHECK(format_value(kMoment, Unit::ns) == "2026-11-23 12:34:56.789 UTC");
+  CHECK(column_format(Unit::ns, moments).cell(kMoment) == "12:34:56.789");
+  CHECK(column_format(Unit::ns, mixed).suffix == "s");
+}

@@ -258,6 +258,12 @@ void write_overview(Page& page, const Report& report) {
 
 namespace {
 
+// Of any table: what a process used is told without ranks, phases or steps.
+bool has_rows(const Answer& answer) {
+  return std::any_of(answer.tables.begin(), answer.tables.end(),
+                     [](const Table& table) { return !table.rows.empty(); });
+}
+
 // A path as one can paste it into a shell.
 std::string shell_word(std::string_view path) {
   constexpr std::string_view harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
@@ -275,10 +281,9 @@ std::string shell_word(std::string_view path) {
 void write_next(Page& page, const Report& report) {
   std::vector<std::string> names;
   const Answer* next = nullptr;
-  for (const std::string_view name : {"kernels", "operators", "graph", "overview"}) {
+  for (const std::string_view name : {"kernels", "operators", "graph", "system", "overview"}) {
     const Answer* answer = find(report, name);
-    const bool rows = answer != nullptr && !answer->tables.empty() && !answer->tables.front().rows.empty();
-    if (next == nullptr && rows) next = answer;
+    if (next == nullptr && answer != nullptr && has_rows(*answer)) next = answer;
   }
   for (const auto& answer : report.answers) {
     names.push_back(answer.name);

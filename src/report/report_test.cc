@@ -120,6 +120,19 @@ TEST_CASE("a report without anything is still a report") {
   CHECK_FALSE(to_text({}, {}).empty());
 }
 
+TEST_CASE("the first report of a folder of telemetry leads to what was sampled") {
+  const auto answer = [](const char* name, std::vector<Table> tables) {
+    return Answer{.name = name, .summary = "", .tables = std::move(tables)};
+  };
+  const Table empty{.name = "ranks", .columns = {{"rank"}}, .rows = {}};
+  Table series{.name = "series", .columns = {{"name"}}, .rows = {{std::string("cpu_time")}}};
+  Report report{.path = "folder", .answers = {answer("overview", {empty}), answer("steps", {empty})}};
+  report.answers.push_back(answer("system", {empty, series}));
+  CHECK(to_text(report, {}).find("Next: stepscope report folder --only system") != std::string::npos);
+  report.answers.push_back(answer("kernels", {series}));  // of a recording, its kernels
+  CHECK(to_text(report, {}).find("Next: stepscope report folder --only kernels") != std::string::npos);
+}
+
 TEST_CASE("CSV keeps exact values, quotes what needs it and leaves unknown empty") {
   const std::string csv = to_csv(hostile_report());
   CHECK(valid_utf8(csv) == csv);

@@ -214,7 +214,7 @@ bool leave_to_others(std::vector<InputFile>& files, std::string_view reader) {
 // The marks of a run's ranks and its telemetry are opened where nothing better is: beside traces they are looked at by
 // run_marks and run_telemetry.
 void prefer_traces(std::vector<InputFile>& files, std::vector<Issue>& issues) {
-  if (leave_to_others(files, "samples")) {
+  if (leave_to_others(files, kSampleFiles)) {
     issues.push_back({"only_samples", Severity::info, "no trace was recorded beside this telemetry",
                       "See it: stepscope report --only system,counters", 1, files.front().path, std::nullopt,
                       std::nullopt});

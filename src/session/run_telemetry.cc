@@ -93,7 +93,7 @@ void read_telemetry(const std::string& run_folder, Run& run) {
     }
     tell_losses(*samples, path, run);
     Trace& trace = run.telemetry.emplace_back();
-    trace.source = {.path = path, .format = "samples", .writer = "stepscope"};
+    trace.source = {.path = path, .format = std::string(kSampleFiles), .writer = "stepscope"};
     for (const run::Series& series : samples->series) add_series(series, samples->host, trace);
   }
 }

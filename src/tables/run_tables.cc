@@ -36,7 +36,7 @@ TableSpec samples_table() {
           rows_of<part>,
           {{"rank", Unit::none, "Rank that it is of; null: of the machine.",
             +[](const Trace& trace, std::size_t row) { return series_at(trace, row).rank.value_or(kAbsent); }},
-           {"time_ns", Unit::ns, "Unix time.", borrowed<part, &Samples::time_ns>()},
+           {"time_ns", Unit::unix_ns, "When it was read.", borrowed<part, &Samples::time_ns>()},
            {"host", Unit::none, "Machine.", of_series<&SampledSeries::host>()},
            {"target", Unit::none, "Of what: a rank, the host, a device.", of_series<&SampledSeries::target>()},
            {"collector", Unit::none, "Source of the samples.", of_series<&SampledSeries::collector>()},
@@ -57,7 +57,7 @@ TableSpec marks_table() {
           {rank_column(),
            {"step", Unit::none, "Number of the step.", marked_step},
            {"phase", Unit::none, "Phase of the step; null: the step itself.", marked_phase()},
-           {"start_ns", Unit::ns, "Start in Unix time.", borrowed<part, &Slices::start_ns>()},
+           {"start_ns", Unit::unix_ns, "Start.", borrowed<part, &Slices::start_ns>()},
            {"dur_ns", Unit::ns, "Duration.", narrow<part, &Slices::dur_ns>()}},
           &Run::history};
 }

@@ -45,23 +45,24 @@ Table issues_table(const Run& run) {
 }
 
 Table files_table(const Run& run) {
-  Table table{"files",
-              {{"rank", kInteger, Unit::none, "Rank of the file."},
-               {"path", kText, Unit::none, "The file."},
-               {"format", kText, Unit::none, "Reader that opened it."},
-               {"writer", kText, Unit::none, "Who wrote it, as far as the file says."},
-               {"world_size", kInteger, Unit::count, "Ranks of the job, where recorded."},
-               {"rank_source", kText, Unit::none, "Where the rank comes from."},
-               {"backend", kText, Unit::none, "Communication backend, where recorded."},
-               {"compressed", kBoolean, Unit::none, "The file is compressed."},
-               {"cached", kBoolean, Unit::none, "It came from the cache."},
-               {"file_bytes", kInteger, Unit::bytes, "Size of the file."},
-               {"text_bytes", kInteger, Unit::bytes, "Size of its uncompressed text."},
-               {"events", kInteger, Unit::count, "Events in the file, metadata included."},
-               {"slices", kInteger, Unit::count, "Rows that it gives to the table slices."},
-               {"clock_base_ns", kInteger, Unit::ns, "Add it to times for Unix time; null: not recorded."},
-               {"step_source", kText, Unit::none, "Where the steps come from."}},
-              {}};
+  Table table{
+      "files",
+      {{"rank", kInteger, Unit::none, "Rank of the file."},
+       {"path", kText, Unit::none, "The file."},
+       {"format", kText, Unit::none, "Reader that opened it."},
+       {"writer", kText, Unit::none, "Who wrote it, as far as the file says."},
+       {"world_size", kInteger, Unit::count, "Ranks of the job, where recorded."},
+       {"rank_source", kText, Unit::none, "Where the rank comes from."},
+       {"backend", kText, Unit::none, "Communication backend, where recorded."},
+       {"compressed", kBoolean, Unit::none, "The file is compressed."},
+       {"cached", kBoolean, Unit::none, "It came from the cache."},
+       {"file_bytes", kInteger, Unit::bytes, "Size of the file."},
+       {"text_bytes", kInteger, Unit::bytes, "Size of its uncompressed text."},
+       {"events", kInteger, Unit::count, "Events in the file, metadata included."},
+       {"slices", kInteger, Unit::count, "Rows that it gives to the table slices."},
+       {"clock_base_ns", kInteger, Unit::unix_ns, "What its times count from: add it to them; null: not recorded."},
+       {"step_source", kText, Unit::none, "Where the steps come from."}},
+      {}};
   for (const Trace& trace : run.traces) {
     const Source& source = trace.source;
     table.rows.push_back({trace.rank.rank, source.path, source.format, known_text(source.writer),

@@ -41,7 +41,8 @@ Result<void> write_chrome(const Run& run, const std::string& out, const WriteOpt
 }  // namespace
 
 Writer chrome_writer() {
-  return {"chrome", "Chrome trace events as Kineto writes them; several ranks in one file", false, write_chrome};
+  return {"chrome", "Chrome trace events as Kineto writes them; several ranks in one file, telemetry as counters",
+          false, true, write_chrome};
 }
 
 }  // namespace stepscope::write

@@ -69,6 +69,8 @@ Result<void> write_csv(const Run& run, const std::string& out, const WriteOption
 
 }  // namespace
 
-Writer csv_writer() { return {"csv", "a folder with one CSV for each table of the model", true, write_csv}; }
+Writer csv_writer() {
+  return {"csv", "a folder with one CSV for each table of the model, telemetry as samples.csv", true, true, write_csv};
+}
 
 }  // namespace stepscope::write

@@ -72,8 +72,9 @@ Result<void> write_folded(const Run& run, const std::string& out, const WriteOpt
 }  // namespace
 
 Writer folded_writer() {
-  return {"folded", "stacks of host threads with self time in ns, for flame graphs; at most 256 frames deep", false,
-          write_folded};
+  return {"folded",
+          "stacks of host threads with self time in ns, for flame graphs; at most 256 frames deep; not telemetry",
+          false, false, write_folded};
 }
 
 }  // namespace stepscope::write

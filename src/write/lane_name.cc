@@ -8,4 +8,8 @@ std::string lane_name(std::int64_t rank, std::string_view name, const WriteOptio
   return lead + std::string(name);
 }
 
+bool is_of_machine(const Trace& trace, const Track& track) {
+  return trace.strings[track.process].starts_with(kMachineProcess);
+}
+
 }  // namespace stepscope::write

@@ -43,7 +43,7 @@ std::vector<Place> places(const Run& run) {
 
 // When the file's clock showed what, in Unix time: the viewer can then show the time of day.
 void add_clock(formats::OutFile& file, const Trace& trace, const Place& place) {
-  if (trace.clock_base_ns < 0 || place.first_ns < 0) return;
+  if (trace.clock_base_ns == kAbsent || place.first_ns + trace.clock_base_ns < 0) return;
   formats::ProtoWriter out;
   const auto clock = [&](std::uint64_t id, std::int64_t time_ns) {
     out.begin(wire::snapshot::clocks);
@@ -77,8 +77,10 @@ Result<void> write_perfetto(const Run& run, const std::string& out, const WriteO
 }  // namespace
 
 Writer perfetto_writer() {
-  return {"perfetto", "a Perfetto trace (.pftrace) for ui.perfetto.dev, all ranks in one; not execution graphs", false,
-          write_perfetto};
+  return {
+      "perfetto",
+      "a Perfetto trace (.pftrace) for ui.perfetto.dev, all ranks in one, telemetry as counters; not execution graphs",
+      false, true, write_perfetto};
 }
 
 }  // namespace stepscope::write

@@ -95,7 +95,8 @@ Result<void> write_speedscope(const Run& run, const std::string& out, const Writ
 }  // namespace
 
 Writer speedscope_writer() {
-  return {"speedscope", "host threads and streams as stacks over time, for speedscope.app", false, write_speedscope};
+  return {"speedscope", "host threads and streams as stacks over time, for speedscope.app; not telemetry", false, false,
+          write_speedscope};
 }
 
 }  // namespace stepscope::write

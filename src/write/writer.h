@@ -19,7 +19,8 @@ struct WriteOptions {
 struct Writer {
   std::string_view name;
   std::string_view summary;
-  bool folder = false;  // the output is a folder, not a file
+  bool folder = false;    // the output is a folder, not a file
+  bool counters = false;  // it holds counters over time, so telemetry too: see write/telemetry.h
   Result<void> (*write)(const Run& run, const std::string& out, const WriteOptions& options);
 };
 
@@ -27,5 +28,10 @@ std::span<const Writer> writers();  // from writers.list
 
 // "rank 0 / python", or "r0_python".
 std::string lane_name(std::int64_t rank, std::string_view name, const WriteOptions& options);
+
+// Process "machine HOST" of a trace: what was sampled there and is of no rank (write/telemetry.h). It keeps its name
+// where several ranks share a file.
+inline constexpr std::string_view kMachineProcess = "machine ";
+bool is_of_machine(const Trace& trace, const Track& track);
 
 }  // namespace stepscope::write

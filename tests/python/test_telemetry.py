@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import time
@@ -42,6 +44,22 @@ def system(place: Place, folder: Path | str | None) -> dict[str, Any]:
     return found
 
 
+def check_converted(place: Place, folder: str) -> None:
+    """Of a rank that was busy for half of its time, in both formats, beside its own operators."""
+    question = """select value from counters where name = 'cpu_time' and key = 'cores' and
+                  time_ns between (select min(start_ns) from slices) and (select max(start_ns) from slices)"""
+    for form, name in (("perfetto", "all.pftrace"), ("chrome", "all.json.gz")):
+        path = str(place.folder / name)
+        done = place.plain(str(place.stepscope), "convert", folder, "--to", form, "-o", path)
+        assert done.returncode == 0 and "telemetry" not in done.stderr, done.stderr
+        done = place.plain(str(place.stepscope), "query", path, question, "--csv")
+        cores = [float(line) for line in done.stdout.splitlines()[1:]]
+        assert len(cores) > 5 and 0.1 < sum(cores) / len(cores) < 2, done.stdout
+        machine = "select count(*) from counters where name = 'cpu_user' and key = 'cores'"
+        done = place.plain(str(place.stepscope), "query", path, machine, "--csv")
+        assert int(done.stdout.splitlines()[1]) > 1
+
+
 @needs_torch
 def test_a_job_is_sampled_and_cut_by_phase_and_step(place: Place) -> None:
     job = place.run(sys.executable, place.script(BUSY_FORWARD))
@@ -58,6 +76,7 @@ def test_a_job_is_sampled_and_cut_by_phase_and_step(place: Place) -> None:
     assert len(steps) == 25
     assert sum(row["cores"] is not None for row in steps) >= 15
     assert {"cpu", "memory", "io"} <= {row["collector"] for row in rows(found, "series")}
+    check_converted(place, str(job.folder))
 
 
 @needs_torch
@@ -110,11 +129,43 @@ def test_monitor_of_a_process_and_of_the_machine(place: Place) -> None:
     found = system(place, samples.parent.parent)
     assert f"pid {busy.pid}" in {row["target"] for row in rows(found, "series")}
     alone = place.folder / "alone"
-    done = place.plain(str(place.stepscope), "monitor", "--time", "1.5", "--out", str(alone))
-    assert done.returncode == 0, done.stderr
+    done = place.plain(str(place.stepscope), "monitor", "--time", "1500ms", "--out", str(alone))
+    assert done.returncode == 0 and "for 1.5 s" in done.stderr, done.stderr
     (samples,) = alone.rglob("*.samples")
-    assert {row["target"] for row in rows(system(place, samples.parent.parent), "series")} >= {"host"}
+    folder = samples.parent.parent
+    assert {row["target"] for row in rows(system(place, folder), "series")} >= {"host"}
+    check_zeros(place, done.stdout)
+    check_without_traces(place, folder)
     assert place.plain(str(place.stepscope), "monitor", "no-such-job").returncode == 1
+    for bad in ("5x", "0", "1e9h"):
+        done = place.plain(str(place.stepscope), "monitor", "--time", bad, "--out", str(alone))
+        assert done.returncode == 2 and "500ms" in done.stderr
+
+
+def check_zeros(place: Place, summary: str) -> None:
+    """As many series stayed 0 as the command that is named shows."""
+    (line,) = (line for line in summary.splitlines() if "series stayed 0: stepscope query" in line)
+    command = shlex.split(line.split(": ", 1)[1])[1:]
+    done = place.plain(str(place.stepscope), *command, "--csv")
+    assert len(done.stdout.splitlines()) - 1 == int(line.split()[0]) > 0, done
+
+
+def check_without_traces(place: Place, folder: Path) -> None:
+    """What leads on from a folder that holds telemetry alone."""
+    first = place.plain(str(place.stepscope), "report", str(folder))
+    assert "--only system" in first.stdout and "--only steps" not in first.stdout
+    done = place.plain(str(place.stepscope), "convert", str(folder), "--to", "folded", "-o", str(place.folder / "out"))
+    assert done.returncode == 1 and "--only system" in done.stderr and "perfetto" in done.stderr
+    path = str(place.folder / "machine.pftrace")
+    assert place.plain(str(place.stepscope), "convert", str(folder), "--to", "perfetto", "-o", path).returncode == 0
+    done = place.plain(
+        str(place.stepscope), "query", path, "select count(*) from counters where key = 'cores'", "--csv"
+    )
+    assert int(done.stdout.splitlines()[1]) > 0
+    shown = place.plain(
+        str(place.stepscope), "query", str(folder), "select time_ns from samples", "--limit", "3"
+    ).stdout
+    assert re.fullmatch(r" *time UTC\n(\d\d:\d\d:\d\d\.\d{3,6}\n){3}", shown), shown
 
 
 @needs_torch

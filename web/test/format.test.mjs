@@ -47,6 +47,15 @@ test("a point on a clock is shown from the first one, a length never", () => {
   }
 });
 
+test("a moment is a time of day, with the day where there are several", () => {
+  const column = { name: "start_ns", type: "integer", unit: "Unix ns", meaning: "" };
+  const moment = 1_795_437_296_789_123_456n;
+  assert.equal(formatNumber(moment, "Unix ns"), "2026-11-23 12:34:56.789 UTC");
+  const hour = columnFormat(column, [moment, moment + 3_600_000_000_000n, null]);
+  assert.deepEqual([hour.suffix, hour.cell(moment), hour.cell(null)], ["UTC", "12:34:56.789", "unknown"]);
+  assert.equal(columnFormat(column, [moment, moment + 43_200_000_000_000n]).cell(moment), "2026-11-23 12:34:56.789");
+});
+
 test("CSV keeps numbers exact and spreadsheets harmless", () => {
   const columns = [
     { name: "name", type: "text", unit: "", meaning: "" },

@@ -1,10 +1,12 @@
 #include "collect/telemetry/sampler.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <utility>
+
+#include "base/duration.h"
 
 namespace stepscope::collect::telemetry {
 namespace fs = std::filesystem;
@@ -24,16 +26,11 @@ int interval_of(const Collector& collector, const SamplerOptions& options) {
   return 0;
 }
 
-// 0: it is none. A number alone would be ms to some people and seconds to others.
+// 0: it is none.
 int milliseconds(std::string_view text) {
-  const bool is_ms = text.ends_with("ms");
-  if (!text.ends_with('s')) return 0;
-  const double scale = is_ms ? 1 : 1000;
-  text.remove_suffix(is_ms ? 2 : 1);
-  double number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool usable = read.ec == std::errc() && read.ptr == text.data() + text.size() && number > 0;
-  return usable && number * scale <= 3'600'000 ? std::max(1, static_cast<int>(number * scale)) : 0;
+  constexpr double kLongest = 3'600'000;
+  const double ms = 1000 * read_duration(text, BareNumber::refused).value_or(0);
+  return ms > 0 && ms <= kLongest ? std::max(1, static_cast<int>(std::lround(ms))) : 0;
 }
 
 // Asks who is watched, and tells the lanes when it has changed: once a second, and soon after a file has come into the

@@ -276,8 +276,9 @@ void EventWriter::names(const Take& take) {
     if (std::find(named.begin(), named.end(), track.process) == named.end()) {
       named.push_back(track.process);
       const std::string_view label = process.empty() ? trace_.strings[track.process] : process;
-      if (lanes_.is_merged) name("process_name", i, false, lane_name(lanes_.rank, label, lanes_.options));
-      if (!lanes_.is_merged && track.process_name != StringId::none) name("process_name", i, false, process);
+      const bool of_rank = lanes_.is_merged && !is_of_machine(trace_, track);
+      if (of_rank) name("process_name", i, false, lane_name(lanes_.rank, label, lanes_.options));
+      if (!of_rank && track.process_name != StringId::none) name("process_name", i, false, process);
     }
     if (track.thread_name != StringId::none) name("thread_name", i, true, trace_.strings[track.thread_name]);
     if (track.sort_index == kAbsent) continue;

@@ -159,7 +159,8 @@ void describe_lanes(Packets& packets, const Trace& trace, const Lanes& lanes, Nu
     if (process.track == 0) {  // ranks of several hosts may share numbers
       const auto recorded = names.is_merged ? std::nullopt : number_of(trace.strings[track.process]);
       process = {recorded ? *recorded : numbers.process(), lanes.processes[lanes.process_of[i]]};
-      const std::string name = names(label(trace, track.process_name, track.process, "process"));
+      const std::string own = label(trace, track.process_name, track.process, "process");
+      const std::string name = is_of_machine(trace, track) ? own : names(own);
       packets.track([&](ProtoWriter& out) {
         out.number(wire::track::uuid, process.track);
         out.text(wire::track::name, name);
@@ -169,7 +170,7 @@ void describe_lanes(Packets& packets, const Trace& trace, const Lanes& lanes, Nu
         out.end();
       });
     }
-    describe_track(packets, trace, i, lanes, process);
+    if (!is_of_machine(trace, track)) describe_track(packets, trace, i, lanes, process);  // else counters alone
   }
   describe_counters(packets, trace, lanes, names);
 }

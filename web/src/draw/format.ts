@@ -74,12 +74,20 @@ function real(value: number): string {
   return grouped(value, size >= 100 ? 1 : size >= 1 ? 2 : 4);
 }
 
+/** "2026-11-23 12:34:56.789"; beyond what a date can be: unknown. */
+function moment(value: number | bigint): string {
+  const date = new Date(Math.floor(Number(value) / 1e6));
+  return Number.isNaN(date.getTime()) ? UNKNOWN : date.toISOString().slice(0, -1).replace("T", " ");
+}
+
 export function formatNumber(value: number | bigint, unit: Unit): string {
   const number = Number(value);
   if (!Number.isFinite(number)) return UNKNOWN;
   switch (unit) {
     case "ns":
       return scaled(number, TIME);
+    case "Unix ns":
+      return `${moment(value)} UTC`;
     case "bytes":
       return scaled(number, BYTES);
     case "count":
@@ -119,7 +127,21 @@ export interface ColumnFormat {
   cell: (value: Value) => string;
 }
 
+/** Moments say the time of day, and the day where there are several. */
+function momentsFormat(values: Value[]): ColumnFormat {
+  const isNumber = (value: Value) => typeof value === "number" || typeof value === "bigint";
+  const texts = values.filter(isNumber).map((value) => moment(value as number | bigint));
+  const days = new Set(texts.map((text) => text.split(" ")[0]));
+  const cell = (value: Value): string => {
+    if (!isNumber(value)) return formatValue(value, "Unix ns");
+    const text = moment(value as number | bigint);
+    return days.size > 1 ? text : (text.split(" ")[1] ?? text);
+  };
+  return { suffix: "UTC", cell };
+}
+
 export function columnFormat(column: Column, values: Value[]): ColumnFormat {
+  if (column.unit === "Unix ns") return momentsFormat(values);
   const scales = column.unit === "ns" ? TIME : column.unit === "bytes" ? BYTES : undefined;
   if (scales === undefined) return { suffix: "", cell: (value) => formatValue(value, column.unit) };
   let largest = 0;
