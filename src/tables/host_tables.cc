@@ -57,6 +57,9 @@ TableSpec ops_table() {
                    narrow<part, &Ops::fwd_thread>()},
                   {"input_dims", Unit::none, "Shapes of the inputs as JSON text.", pooled<part, &Ops::input_dims>()},
                   {"input_types", Unit::none, "Types of the inputs as JSON text.", pooled<part, &Ops::input_types>()},
+                  {"concrete_inputs", Unit::none,
+                   "Values of the inputs that are no tensors as JSON text, a text for each input.",
+                   pooled<part, &Ops::concrete_inputs>()},
                   {"call_stack", Unit::none, "Python stack, where recorded.", pooled<part, &Ops::call_stack>()}}};
 }
 
