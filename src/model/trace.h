@@ -346,6 +346,7 @@ struct Step {
 struct ModuleCall {
   SliceId slice = SliceId::none;
   StringId name = StringId::none;
+  StringId type = StringId::none;  // its class, where recorded
 };
 
 // forward op → backward op, by autograd sequence number or fwdbwd flow.

@@ -62,7 +62,7 @@ class TraceCompare {
       return std::tuple(s.name, s.number, s.start_ns, s.end_ns, s.device_end_ns, s.track, s.partial);
     });
     each("modules", a_.modules, b_.modules,
-         [](const Trace& t, const ModuleCall& m) { return std::tuple(m.slice, t.strings[m.name]); });
+         [](const Trace& t, const ModuleCall& m) { return std::tuple(m.slice, t.strings[m.name], t.strings[m.type]); });
     each("backward", a_.backward, b_.backward,
          [](const Trace&, const Backward& b) { return std::tuple(b.forward, b.backward); });
     value("step_source", a_.step_source, b_.step_source);

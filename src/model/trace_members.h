@@ -158,8 +158,8 @@ void each_member(MaybeConst<Step> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<ModuleCall> auto& part, V& visit) {
-  auto& [slice, name] = part;
-  detail::visit_all(visit, slice, name);
+  auto& [slice, name, type] = part;
+  detail::visit_all(visit, slice, name, type);
 }
 
 template <class V>
