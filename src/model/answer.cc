@@ -6,7 +6,7 @@
 namespace stepscope {
 
 std::string_view to_string(Unit unit) {
-  static constexpr std::array<std::string_view, 6> names{"", "ns", "bytes", "count", "ratio", "GB/s"};
+  static constexpr std::array<std::string_view, 8> names{"", "ns", "bytes", "count", "ratio", "GB/s", "FLOP", "FLOP/s"};
   return names[static_cast<std::size_t>(unit)];
 }
 

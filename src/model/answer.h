@@ -18,9 +18,9 @@ namespace stepscope {
 // monostate: unknown (JSON null). Unknown is an answer, 0 is not a substitute for it.
 using Value = std::variant<std::monostate, std::int64_t, double, std::string, bool>;
 
-// How a number is to be read and shown. `ratio` is 0..1 and is shown in percent.
-enum class Unit : std::uint8_t { none, ns, bytes, count, ratio, gb_per_s };
-std::string_view to_string(Unit unit);  // "", "ns", "bytes", "count", "ratio", "GB/s"
+// How a number is to be read and shown. `ratio` is 0..1 and is shown in percent; a multiply-add is two `flop`.
+enum class Unit : std::uint8_t { none, ns, bytes, count, ratio, gb_per_s, flop, flop_per_s };
+std::string_view to_string(Unit unit);  // "", "ns", "bytes", "count", "ratio", "GB/s", "FLOP", "FLOP/s"
 
 enum class ValueType : std::uint8_t { integer, real, text, boolean };
 std::string_view to_string(ValueType type);

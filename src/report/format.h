@@ -17,12 +17,14 @@ namespace stepscope::report {
 
 inline constexpr std::string_view kUnknown = "–";
 
-std::string format_time(double ns);            // "840 ns", "12.3 µs", "113.4 ms", "4.20 s"
-std::string format_bytes(double bytes);        // "512 B", "71.2 GiB"
-std::string format_percent(double ratio);      // "96.3 %" for 0.963
-std::string format_count(std::int64_t count);  // "14,240"
-std::string format_real(double value);         // about four digits
-std::string format_rate(double gb_per_s);      // "212 GB/s"
+std::string format_time(double ns);               // "840 ns", "12.3 µs", "113.4 ms", "4.20 s"
+std::string format_bytes(double bytes);           // "512 B", "71.2 GiB"
+std::string format_percent(double ratio);         // "96.3 %" for 0.963
+std::string format_count(std::int64_t count);     // "14,240"
+std::string format_real(double value);            // about four digits
+std::string format_rate(double gb_per_s);         // "212 GB/s"
+std::string format_flop(double flop);             // "950 FLOP", "44.0 GFLOP"
+std::string format_flop_rate(double flop_per_s);  // "312 TFLOP/s"
 std::string format_value(const Value& value, Unit unit);
 
 // "1 rank", "3 ranks".
