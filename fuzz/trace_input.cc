@@ -47,6 +47,7 @@ void check_strings(const Trace& t) {
   known(t.slices.name, "slice names");
   known(t.ops.input_dims, "input dims");
   known(t.ops.input_types, "input types");
+  known(t.ops.concrete_inputs, "concrete inputs");
   known(t.ops.call_stack, "call stacks");
   known(t.collectives.kind, "collective kinds");
   known(t.collectives.dtype, "collective types");
@@ -79,7 +80,7 @@ void check_rows(const Trace& t) {
   const Slices& s = t.slices;
   same_rows(s.size(), "slices", s.dur_ns, s.name, s.track, s.category, s.place);
   same_rows(t.ops.size(), "ops", t.ops.external_id, t.ops.record_function_id, t.ops.sequence, t.ops.fwd_thread,
-            t.ops.input_dims, t.ops.input_types, t.ops.call_stack, t.ops.stream);
+            t.ops.input_dims, t.ops.input_types, t.ops.concrete_inputs, t.ops.call_stack, t.ops.stream);
   same_rows(t.launches.size(), "launches", t.launches.correlation, t.launches.external_id);
   const DeviceRows& d = t.device;
   same_rows(d.size(), "device", d.correlation, d.external_id, d.device, d.stream, d.registers, d.shared_bytes,

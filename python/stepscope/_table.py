@@ -23,7 +23,7 @@ ROWS_SHOWN = 10
 
 
 class Column:
-    """name, type (integer, real, text or boolean), unit ("", ns, bytes, count, ratio or GB/s) and meaning."""
+    """name, type (integer, real, text or boolean), unit ("", ns, bytes, count, ratio, GB/s, FLOP or FLOP/s) and meaning."""
 
     __slots__ = ("meaning", "name", "type", "unit")
 

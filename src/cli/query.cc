@@ -81,6 +81,8 @@ Unit unit_of(const TableColumn& column) {
   if (column.type != ValueType::integer && column.type != ValueType::real) return Unit::none;
   if (column.name.ends_with("_ns")) return Unit::ns;
   if (column.name.ends_with("_bytes")) return Unit::bytes;
+  if (column.name == "flop" || column.name.ends_with("_flop")) return Unit::flop;
+  if (column.name.ends_with("flop_per_s")) return Unit::flop_per_s;
   return column.name.ends_with("gb_per_s") ? Unit::gb_per_s : Unit::none;
 }
 

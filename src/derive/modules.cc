@@ -34,15 +34,30 @@ bool names_a_module(std::string_view name) {
   return phase == Phase::other || phase == Phase::forward || phase == Phase::backward;
 }
 
-// "layers.0.attn" of the hooks' own ranges.
-std::string_view module_path(std::string_view name) {
-  name.remove_prefix(kModuleRange.size());
-  const std::size_t about = name.rfind(" (");
-  return about == name.npos ? name : name.substr(0, about);
+struct ModuleName {
+  StringId name = StringId::none, type = StringId::none;
+};
+
+// "layers.0.attn" and "Attention" of the hooks' own ranges.
+ModuleName of_range(StringPool& strings, std::string_view text) {
+  text.remove_prefix(kModuleRange.size());
+  const std::size_t about = text.rfind(" (");
+  if (about == text.npos) return {strings.intern(text)};
+  std::string_view type = text.substr(about + 2);
+  if (type.ends_with(')')) type.remove_suffix(1);
+  return {strings.intern(text.substr(0, about)), strings.intern(type)};
+}
+
+// "Linear_0" and "Linear" of a frame: the calls of a class are numbered.
+ModuleName of_frame(StringPool& strings, std::string_view text) {
+  text.remove_prefix(kFrame.size());
+  const std::size_t number = text.find_last_not_of("0123456789");
+  const bool numbered = number != text.npos && number > 0 && number + 1 < text.size() && text[number] == '_';
+  return {strings.intern(text), strings.intern(numbered ? text.substr(0, number) : text)};
 }
 
 void add_ranges(Trace& trace) {
-  std::vector<StringId> path_of(trace.strings.size(), StringId::none);
+  std::vector<ModuleName> known(trace.strings.size());
   std::vector<bool> asked(trace.strings.size(), false);
   CategoryId category = CategoryId::none;
   for (std::size_t row = 0; row < trace.slices.size(); row++) {
@@ -54,21 +69,21 @@ void add_ranges(Trace& trace) {
     if (!asked[index]) {
       asked[index] = true;
       const std::string_view text = trace.strings[name];
-      if (text.starts_with(kModuleRange)) path_of[index] = trace.strings.intern(module_path(text));
+      if (text.starts_with(kModuleRange)) known[index] = of_range(trace.strings, text);
     }
-    if (path_of[index] == StringId::none) continue;
+    if (known[index].name == StringId::none) continue;
     if (category == CategoryId::none) {
       category = static_cast<CategoryId>(trace.categories.size());
       trace.categories.push_back({trace.strings.intern("module"), SliceKind::user_annotation});
     }
     trace.slices.category[id] = category;
-    trace.slices.name[id] = path_of[index];
-    trace.modules.push_back({id, path_of[index]});
+    trace.slices.name[id] = known[index].name;
+    trace.modules.push_back({id, known[index].name, known[index].type});
   }
 }
 
 void add_frames(Trace& trace) {
-  std::vector<StringId> short_name(trace.strings.size(), StringId::none);
+  std::vector<ModuleName> known(trace.strings.size());
   std::vector<bool> asked(trace.strings.size(), false);
   for (std::size_t row = 0; row < trace.slices.size(); row++) {
     const SliceId id = static_cast<SliceId>(row);
@@ -78,9 +93,9 @@ void add_frames(Trace& trace) {
     if (!asked[index]) {
       asked[index] = true;
       const std::string_view text = trace.strings[name];
-      if (text.starts_with(kFrame)) short_name[index] = trace.strings.intern(text.substr(kFrame.size()));
+      if (text.starts_with(kFrame)) known[index] = of_frame(trace.strings, text);
     }
-    if (short_name[index] != StringId::none) trace.modules.push_back({id, short_name[index]});
+    if (known[index].name != StringId::none) trace.modules.push_back({id, known[index].name, known[index].type});
   }
 }
 
@@ -92,7 +107,7 @@ void add_annotations(Trace& trace) {
     if (name == StringId::none || trace.kind(id) != SliceKind::user_annotation) continue;
     char& known = verdict[static_cast<std::size_t>(name)];
     if (known == 0) known = names_a_module(trace.strings[name]) ? 'y' : 'n';
-    if (known == 'y') trace.modules.push_back({id, name});
+    if (known == 'y') trace.modules.push_back({id, name, StringId::none});
   }
 }
 

@@ -91,6 +91,7 @@ TEST_CASE("modules: nn.Module frames, else the program's own annotations") {
   REQUIRE(stacks.trace.modules.size() == 1);
   CHECK(stacks.trace.modules[0].slice == linear);
   CHECK(stacks.trace.strings[stacks.trace.modules[0].name] == "Linear_0");
+  CHECK(stacks.trace.strings[stacks.trace.modules[0].type] == "Linear");
 
   TraceFixture annotated;
   const TrackId thread = annotated.host("1");
@@ -101,6 +102,7 @@ TEST_CASE("modules: nn.Module frames, else the program's own annotations") {
   REQUIRE(derive::derive(annotated.trace, {}));
   REQUIRE(annotated.trace.modules.size() == 1);
   CHECK(annotated.trace.modules[0].slice == encoder);
+  CHECK(annotated.trace.modules[0].type == StringId::none);
 }
 
 TEST_CASE("modules: the hooks' ranges, as operators or as NVTX has them") {
@@ -112,6 +114,7 @@ TEST_CASE("modules: the hooks' ranges, as operators or as NVTX has them") {
     REQUIRE(f.trace.modules.size() == 1);
     CHECK(f.trace.modules[0].slice == call);
     CHECK(f.trace.strings[f.trace.modules[0].name] == "layers.0.optimizer");
+    CHECK(f.trace.strings[f.trace.modules[0].type] == "Gate");
   }
   constexpr std::string_view kName = "stepscope.module: layers.0.optimizer (Gate)";
   CHECK(derive::phase_of_name(kName, SliceKind::cpu_op) == Phase::forward);

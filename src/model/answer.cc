@@ -6,7 +6,8 @@
 namespace stepscope {
 
 std::string_view to_string(Unit unit) {
-  static constexpr std::array<std::string_view, 7> names{"", "ns", "bytes", "count", "ratio", "GB/s", "Unix ns"};
+  static constexpr std::array<std::string_view, 9> names{"",     "ns",      "bytes", "count", "ratio",
+                                                         "GB/s", "Unix ns", "FLOP",  "FLOP/s"};
   return names[static_cast<std::size_t>(unit)];
 }
 

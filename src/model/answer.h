@@ -19,9 +19,10 @@ namespace stepscope {
 using Value = std::variant<std::monostate, std::int64_t, double, std::string, bool>;
 
 // How a number is to be read and shown. `ratio` is 0..1 and is shown in percent. `unix_ns` is a moment, ns since 1970,
-// and is shown as a time of day; `ns` is how long something took, or a moment on the clock of a recording.
-enum class Unit : std::uint8_t { none, ns, bytes, count, ratio, gb_per_s, unix_ns };
-std::string_view to_string(Unit unit);  // "", "ns", "bytes", "count", "ratio", "GB/s", "Unix ns"
+// and is shown as a time of day; `ns` is how long something took, or a moment on the clock of a recording. A
+// multiply-add is two `flop`.
+enum class Unit : std::uint8_t { none, ns, bytes, count, ratio, gb_per_s, unix_ns, flop, flop_per_s };
+std::string_view to_string(Unit unit);  // "", "ns", "bytes", "count", "ratio", "GB/s", "Unix ns", "FLOP", "FLOP/s"
 
 // 2001. What is larger is a moment in Unix time: no recording is 30 years long, and no clock that began with a machine
 // or a program has come so far.

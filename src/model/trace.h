@@ -83,7 +83,7 @@ struct Slices {
   std::int64_t end_ns(SliceId id) const { return start_ns[id] + dur_ns[id]; }
 };
 
-// Operators and annotations that carry profiler ids. 8 to 36 bytes a row. Sorted by slice.
+// Operators and annotations that carry profiler ids. 8 to 40 bytes a row. Sorted by slice.
 struct Ops {
   Column<SliceId> slice;
   NarrowColumn external_id;
@@ -92,6 +92,8 @@ struct Ops {
   NarrowColumn fwd_thread;              // thread id that ran the forward op; 0 in forward ops
   OptionalColumn<StringId> input_dims;  // the raw JSON text, such as [[8,64],[64]]
   OptionalColumn<StringId> input_types;
+  // The raw JSON text, a text for each input, empty for tensors: ["","[1, 1]","False"]
+  OptionalColumn<StringId> concrete_inputs;
   OptionalColumn<StringId> call_stack;  // "file(line): function;…", where recorded
   NarrowColumn stream;                  // only ops of Triton say on which stream they launch
 
@@ -344,6 +346,7 @@ struct Step {
 struct ModuleCall {
   SliceId slice = SliceId::none;
   StringId name = StringId::none;
+  StringId type = StringId::none;  // its class, where recorded
 };
 
 // forward op → backward op, by autograd sequence number or fwdbwd flow.

@@ -62,7 +62,7 @@ class TraceCompare {
       return std::tuple(s.name, s.number, s.start_ns, s.end_ns, s.device_end_ns, s.track, s.partial);
     });
     each("modules", a_.modules, b_.modules,
-         [](const Trace& t, const ModuleCall& m) { return std::tuple(m.slice, t.strings[m.name]); });
+         [](const Trace& t, const ModuleCall& m) { return std::tuple(m.slice, t.strings[m.name], t.strings[m.type]); });
     each("backward", a_.backward, b_.backward,
          [](const Trace&, const Backward& b) { return std::tuple(b.forward, b.backward); });
     value("step_source", a_.step_source, b_.step_source);
@@ -187,6 +187,7 @@ class TraceCompare {
     same("ops.fwd_thread", a_.ops.fwd_thread, b_.ops.fwd_thread);
     texts("ops.input_dims", a_.ops.input_dims, b_.ops.input_dims);
     texts("ops.input_types", a_.ops.input_types, b_.ops.input_types);
+    texts("ops.concrete_inputs", a_.ops.concrete_inputs, b_.ops.concrete_inputs);
     texts("ops.call_stack", a_.ops.call_stack, b_.ops.call_stack);
     same("ops.stream", a_.ops.stream, b_.ops.stream);
     same("copy_speeds.slice", a_.copy_speeds.slice, b_.copy_speeds.slice);

@@ -17,6 +17,7 @@ void each_field(MaybeConst<Ops> auto& t, V&& visit) {
   visit("fwd_thread", t.fwd_thread);
   visit("input_dims", t.input_dims);
   visit("input_types", t.input_types);
+  visit("concrete_inputs", t.concrete_inputs);
   visit("call_stack", t.call_stack);
   visit("stream", t.stream);
 }

@@ -21,6 +21,7 @@ struct OpIds {
   std::int64_t external_id = kAbsent;
   std::int64_t sequence = kAbsent;
   std::int64_t fwd_thread = kAbsent;
+  std::string_view dims = {}, types = {}, concrete = {};  // JSON texts
 };
 
 class TraceFixture {
@@ -59,8 +60,9 @@ class TraceFixture {
     ops.record_function_id.push_back(kAbsent);
     ops.sequence.push_back(ids.sequence);
     ops.fwd_thread.push_back(ids.fwd_thread);
-    ops.input_dims.push_back(StringId::none);
-    ops.input_types.push_back(StringId::none);
+    ops.input_dims.push_back(text(ids.dims));
+    ops.input_types.push_back(text(ids.types));
+    ops.concrete_inputs.push_back(text(ids.concrete));
     ops.call_stack.push_back(StringId::none);
     ops.stream.push_back(kAbsent);
     return id;
@@ -129,6 +131,7 @@ class TraceFixture {
   }
 
  private:
+  StringId text(std::string_view words) { return words.empty() ? StringId::none : trace.strings.intern(words); }
   TrackId track(std::string_view process, std::string_view thread, bool device) {
     Track added;
     added.process = trace.strings.intern(process);

@@ -40,9 +40,10 @@ void each_member(MaybeConst<Slices> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<Ops> auto& part, V& visit) {
-  auto& [slice, external_id, record_function_id, sequence, fwd_thread, dims, types, call_stack, stream] = part;
-  detail::visit_all(visit, slice, external_id, record_function_id, sequence, fwd_thread, dims, types, call_stack,
-                    stream);
+  auto& [slice, external_id, record_function_id, sequence, fwd_thread, dims, types, concrete, call_stack, stream] =
+      part;
+  detail::visit_all(visit, slice, external_id, record_function_id, sequence, fwd_thread, dims, types, concrete,
+                    call_stack, stream);
 }
 
 template <class V>
@@ -157,8 +158,8 @@ void each_member(MaybeConst<Step> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<ModuleCall> auto& part, V& visit) {
-  auto& [slice, name] = part;
-  detail::visit_all(visit, slice, name);
+  auto& [slice, name, type] = part;
+  detail::visit_all(visit, slice, name, type);
 }
 
 template <class V>

@@ -39,6 +39,19 @@ TEST_CASE("a valid trace is the same on every path, in chunks of any size, plain
   CHECK(trace.counters.value[2] == -300);
 }
 
+TEST_CASE("what an operator was given: shapes, types and the values of what is no tensor, laid out in any way") {
+  TraceText t;
+  replace(t.events[kOp + 7], R"(["", "[1, 1]"])", "[\n  \"\",\n  \"[2, 2]\"\n]");
+  replace(t.events[kOp + 14], R"("Concrete Inputs")", R"("Other Inputs")");
+  const Trace trace = read_every_way(t.text());
+  const auto given = [&](std::size_t row) { return trace.strings[trace.ops.concrete_inputs[row]]; };
+  CHECK(trace.strings[trace.ops.input_dims[5]] == "[[8, 64], [64]]");
+  CHECK(trace.strings[trace.ops.input_types[5]] == R"(["float", ""])");
+  CHECK(given(5) == R"(["", "[1, 1]"])");
+  CHECK(given(6) == R"(["","[2, 2]"])");
+  CHECK(trace.ops.concrete_inputs[7] == StringId::none);
+}
+
 TEST_CASE("events laid out on one line, with no space at all, and as a bare array") {
   TraceText t;
   const Trace expected = read_every_way(t.text());

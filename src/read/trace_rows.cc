@@ -172,6 +172,7 @@ void TraceRows::add_op(SliceId slice, const RangeName& range) {
   ops.stream.push_back(kAbsent);
   ops.input_dims.push_back(range.sizes.empty() ? StringId::none : text(range.sizes));
   ops.input_types.push_back(StringId::none);
+  ops.concrete_inputs.push_back(StringId::none);
   ops.call_stack.push_back(StringId::none);
 }
 

@@ -21,6 +21,12 @@ struct Scale {
 constexpr std::array kTimes{Scale{1, "ns", 0}, Scale{1e3, "µs", 1}, Scale{1e6, "ms", 3}, Scale{1e9, "s", 3}};
 constexpr std::array kBytes{Scale{1, "B", 0},        Scale{0x1p10, "KiB", 1}, Scale{0x1p20, "MiB", 1},
                             Scale{0x1p30, "GiB", 2}, Scale{0x1p40, "TiB", 2}, Scale{0x1p50, "PiB", 2}};
+constexpr std::array kFlop{Scale{1, "FLOP", 0},    Scale{1e3, "kFLOP", 1},  Scale{1e6, "MFLOP", 2},
+                           Scale{1e9, "GFLOP", 2}, Scale{1e12, "TFLOP", 2}, Scale{1e15, "PFLOP", 2},
+                           Scale{1e18, "EFLOP", 2}};
+constexpr std::array kFlopRates{Scale{1, "FLOP/s", 0},    Scale{1e3, "kFLOP/s", 1},  Scale{1e6, "MFLOP/s", 2},
+                                Scale{1e9, "GFLOP/s", 2}, Scale{1e12, "TFLOP/s", 2}, Scale{1e15, "PFLOP/s", 2},
+                                Scale{1e18, "EFLOP/s", 2}};
 
 // The largest scale in which `value` is at least 1 after rounding to three digits.
 template <std::size_t N>
@@ -116,6 +122,8 @@ std::string format_bytes(double bytes) { return scaled(kBytes, bytes); }
 std::string format_moment(std::int64_t unix_ns) {
   return date(unix_ns) + " " + time_of_day(unix_ns, kToMilliseconds) + " UTC";
 }
+std::string format_flop(double flop) { return scaled(kFlop, flop); }
+std::string format_flop_rate(double flop_per_s) { return scaled(kFlopRates, flop_per_s); }
 
 std::string format_percent(double ratio) {
   if (!std::isfinite(ratio)) return std::string(kUnknown);
@@ -160,6 +168,8 @@ std::string format_value(const Value& value, Unit unit) {
     case Unit::bytes: return format_bytes(*number);
     case Unit::ratio: return format_percent(*number);
     case Unit::gb_per_s: return format_rate(*number);
+    case Unit::flop: return format_flop(*number);
+    case Unit::flop_per_s: return format_flop_rate(*number);
     case Unit::count:
       if (const auto* count = std::get_if<std::int64_t>(&value)) return format_count(*count);
       return format_real(*number);
@@ -191,6 +201,8 @@ ColumnFormat column_format(Unit unit, std::span<const double> values) {
       return format;
     }
     case Unit::bytes: return scaled_to(scale_of(kBytes, largest));
+    case Unit::flop: return scaled_to(scale_of(kFlop, largest));
+    case Unit::flop_per_s: return scaled_to(scale_of(kFlopRates, largest));
     case Unit::ratio: return {unit, 0.01, 1, "%"};
     case Unit::gb_per_s: return {unit, 1, 1, "GB/s"};
     case Unit::count:

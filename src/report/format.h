@@ -24,6 +24,8 @@ std::string format_count(std::int64_t count);     // "14,240"
 std::string format_real(double value);            // about four digits
 std::string format_rate(double gb_per_s);         // "212 GB/s"
 std::string format_moment(std::int64_t unix_ns);  // "2026-11-23 12:34:56.789 UTC"
+std::string format_flop(double flop);             // "950 FLOP", "44.0 GFLOP"
+std::string format_flop_rate(double flop_per_s);  // "312 TFLOP/s"
 std::string format_value(const Value& value, Unit unit);
 
 // "1 rank", "3 ranks".

@@ -32,6 +32,9 @@ TEST_CASE("bytes, shares, counts and rates") {
   CHECK(format_count(-1'234'567) == "-1,234,567");
   CHECK(format_count(std::numeric_limits<std::int64_t>::min()) == "-9,223,372,036,854,775,808");
   CHECK(format_rate(212.04) == "212.0 GB/s");
+  CHECK(format_value(std::int64_t{44'020'000'000}, Unit::flop) == "44.0 GFLOP");
+  CHECK(format_value(std::int64_t{950}, Unit::flop) == "950 FLOP");
+  CHECK(format_value(3.125e14, Unit::flop_per_s) == "312.5 TFLOP/s");
   CHECK(format_real(0.5) == "0.5000");
   CHECK(format_real(1e-9) == "1e-09");
 }

@@ -234,7 +234,7 @@ void write_left_out(Page& page, std::size_t rows, const LeftOut& columns, std::s
 
 std::string readable_name(std::string_view name) {
   if (name.find('(') != std::string_view::npos) return printable(name);  // an expression, of a query
-  for (const std::string_view unit : {"_ns", "_bytes", "_gb_per_s", "_gbps"}) {
+  for (const std::string_view unit : {"_ns", "_bytes", "_gb_per_s", "_gbps", "_flop_per_s", "_flop"}) {
     if (name.ends_with(unit) && name.size() > unit.size()) {
       name.remove_suffix(unit.size());
       break;

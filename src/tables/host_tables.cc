@@ -57,6 +57,9 @@ TableSpec ops_table() {
                    narrow<part, &Ops::fwd_thread>()},
                   {"input_dims", Unit::none, "Shapes of the inputs as JSON text.", pooled<part, &Ops::input_dims>()},
                   {"input_types", Unit::none, "Types of the inputs as JSON text.", pooled<part, &Ops::input_types>()},
+                  {"concrete_inputs", Unit::none,
+                   "Values of the inputs that are no tensors as JSON text, a text for each input.",
+                   pooled<part, &Ops::concrete_inputs>()},
                   {"call_stack", Unit::none, "Python stack, where recorded.", pooled<part, &Ops::call_stack>()}}};
 }
 
@@ -102,6 +105,10 @@ TableSpec modules_table() {
         +[](const Trace& trace, std::size_t row) { return static_cast<std::int64_t>(trace.modules[row].slice); }},
        {"name", Unit::none, "Name of the module.",
         Codes{[](const Trace& trace, std::size_t row) { return static_cast<std::uint32_t>(trace.modules[row].name); },
+              [](const Trace& trace) { return trace.strings.size(); },
+              [](const Trace& trace, std::uint32_t code) { return trace.strings[static_cast<StringId>(code)]; }}},
+       {"class", Unit::none, "Class of the module, where recorded.",
+        Codes{[](const Trace& trace, std::size_t row) { return static_cast<std::uint32_t>(trace.modules[row].type); },
               [](const Trace& trace) { return trace.strings.size(); },
               [](const Trace& trace, std::uint32_t code) { return trace.strings[static_cast<StringId>(code)]; }}},
        {"start_ns", Unit::ns, "Start of the call.",

@@ -49,6 +49,19 @@ TEST_CASE("write: chrome is read back as the same model, plain and gzip") {
   }
 }
 
+TEST_CASE("write: what operators were given comes back from every format that can hold it") {
+  const TempFolder folder;
+  folder.put("in.json", R"({"traceEvents": [
+    {"ph": "X", "cat": "cpu_op", "name": "aten::convolution", "pid": 1, "tid": 2, "ts": 3, "dur": 4, "args": {
+     "Input Dims": [[8, 3], []], "Input type": ["float", ""], "Concrete Inputs": ["", "[1, 1]"]}}]})");
+  const Run run = opened(folder / "in.json");
+  for (const char* format : {"chrome", "perfetto"}) {
+    REQUIRE(writer(format).write(run, folder / format, {}));
+    const Trace back = std::move(opened(folder / format).traces[0]);
+    CHECK_EQ(back.strings[back.ops.concrete_inputs[0]], R"(["", "[1, 1]"])");
+  }
+}
+
 TEST_CASE("write: merged ranks come back as they were") {
   const TempFolder folder;
   for (std::string path : traces()) {

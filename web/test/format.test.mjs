@@ -18,6 +18,9 @@ test("each unit has its text", () => {
   assert.equal(formatNumber(14240, "count"), "14,240");
   assert.equal(formatNumber(0.963, "ratio"), "96.3 %");
   assert.equal(formatNumber(212, "GB/s"), "212 GB/s");
+  assert.equal(formatNumber(44_020_000_000, "FLOP"), "44.0 GFLOP");
+  assert.equal(formatNumber(950, "FLOP"), "950 FLOP");
+  assert.equal(formatNumber(3.125e14, "FLOP/s"), "312.5 TFLOP/s");
   assert.equal(formatNumber(20_261_120, ""), "20261120");
 });
 

@@ -130,6 +130,7 @@ void Assembler::commit_details(Worker& worker, const Batch& batch, std::uint32_t
     t.fwd_thread.append(b.fwd_thread.span());
     append_optional(worker, t.input_dims, b.dims);
     append_optional(worker, t.input_types, b.types);
+    append_optional(worker, t.concrete_inputs, b.concrete);
     append_optional(worker, t.call_stack, b.call_stack);
     t.stream.append(b.stream.span());
   }

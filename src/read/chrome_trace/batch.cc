@@ -14,7 +14,7 @@ void Batch::clear() {
   text_offset = events = 0;
   clear_all(start_ns, dur_ns, name, track, category, place);
   clear_all(ops.row, ops.external_id, ops.record_function_id, ops.sequence, ops.fwd_thread, ops.dims, ops.types,
-            ops.call_stack, ops.stream);
+            ops.concrete, ops.call_stack, ops.stream);
   clear_all(launches.row, launches.correlation, launches.external_id);
   clear_all(device.row, device.correlation, device.external_id, device.stream, device.bytes, device.wait_stream,
             device.wait_correlation, device.device, device.registers, device.shared_bytes, device.blocks_per_sm,

@@ -78,7 +78,7 @@ struct Batch {
   struct {
     Column<std::uint32_t> row;
     Column<std::int64_t> external_id, record_function_id, sequence, fwd_thread, stream;
-    Column<LocalId> dims, types, call_stack;
+    Column<LocalId> dims, types, concrete, call_stack;
   } ops;
   struct {
     Column<std::uint32_t> row;

@@ -213,7 +213,7 @@ void Decoder::put_slice() {
 
 void Decoder::put_op(std::uint32_t row) {
   constexpr std::uint32_t ids = 1u << kExternalId | 1u << kRecordFunctionId | 1u << kSequence | 1u << kStream;
-  constexpr std::uint32_t texts = 1u << kDims | 1u << kTypes | 1u << kCallStack;
+  constexpr std::uint32_t texts = 1u << kDims | 1u << kTypes | 1u << kConcrete | 1u << kCallStack;
   if (!(event_.numbers & ids) && !(event_.texts & texts)) return;
   auto& t = batch_->ops;
   t.row.push_back(row);
@@ -223,6 +223,7 @@ void Decoder::put_op(std::uint32_t row) {
   t.fwd_thread.push_back(number(kFwdThread));
   t.dims.push_back(text(kDims));
   t.types.push_back(text(kTypes));
+  t.concrete.push_back(text(kConcrete));
   t.call_stack.push_back(text(kCallStack));
   t.stream.push_back(number(kStream));
 }

@@ -43,6 +43,7 @@ constexpr std::array kKeys{
     Key{"Input Dims", {FieldType::text, kDims}},
     Key{"Input dims", {FieldType::text, kDims}},
     Key{"Input type", {FieldType::text, kTypes}},
+    Key{"Concrete Inputs", {FieldType::text, kConcrete}},
     Key{"Call stack", {FieldType::text, kCallStack}},
     Key{"Collective name", {FieldType::text, kCollectiveKind}},
     Key{"dtype", {FieldType::text, kDtype}},

@@ -43,6 +43,7 @@ enum Real : std::uint8_t { kBlocksPerSm, kWarpsPerSm, kOccupancy, kCopySpeed, kR
 enum Text : std::uint8_t {
   kDims,
   kTypes,
+  kConcrete,
   kCallStack,
   kCollectiveKind,
   kDtype,

@@ -171,6 +171,7 @@ class Part {
       to_.ops.fwd_thread.push_back(ops.fwd_thread[row]);
       to_.ops.input_dims.push_back(text(ops.input_dims[row]));
       to_.ops.input_types.push_back(text(ops.input_types[row]));
+      to_.ops.concrete_inputs.push_back(text(ops.concrete_inputs[row]));
       to_.ops.call_stack.push_back(text(ops.call_stack[row]));
       to_.ops.stream.push_back(ops.stream[row]);
     });

@@ -43,7 +43,7 @@ struct TraceText {
       const std::string n = std::to_string(i), ts = std::to_string(1000000 + 100 * i);
       add(R"("ph": "X", "cat": "cpu_op", "name": "aten::op)" + n + R"(", "pid": 7, "tid": 9, "ts": )" + ts +
           R"(.125, "dur": 60.5, "args": {"External id": )" + n +
-          R"(, "Input Dims": [[8, 64], [64]], "Input type": ["float", ""]})");
+          R"(, "Input Dims": [[8, 64], [64]], "Input type": ["float", ""], "Concrete Inputs": ["", "[1, 1]"]})");
       add(R"("ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 9, "ts": )" + ts +
           R"(.500, "dur": 5, "args": {"cbid": 211, "correlation": )" + n + "}");
       add(R"("ph": "s", "id": )" + n + R"(, "pid": 7, "tid": 9, "ts": )" + ts +

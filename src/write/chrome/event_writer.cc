@@ -126,6 +126,7 @@ void EventWriter::op_arguments(std::size_t row) {
   number("stream", ops.stream[row]);
   text("Input Dims", ops.input_dims[row]);
   text("Input type", ops.input_types[row]);
+  text("Concrete Inputs", ops.concrete_inputs[row]);
   text("Call stack", ops.call_stack[row]);
 }
 

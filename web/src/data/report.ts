@@ -3,7 +3,7 @@
 
 /** Integers beyond 2^53 arrive as bigint, so that no digit is lost on the way to a copied CSV. */
 export type Value = number | bigint | string | boolean | null;
-export type Unit = "" | "ns" | "bytes" | "count" | "ratio" | "GB/s" | "Unix ns";
+export type Unit = "" | "ns" | "bytes" | "count" | "ratio" | "GB/s" | "Unix ns" | "FLOP" | "FLOP/s";
 
 export interface Scalar {
   value: Value;

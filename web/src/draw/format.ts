@@ -26,6 +26,15 @@ const BYTES: Scale[] = [
   { factor: 2 ** 50, suffix: "PiB", decimals: 2 },
 ];
 
+const FLOP: Scale[] = ["", "k", "M", "G", "T", "P", "E"].map((prefix, power) => ({
+  factor: 10 ** (3 * power),
+  suffix: `${prefix}FLOP`,
+  decimals: Math.min(power, 2),
+}));
+const FLOP_RATE: Scale[] = FLOP.map((scale) => ({ ...scale, suffix: `${scale.suffix}/s` }));
+/** Units that are shown in a scale which fits the value. */
+const SCALES: Partial<Record<Unit, Scale[]>> = { ns: TIME, bytes: BYTES, FLOP, "FLOP/s": FLOP_RATE };
+
 /** The largest scale in which the value is at least 1 after rounding to three digits. */
 function scaleFor(value: number, scales: Scale[]): Scale {
   const size = Math.abs(value) * 1.0005;
@@ -83,13 +92,11 @@ function moment(value: number | bigint): string {
 export function formatNumber(value: number | bigint, unit: Unit): string {
   const number = Number(value);
   if (!Number.isFinite(number)) return UNKNOWN;
+  const scales = SCALES[unit];
+  if (scales !== undefined) return scaled(number, scales);
   switch (unit) {
-    case "ns":
-      return scaled(number, TIME);
     case "Unix ns":
       return `${moment(value)} UTC`;
-    case "bytes":
-      return scaled(number, BYTES);
     case "count":
       return Number.isInteger(number) ? grouped(value) : real(number);
     case "ratio":
@@ -142,7 +149,7 @@ function momentsFormat(values: Value[]): ColumnFormat {
 
 export function columnFormat(column: Column, values: Value[]): ColumnFormat {
   if (column.unit === "Unix ns") return momentsFormat(values);
-  const scales = column.unit === "ns" ? TIME : column.unit === "bytes" ? BYTES : undefined;
+  const scales = SCALES[column.unit];
   if (scales === undefined) return { suffix: "", cell: (value) => formatValue(value, column.unit) };
   let largest = 0;
   for (const value of values) {
@@ -159,7 +166,7 @@ export function columnFormat(column: Column, values: Value[]): ColumnFormat {
 
 /** snake_case names of the JSON as headings: "exposed_communication_ns" → "exposed communication". */
 export function words(name: string): string {
-  return name.replace(/_(ns|bytes)$/, "").replace(/_/g, " ");
+  return name.replace(/_(ns|bytes|flop|flop_per_s)$/, "").replace(/_/g, " ");
 }
 
 export function csv(columns: Column[], rows: Value[][]): string {

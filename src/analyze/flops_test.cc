@@ -1,0 +1,202 @@
+// flops on traces built by hand: which operators count, in which part, for which module, and what stays uncounted.
+#include <doctest/doctest.h>
+
+#include "analyze/answer_fixture.h"
+
+namespace stepscope {
+namespace {
+
+using namespace answer_fixture;
+
+// An addmm of 48 FLOP, with a child as it has when it runs.
+constexpr std::string_view kDims = "[[4],[2,3],[3,4],[],[]]", kTypes = R"(["float","float","float","",""])";
+constexpr Ns kFlop = 48;
+
+OpIds shaped(Ns sequence = kAbsent, Ns fwd_thread = kAbsent) {
+  return {.sequence = sequence, .fwd_thread = fwd_thread, .dims = kDims, .types = kTypes};
+}
+
+SliceId addmm(TraceFixture& f, TrackId track, Ns start, OpIds ids = shaped()) {
+  const SliceId id = f.op(track, "aten::addmm", start, 10, ids);
+  f.op(track, "aten::resolve_conj", start + 1, 1);
+  return id;
+}
+
+const std::string kNode = "autograd::engine::evaluate_function: ";
+
+TEST_CASE("flops: the outermost operator with a formula counts, in the step that it ran in") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1");
+  for (int step = 0; step < 3; step++) f.annotation(cpu, "ProfilerStep#" + std::to_string(step), step * 100, 100);
+  f.op(cpu, "aten::linear", 105, 40, {.dims = "[[2,3],[4,3],[4]]"});
+  addmm(f, cpu, 110);
+  f.op(cpu, "aten::mm", 115, 2, {.dims = "[[2,3],[3,4]]"});  // what addmm is made of
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(ns(answer, "total_flop") == kFlop);
+  CHECK(ns(answer, "causal_flop") == kFlop);
+  CHECK(ns(answer, "backward_flop") == 0);
+  CHECK(cell(answer, "steps", "step", "ProfilerStep#1", "forward_flop") == Value(kFlop));
+  CHECK(cell(answer, "steps", "step", "ProfilerStep#2", "forward_flop") == Value(Ns{0}));
+  CHECK(cell(answer, "by_op", "op", "aten::addmm", "time_ns") == Value(Ns{10}));
+  CHECK(cell(answer, "by_dtype", "dtype", "float32", "share") == Value(1.0));
+  CHECK(answer.table("by_op")->rows.size() == 1);
+}
+
+TEST_CASE("flops: a forward that runs again in backward, and the operator that it leaves before it runs") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), engine = f.host("2");
+  addmm(f, cpu, 0, shaped(7, 0));
+  f.op(engine, kNode + "AddmmBackward0", 100, 100, {.sequence = 7, .fwd_thread = 1});
+  addmm(f, engine, 105, shaped(8, 0));                 // runs again
+  f.op(engine, "aten::addmm", 120, 10, shaped(9, 0));  // is begun
+  f.op(engine, "aten::detach", 121, 5);                // keeps its input
+  f.op(engine, "detach", 122, 2);
+  f.op(engine, "AddmmBackward0", 140, 50, {.sequence = 7, .fwd_thread = 1});
+  f.op(engine, "aten::mm", 150, 10, {.dims = "[[2,4],[4,3]]"});
+  f.op(engine, "aten::resolve_conj", 151, 1);
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(ns(answer, "forward_flop") == kFlop);
+  CHECK(ns(answer, "recompute_flop") == kFlop);
+  CHECK(ns(answer, "backward_flop") == kFlop);
+  CHECK(cell(answer, "by_part", "part", "recompute", "calls") == Value(Ns{1}));
+}
+
+TEST_CASE("flops: gradients of gradients are backward although autograd keeps them too") {
+  TraceFixture f;
+  const TrackId engine = f.host("2");
+  f.op(engine, kNode + "AddmmBackward0", 100, 100, {.sequence = 7, .fwd_thread = 1});
+  f.op(engine, "AddmmBackward0", 110, 80, {.sequence = 20, .fwd_thread = 0});
+  addmm(f, engine, 120, shaped(21, 0));
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(ns(answer, "backward_flop") == kFlop);
+  CHECK(ns(answer, "recompute_flop") == 0);
+}
+
+TEST_CASE("flops: what the compiler tries out did not run") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1");
+  f.op(cpu, "_compile.compile_inner (dynamo_timed)", 0, 100);
+  addmm(f, cpu, 10);
+  f.op(cpu, "Torch-Compiled Region: 0/0", 200, 50);
+  addmm(f, cpu, 210);
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(ns(answer, "total_flop") == kFlop);
+  CHECK(real(answer, "counted_share") == doctest::Approx(10.0 / 50));
+}
+
+TEST_CASE("flops: half of attention under a causal mask, fused and made of products") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), engine = f.host("2");
+  f.op(cpu, "aten::_scaled_dot_product_attention_math", 0, 50, {.concrete = R"(["","","","","0.","True"])"});
+  f.op(cpu, "aten::bmm", 10, 10, {.sequence = 5, .fwd_thread = 0, .dims = "[[1,2,3],[1,3,4]]"});
+  f.op(engine, kNode + "BmmBackward0", 100, 50, {.sequence = 5, .fwd_thread = 1});
+  f.op(engine, "aten::bmm", 110, 10, {.dims = "[[1,2,4],[1,4,3]]"});
+  f.op(cpu, "aten::_scaled_dot_product_flash_attention", 200, 10,
+       {.dims = "[[1,1,2,3],[1,1,2,3],[1,1,2,3]]", .concrete = R"(["","","","0.","True"])"});
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(ns(answer, "total_flop") == 48 + 48 + 48);
+  CHECK(ns(answer, "causal_flop") == 24 + 24 + 24);
+}
+
+TEST_CASE("flops: a gradient belongs to the module of the forward operator, a list of modules has what is in it") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), engine = f.host("2");
+  f.op(cpu, "stepscope.module: Net (Net)", 0, 100);
+  f.op(cpu, "stepscope.module: layers.0 (Linear)", 10, 30);
+  addmm(f, cpu, 15, shaped(7, 0));
+  f.op(cpu, "stepscope.module: layers.1 (Linear)", 50, 30);
+  addmm(f, cpu, 55, shaped(8, 0));
+  addmm(f, cpu, 85, shaped(9, 0));
+  addmm(f, cpu, 150);
+  f.op(engine, kNode + "AddmmBackward0", 300, 50, {.sequence = 8, .fwd_thread = 1});
+  f.op(engine, "aten::mm", 310, 10, {.dims = "[[2,4],[4,3]]"});
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  const auto of = [&](const char* module, const char* column) {
+    return cell(answer, "by_module", "module", module, column);
+  };
+  CHECK(of("layers.0", "forward_flop") == Value(kFlop));
+  CHECK(of("layers.0", "backward_flop") == Value(Ns{0}));
+  CHECK(of("layers.1", "backward_flop") == Value(kFlop));
+  CHECK(of("layers.1", "class") == Value(std::string("Linear")));
+  CHECK(of("layers", "forward_flop") == Value(2 * kFlop));
+  CHECK(of("layers", "class") == Value());
+  CHECK(of("Net", "forward_flop") == Value(3 * kFlop));
+  CHECK(of("Net", "own_flop") == Value(kFlop));
+  CHECK(of("Net", "depth") == Value(Ns{0}));
+  CHECK(of("layers.1", "depth") == Value(Ns{2}));
+  const auto& rows = answer.table("by_module")->rows;
+  CHECK(rows.back()[1] == Value());  // in no module
+  CHECK(rows.back()[5] == Value(kFlop));
+}
+
+TEST_CASE("flops: frames have no paths: theirs are the frames around them") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1");
+  f.slice(cpu, "python_function", "nn.Module: Net_0", 0, 100);
+  f.slice(cpu, "python_function", "nn.Module: Linear_3", 10, 30);
+  addmm(f, cpu, 15);
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(cell(answer, "by_module", "module", "Net_0.Linear_3", "own_flop") == Value(kFlop));
+  CHECK(cell(answer, "by_module", "module", "Net_0", "forward_flop") == Value(kFlop));
+}
+
+TEST_CASE("flops: kernels that are counted, without formula, without sizes and without operator") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), gpu = f.stream("7");
+  addmm(f, cpu, 0);
+  f.launch(cpu, "cudaLaunchKernel", 3, 2, 1);
+  f.op(cpu, "aten::relu", 20, 10, {.dims = "[[2,4]]"});
+  f.launch(cpu, "cudaLaunchKernel", 22, 2, 2);
+  f.op(cpu, "aten::mm", 40, 10);
+  f.launch(cpu, "cudaLaunchKernel", 42, 2, 3);
+  f.kernel(gpu, "ampere_sgemm_128x64_tn", 100, 50, 1);
+  f.kernel(gpu, "relu_kernel", 200, 20, 2);
+  f.kernel(gpu, "ampere_sgemm_128x64_tn", 300, 20, 3);
+  f.kernel(gpu, "mine", 400, 10);
+  f.device(gpu, "gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 500, 1000);  // no product was ever in a copy
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(real(answer, "counted_share") == doctest::Approx(0.5));
+  CHECK(real(answer, "no_formula_share") == doctest::Approx(0.2));
+  CHECK(real(answer, "no_sizes_share") == doctest::Approx(0.2));
+  CHECK(real(answer, "no_operator_share") == doctest::Approx(0.1));
+  CHECK(cell(answer, "by_op", "op", "aten::addmm", "time_ns") == Value(Ns{50}));
+  CHECK(cell(answer, "by_op", "op", "aten::addmm", "flop_per_s") == Value(kFlop * 1e9 / 50));
+  CHECK(cell(answer, "uncounted", "name", "aten::mm", "why") == Value(std::string("no sizes")));
+  CHECK(cell(answer, "uncounted", "name", "mine", "why") == Value(std::string("no operator")));
+  REQUIRE(answer.notes.size() == 2);
+  CHECK(answer.notes[0].find("lower bounds") != std::string::npos);
+}
+
+TEST_CASE("flops: a convolution without its arguments, by its gradient; unknown without one, never 0") {
+  const auto convolution = [](bool trained) {
+    TraceFixture f;
+    const TrackId cpu = f.host("1"), engine = f.host("2");
+    f.op(cpu, "aten::convolution", 0, 10, {.sequence = 3, .fwd_thread = 0, .dims = "[[1,1,4,4],[1,1,3,3],[]]"});
+    f.op(engine, kNode + "ConvolutionBackward0", 100, 50, {.sequence = trained ? 3 : 4, .fwd_thread = 1});
+    f.op(engine, "aten::convolution_backward", 110, 10, {.dims = "[[1,1,2,2],[1,1,4,4],[1,1,3,3]]"});
+    return ask(run_of(std::move(f)), "flops");
+  };
+  const Answer known = convolution(true);
+  CHECK(ns(known, "forward_flop") == 2 * 4 * 9);
+  CHECK(unknown(known, "backward_flop"));  // which gradients ran is not recorded
+  CHECK(unknown(convolution(false), "forward_flop"));
+}
+
+TEST_CASE("flops: nothing recorded is unknown, and so is a mask that was not") {
+  TraceFixture f;
+  f.op(f.host("1"), "aten::mm", 0, 10);
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  for (const char* name :
+       {"forward_flop", "backward_flop", "recompute_flop", "total_flop", "causal_flop", "step_flop"}) {
+    CHECK(unknown(answer, name));
+  }
+  CHECK(real(answer, "no_sizes_share") == 1.0);
+  TraceFixture g;
+  g.op(g.host("1"), "aten::_scaled_dot_product_flash_attention", 0, 10, {.dims = "[[1,1,2,3],[1,1,2,3],[1,1,2,3]]"});
+  const Answer attention = ask(run_of(std::move(g)), "flops");
+  CHECK(ns(attention, "total_flop") == 48);
+  CHECK(unknown(attention, "causal_flop"));
+}
+
+}  // namespace
+}  // namespace stepscope
