@@ -23,7 +23,10 @@ ROWS_SHOWN = 10
 
 
 class Column:
-    """name, type (integer, real, text or boolean), unit ("", ns, bytes, count, ratio, GB/s, FLOP or FLOP/s) and meaning."""
+    """name, type (integer, real, text or boolean), unit and meaning.
+
+    Units: "", ns, Unix ns, bytes, count, ratio, GB/s, FLOP, FLOP/s.
+    """
 
     __slots__ = ("meaning", "name", "type", "unit")
 
