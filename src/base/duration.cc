@@ -18,10 +18,9 @@ constexpr std::array kTimeUnits{TimeUnit{"ms", 1e-3}, TimeUnit{"s", 1}, TimeUnit
 std::optional<double> read_duration(std::string_view text, BareNumber bare) {
   if (text.starts_with('-')) return std::nullopt;  // -0 too
   double number = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, number);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !std::isfinite(number)) return std::nullopt;
-  const std::string_view unit(end, static_cast<std::size_t>(last - end));
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   if (unit.empty()) return bare == BareNumber::seconds ? std::optional(number) : std::nullopt;
   for (const TimeUnit& one : kTimeUnits) {
     if (unit == one.name)
