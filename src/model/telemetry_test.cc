@@ -9,7 +9,7 @@
 namespace stepscope {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kMilli = 1'000'000;
 
 Curve counter(std::int64_t first, std::int64_t every, std::size_t n, double (*at)(std::int64_t t)) {
   Curve out;
@@ -45,17 +45,18 @@ TEST_CASE("series: the level of a gauge is of the samples within") {
 // Steps of 50 ms: 20 ms with a rate of 1, 30 ms with 0.1; sampled every 37 ms, so that no sample is of one kind alone.
 TEST_CASE("series: rates of phases that are shorter than the time between two samples") {
   const auto work = [](std::int64_t t) {
-    const std::int64_t in_step = t % (50 * kMs);
-    const double whole = static_cast<double>(t / (50 * kMs)) * static_cast<double>(23 * kMs);
-    return whole + (in_step < 20 * kMs ? static_cast<double>(in_step)
-                                       : static_cast<double>(20 * kMs) + 0.1 * static_cast<double>(in_step - 20 * kMs));
+    const std::int64_t in_step = t % (50 * kMilli);
+    const double whole = static_cast<double>(t / (50 * kMilli)) * static_cast<double>(23 * kMilli);
+    return whole + (in_step < 20 * kMilli
+                        ? static_cast<double>(in_step)
+                        : static_cast<double>(20 * kMilli) + 0.1 * static_cast<double>(in_step - 20 * kMilli));
   };
   Kinds kinds(3);
   for (std::int64_t step = 0; step < 100; step++) {
-    kinds[0].push_back({step * 50 * kMs, (step * 50 + 20) * kMs});
-    kinds[1].push_back({(step * 50 + 20) * kMs, (step * 50 + 50) * kMs});
+    kinds[0].push_back({step * 50 * kMilli, (step * 50 + 20) * kMilli});
+    kinds[1].push_back({(step * 50 + 20) * kMilli, (step * 50 + 50) * kMilli});
   }
-  const auto rates = rates_by_kind(counter(0, 37 * kMs, 130, work), kinds);
+  const auto rates = rates_by_kind(counter(0, 37 * kMilli, 130, work), kinds);
   CHECK(rates[0].value() == doctest::Approx(1));
   CHECK(rates[1].value() == doctest::Approx(0.1));
   CHECK_FALSE(rates[2]);  // it never was
@@ -83,17 +84,17 @@ TEST_CASE("series: rates that the samples cannot tell are unknown") {
 TEST_CASE("series: what is counted late is not told of the phase that comes next") {
   Kinds kinds(3);
   for (std::int64_t step = 0; step < 100; step++) {
-    kinds[0].push_back({step * 100 * kMs, (step * 100 + 20) * kMs});
-    kinds[1].push_back({(step * 100 + 20) * kMs, (step * 100 + 60) * kMs});
-    kinds[2].push_back({(step * 100 + 60) * kMs, (step * 100 + 100) * kMs});
+    kinds[0].push_back({step * 100 * kMilli, (step * 100 + 20) * kMilli});
+    kinds[1].push_back({(step * 100 + 20) * kMilli, (step * 100 + 60) * kMilli});
+    kinds[2].push_back({(step * 100 + 60) * kMilli, (step * 100 + 100) * kMilli});
   }
   const auto late_by_7ms = [](std::int64_t t) {  // work is in the second, all of it
-    const std::int64_t into = std::clamp<std::int64_t>(t % (100 * kMs) - 27 * kMs, 0, 40 * kMs);
-    return static_cast<double>(t / (100 * kMs) * 40 * kMs + into);
+    const std::int64_t into = std::clamp<std::int64_t>(t % (100 * kMilli) - 27 * kMilli, 0, 40 * kMilli);
+    return static_cast<double>(t / (100 * kMilli) * 40 * kMilli + into);
   };
-  const Curve counted = counter(0, 37 * kMs, 240, late_by_7ms);
+  const Curve counted = counter(0, 37 * kMilli, 240, late_by_7ms);
   CHECK(rates_by_kind(counted, kinds)[2].value() == doctest::Approx(0.175).epsilon(0.1));
-  const auto rates = rates_by_kind(counted, kinds, {.late_ns = 10 * kMs});
+  const auto rates = rates_by_kind(counted, kinds, {.late_ns = 10 * kMilli});
   CHECK(rates[1].value() == doctest::Approx(1).epsilon(0.1));
   CHECK_FALSE(rates[2]);
 }
