@@ -12,7 +12,7 @@ namespace {
 
 using namespace answer_fixture;
 
-constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kSystemMs = 1'000'000;
 
 struct Made {
   SampledSeries about;
@@ -56,16 +56,16 @@ Run run_with_samples(double cores_in_forward) {
   Made memory = series("memory", "rss", "bytes", false), read = series("io", "read", "bytes", true);
   double busy = 0;
   for (int step = 0; step < 50; step++) {
-    const Ns t = step * 400 * kMs;
-    f.annotation(lane, "ProfilerStep#" + std::to_string(step), t, 400 * kMs);
-    f.annotation(lane, "forward", t + 100 * kMs, 300 * kMs);
+    const Ns t = step * 400 * kSystemMs;
+    f.annotation(lane, "ProfilerStep#" + std::to_string(step), t, 400 * kSystemMs);
+    f.annotation(lane, "forward", t + 100 * kSystemMs, 300 * kSystemMs);
     for (Ns at = 0; at < 400; at += 50) {  // the 8 samples of a step begin with it
-      main.samples.add(t + at * kMs, busy);
-      all.samples.add(t + at * kMs, busy * cores_in_forward);
-      wait.samples.add(t + at * kMs, 0.2 * static_cast<double>(t + at * kMs));
-      memory.samples.add(t + at * kMs, 1e6);
-      read.samples.add(t + at * kMs, static_cast<double>(step) * 4000 + 10 * static_cast<double>(at));
-      if (at >= 100) busy += 50 * kMs;
+      main.samples.add(t + at * kSystemMs, busy);
+      all.samples.add(t + at * kSystemMs, busy * cores_in_forward);
+      wait.samples.add(t + at * kSystemMs, 0.2 * static_cast<double>(t + at * kSystemMs));
+      memory.samples.add(t + at * kSystemMs, 1e6);
+      read.samples.add(t + at * kSystemMs, static_cast<double>(step) * 4000 + 10 * static_cast<double>(at));
+      if (at >= 100) busy += 50 * kSystemMs;
     }
   }
   Run run = run_of(std::move(f));
@@ -115,9 +115,9 @@ TEST_CASE("system: a phase that one core alone works in, and a main thread witho
 TEST_CASE("system: what the host did in a phase, an operator and the Python around it") {
   TraceFixture f;
   const TrackId lane = f.host("1");
-  f.annotation(lane, "ProfilerStep#0", 0, 400 * kMs);
-  f.annotation(lane, "forward", 100 * kMs, 300 * kMs);
-  f.op(lane, "aten::sort", 150 * kMs, 50 * kMs);
+  f.annotation(lane, "ProfilerStep#0", 0, 400 * kSystemMs);
+  f.annotation(lane, "forward", 100 * kSystemMs, 300 * kSystemMs);
+  f.op(lane, "aten::sort", 150 * kSystemMs, 50 * kSystemMs);
   Run run = run_of(std::move(f));
   run.telemetry = std::move(run_with_samples(1).telemetry);
   const Answer answer = ask(run, "system");
@@ -129,7 +129,7 @@ TEST_CASE("system: what the host did in a phase, an operator and the Python arou
   is(0, "other", "the step's own code", "python");
   is(1, "forward", "forward", "python");
   is(2, "forward", "aten::sort", "operator");
-  CHECK(in_row(answer, "phase_work", 1, "self_ns") == Value(250 * kMs));
+  CHECK(in_row(answer, "phase_work", 1, "self_ns") == Value(250 * kSystemMs));
   CHECK(std::get<double>(in_row(answer, "phase_work", 2, "phase_share")) == doctest::Approx(1.0 / 6));
 }
 
@@ -139,8 +139,8 @@ TEST_CASE("system: energy and bytes of a step, and of a sample of its data loade
   energy.about.target = "package 0", part.about.target = "package 0 core";
   energy.about.rank = part.about.rank = std::nullopt;
   for (int i = 0; i <= 50; i++) {
-    energy.samples.add(i * 400 * kMs, i * 20e6);  // 20 J a step
-    part.samples.add(i * 400 * kMs, i * 15e6);    // which are among them
+    energy.samples.add(i * 400 * kSystemMs, i * 20e6);  // 20 J a step
+    part.samples.add(i * 400 * kSystemMs, i * 15e6);    // which are among them
   }
   run.telemetry.push_back(sampler_of({energy, part}));
   run.history[0].metadata.push_back({std::string(kBatchSize), "4"});
@@ -162,9 +162,9 @@ TEST_CASE("system: what an interface moved during collectives and otherwise") {
   sent.about.rank = std::nullopt;
   double bytes = 0;
   for (int i = 0; i < 40; i++) {
-    const Ns t = i * 50 * kMs;
+    const Ns t = i * 50 * kSystemMs;
     const bool communicates = i % 4 == 1;
-    const SliceId op = f.op(lane, communicates ? "gloo:all_reduce" : "aten::mm", t, 50 * kMs);
+    const SliceId op = f.op(lane, communicates ? "gloo:all_reduce" : "aten::mm", t, 50 * kSystemMs);
     if (communicates) f.collective(op, "all_reduce", 1, 2);
     sent.samples.add(t, bytes);
     bytes += i % 4 == 1 ? 50e6 : 0.5e6;  // 1 GB/s, 10 MB/s
@@ -193,8 +193,8 @@ TEST_CASE("system: curves are drawn by metric, with units, of the ranks that the
   index.about.name = "gpu_index", index.about.is_counter = false;
   energy.about.rank = other_gpu.about.rank = process.about.rank = std::nullopt;
   for (int i = 0; i <= 4; i++) {
-    for (Made* one : {&energy, &other_gpu, &process}) one->samples.add(i * kMs, i * 5e3);  // 5 W
-    index.samples.add(i * kMs, 1);
+    for (Made* one : {&energy, &other_gpu, &process}) one->samples.add(i * kSystemMs, i * 5e3);  // 5 W
+    index.samples.add(i * kSystemMs, 1);
   }
   run.telemetry.push_back(sampler_of({process, other_gpu, energy, index}));
   const Answer answer = ask(run, "system");
@@ -203,7 +203,7 @@ TEST_CASE("system: curves are drawn by metric, with units, of the ranks that the
   CHECK(watts.metric == "gpu_energy");
   CHECK(watts.suffix == " W");
   CHECK(watts.ranks == std::vector<std::int64_t>{0});
-  CHECK(watts.t_ns == std::vector<std::int64_t>{0, 3 * kMs, 4 * kMs});  // of repeats the last is kept
+  CHECK(watts.t_ns == std::vector<std::int64_t>{0, 3 * kSystemMs, 4 * kSystemMs});  // of repeats the last is kept
   CHECK(watts.v[0] == doctest::Approx(5));
   CHECK(std::isnan(watts.v[2]));  // a rate holds until the sample that ended it
   CHECK(series_of(answer, "gpu 0 gpu_energy").ranks.empty());
@@ -224,12 +224,12 @@ TEST_CASE("system: steps and phases as bands, each where it was") {
   CHECK(steps.name == "steps");
   CHECK(steps.bands.size() == 50);
   CHECK(steps.bands[7].label == "7");
-  CHECK(steps.bands[7].start_ns == 7 * 400 * kMs);
+  CHECK(steps.bands[7].start_ns == 7 * 400 * kSystemMs);
   CHECK(phases.name == "phases");
   CHECK(phases.bands.size() == 50);
   CHECK(phases.bands[7].label == "forward");
-  CHECK(phases.bands[7].start_ns == 7 * 400 * kMs + 100 * kMs);
-  CHECK(phases.bands[7].end_ns == 8 * 400 * kMs);
+  CHECK(phases.bands[7].start_ns == 7 * 400 * kSystemMs + 100 * kSystemMs);
+  CHECK(phases.bands[7].end_ns == 8 * 400 * kSystemMs);
   CHECK(phases.bands[7].share == 1);
 }
 
@@ -237,19 +237,19 @@ TEST_CASE("system: a step of many micro-batches shows how long its phases took, 
   TraceFixture f;
   const TrackId lane = f.host("1");
   for (int step = 0; step < 10; step++) {
-    const Ns t = step * 1000 * kMs;
+    const Ns t = step * 1000 * kSystemMs;
     const int batches = step < 5 ? 50 : 2;
-    f.annotation(lane, "ProfilerStep#" + std::to_string(step), t, 1000 * kMs);
+    f.annotation(lane, "ProfilerStep#" + std::to_string(step), t, 1000 * kSystemMs);
     for (int i = 0; i < batches; i++) {
-      f.annotation(lane, "forward", t + i * 20 * kMs, 8 * kMs);
-      f.annotation(lane, "backward", t + i * 20 * kMs + 10 * kMs, 10 * kMs);
+      f.annotation(lane, "forward", t + i * 20 * kSystemMs, 8 * kSystemMs);
+      f.annotation(lane, "backward", t + i * 20 * kSystemMs + 10 * kSystemMs, 10 * kSystemMs);
     }
   }
   Run run = run_of(std::move(f));
   run.history = std::move(run.traces);
   run.traces.clear();
   Made memory = series("memory", "rss", "bytes", false);
-  for (int i = 0; i < 100; i++) memory.samples.add(i * 100 * kMs, i);
+  for (int i = 0; i < 100; i++) memory.samples.add(i * 100 * kSystemMs, i);
   run.telemetry.push_back(sampler_of({memory}));
   const Answer answer = ask(run, "system");
   REQUIRE(answer.bands.size() == 2);
@@ -267,15 +267,15 @@ TEST_CASE("system: of more steps than a page can show several are one band, with
   const TrackId lane = f.host("1");
   constexpr int kSteps = 20'000;
   for (int step = 0; step < kSteps; step++) {
-    f.annotation(lane, "ProfilerStep#" + std::to_string(step), step * kMs, kMs);
-    f.annotation(lane, "forward", step * kMs + kMs / 4, kMs / 2);
-    f.annotation(lane, "backward", step * kMs + kMs * 3 / 4, kMs / 4);
+    f.annotation(lane, "ProfilerStep#" + std::to_string(step), step * kSystemMs, kSystemMs);
+    f.annotation(lane, "forward", step * kSystemMs + kSystemMs / 4, kSystemMs / 2);
+    f.annotation(lane, "backward", step * kSystemMs + kSystemMs * 3 / 4, kSystemMs / 4);
   }
   Run run = run_of(std::move(f));
   run.history = std::move(run.traces);
   run.traces.clear();
   Made memory = series("memory", "rss", "bytes", false);
-  for (int i = 0; i < kSteps; i++) memory.samples.add(i * kMs, i % 7 == 0 ? 1e6 : i * 1e3);
+  for (int i = 0; i < kSteps; i++) memory.samples.add(i * kSystemMs, i % 7 == 0 ? 1e6 : i * 1e3);
   run.telemetry.push_back(sampler_of({memory}));
   const Answer answer = ask(run, "system");
   REQUIRE(answer.bands.size() == 2);
