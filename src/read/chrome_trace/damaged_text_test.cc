@@ -236,7 +236,7 @@ TEST_CASE("17: a key without its opening quote costs its event alone") {
 
 TEST_CASE("brackets too many or too few cost their event alone") {
   const std::vector<std::pair<std::string, std::string>> edits{
-      {"[64]]", "[64]"}, {"[[8", "[[[8"}, {"\"\"]}", "\"\"]"}, {"\"\"]}", "\"\"}"}, {"\"args\": {", "\"args\": {{"}};
+      {"[64]]", "[64]"}, {"[[8", "[[[8"}, {"1]\"]}", "1]\"]"}, {"1]\"]}", "1]\"}"}, {"\"args\": {", "\"args\": {{"}};
   for (const auto& edit : edits) {
     const std::string &before = edit.first, &after = edit.second;  // clang 14 cannot capture structured bindings
     CAPTURE(after);
