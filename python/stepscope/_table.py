@@ -25,7 +25,7 @@ ROWS_SHOWN = 10
 class Column:
     """name, type (integer, real, text or boolean), unit and meaning.
 
-    Units: "", ns, Unix ns, bytes, count, ratio, GB/s, FLOP, FLOP/s.
+    Units: "", ns, Unix ns (a moment), bytes, count, ratio, GB/s, FLOP (a multiply-add is two), FLOP/s.
     """
 
     __slots__ = ("meaning", "name", "type", "unit")

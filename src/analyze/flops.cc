@@ -10,8 +10,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/flops/module_tree.h"
-#include "analyze/flops/time_shares.h"
-#include "model/answer_parts.h"
+#include "analyze/flops/steps.h"
 
 namespace stepscope::analyze {
 namespace {
@@ -21,36 +20,6 @@ using namespace flops;
 constexpr std::string_view kNotCounted =
     "No product could be counted: none of the operators that have a formula were recorded with their sizes. Record "
     "with record_shapes=True.";
-
-struct RankFlops {
-  const Trace* trace;
-  Products products;
-  TimeShares time;
-  TraceInputs inputs;
-  std::vector<std::string_view> types;  // of the elements of each product
-  FlopSum sum;
-
-  explicit RankFlops(const Trace& of)
-      : trace(&of), products(products_of(of)), time(time_shares(of, products)), inputs(of) {
-    for (const Product& product : products.all) {
-      sum.add(product);
-      types.push_back(inputs.type(product.row, product.formula->operand));
-    }
-  }
-  std::int64_t rank() const { return trace->rank.rank; }
-  // Unknown where of some attention it was not recorded whether its mask is causal.
-  Value causal(std::int64_t flop) const { return value_if(products.masks_known, flop); }
-};
-
-std::string_view to_string(Part part) {
-  static constexpr std::array<std::string_view, kParts> names{"forward", "backward", "recompute"};
-  return names[static_cast<std::size_t>(part)];
-}
-
-// FLOP over ns; unknown where no time was measured.
-Value per_second(std::int64_t flop, std::int64_t time_ns) {
-  return time_ns > 0 ? Value(static_cast<double>(flop) * 1e9 / static_cast<double>(time_ns)) : Value();
-}
 
 // ---- by part, operator, type ----
 
@@ -181,49 +150,6 @@ Table by_module(const std::vector<RankFlops>& ranks) {
   return table;
 }
 
-// ---- by step ----
-
-struct StepLine {
-  FlopSum sum;
-  std::int64_t wall_ns = 0;
-};
-
-std::vector<StepLine> by_step(const RankFlops& rank) {
-  const std::vector<Interval> walls = step_walls(*rank.trace);
-  std::vector<StepLine> lines(walls.size());
-  for (std::size_t i = 0; i < walls.size(); i++) lines[i].wall_ns = walls[i].end - walls[i].start;
-  for (const Product& product : rank.products.all) {
-    const StepId step = rank.trace->step_at(rank.trace->slices.start_ns[product.slice]);
-    if (step != StepId::none) lines[static_cast<std::size_t>(step)].sum.add(product);
-  }
-  return lines;
-}
-
-Table steps_table(const std::vector<RankFlops>& ranks) {
-  Table table{.name = "steps",
-              .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
-                          {"step", ValueType::text, Unit::none, "Step"},
-                          {"partial", ValueType::boolean, Unit::none, "Is it cut by the edge of the recording?"},
-                          {"wall_ns", ValueType::integer, Unit::ns, "Step up to the end of its device work"},
-                          {"forward_flop", ValueType::integer, Unit::flop, "Counted in forward"},
-                          {"backward_flop", ValueType::integer, Unit::flop, "Counted in backward"},
-                          {"recompute_flop", ValueType::integer, Unit::flop, "Forward that ran again in backward"},
-                          {"causal_flop", ValueType::integer, Unit::flop,
-                           "The three together with half of attention that has a causal mask"},
-                          {"flop_per_s", ValueType::real, Unit::flop_per_s, "The three together over the wall time"}}};
-  for (const RankFlops& rank : ranks) {
-    const std::vector<StepLine> lines = by_step(rank);
-    for (std::size_t i = 0; i < lines.size(); i++) {
-      const Step& step = rank.trace->steps[i];
-      const auto& [sum, wall_ns] = lines[i];
-      table.rows.push_back({rank.rank(), text(step.name), step.partial, wall_ns, sum.of(Part::forward),
-                            sum.of(Part::backward), sum.of(Part::recompute), rank.causal(sum.causal()),
-                            per_second(sum.all(), wall_ns)});
-    }
-  }
-  return table;
-}
-
 // ---- what is not counted ----
 
 std::string_view why(Known known) {
@@ -278,7 +204,6 @@ struct Totals {
   FlopSum sum;
   std::array<std::uint64_t, kParts> without_sizes{};
   bool masks_known = true;
-  std::vector<std::int64_t> steps;  // FLOP of each whole step of each rank
 };
 
 Totals totals_of(const std::vector<RankFlops>& ranks) {
@@ -289,10 +214,6 @@ Totals totals_of(const std::vector<RankFlops>& ranks) {
       out.without_sizes[part] += rank.products.calls_without_shapes[part];
     }
     out.masks_known = out.masks_known && rank.products.masks_known;
-    const std::vector<StepLine> lines = by_step(rank);
-    for (std::size_t i = 0; i < lines.size(); i++) {
-      if (!rank.trace->steps[i].partial) out.steps.push_back(lines[i].sum.all());
-    }
   }
   return out;
 }
@@ -315,8 +236,6 @@ void add_totals(Answer& answer, const Totals& totals) {
   add("causal_flop", totals.masks_known, totals.sum.causal(),
       "The three together with half of attention that has a causal mask",
       "Of some attention it was not recorded whether its mask is causal");
-  const auto middle = median(totals.steps);
-  add("step_flop", middle.has_value(), middle.value_or(0), "Median over the whole steps of all ranks", kNoSteps);
 }
 
 void add_notes(Answer& answer, const std::vector<RankFlops>& ranks, const Totals& totals) {
@@ -341,12 +260,15 @@ Result<Answer> run_flops(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer;
   std::vector<RankFlops> ranks;
-  for (const Trace& trace : timelines(run)) ranks.emplace_back(trace);
+  const auto peaks = parse_peaks(built_in_peaks(), "");
+  if (!peaks) return fail(peaks.error());
+  for (const Trace& trace : timelines(run)) ranks.emplace_back(trace, *peaks);
   const Totals totals = totals_of(ranks);
   add_totals(answer, totals);
   add_shares(answer, ranks);
-  answer.tables = {by_part(ranks),  by_op(ranks),       by_module(ranks),
-                   by_dtype(ranks), steps_table(ranks), uncounted_table(ranks)};
+  answer.tables = {by_part(ranks), by_op(ranks), by_module(ranks), by_dtype(ranks)};
+  add_steps(answer, ranks);
+  answer.tables.push_back(uncounted_table(ranks));
   for (Table& table : answer.tables) {
     limit_rows(answer, table, options.max_rows,
                table.name == "steps"       ? "later steps"

@@ -1,6 +1,8 @@
 // flops on traces built by hand: which operators count, in which part, for which module, and what stays uncounted.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "analyze/answer_fixture.h"
 
 namespace stepscope {
@@ -180,6 +182,55 @@ TEST_CASE("flops: a convolution without its arguments, by its gradient; unknown 
   CHECK(ns(known, "forward_flop") == 2 * 4 * 9);
   CHECK(unknown(known, "backward_flop"));  // which gradients ran is not recorded
   CHECK(unknown(convolution(false), "forward_flop"));
+}
+
+// One addmm of 48 FLOP in bfloat16 on an H100 in each of two steps of `wall_ns`.
+Run on_h100(Ns wall_ns, std::string_view device = "NVIDIA H100 80GB HBM3", bool again = false) {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), gpu = f.stream("7"), engine = f.host("2");
+  f.trace.devices.push_back({.id = 0, .name = std::string(device)});
+  constexpr std::string_view types = R"(["c10::BFloat16","c10::BFloat16","c10::BFloat16","",""])";
+  constexpr std::string_view dims = "[[4],[2000000,300],[300,400],[],[]]";
+  for (Ns step = 0; step < 4; step++) {
+    f.annotation(cpu, "ProfilerStep#" + std::to_string(step), step * wall_ns, wall_ns);
+    f.op(cpu, "aten::addmm", step * wall_ns + 10, 30, {.dims = dims, .types = types});
+    f.launch(cpu, "cudaLaunchKernel", step * wall_ns + 20, 10, step + 1);
+    f.kernel(gpu, "sm90_xmma_gemm_bf16", step * wall_ns + 50, 100, step + 1);
+    if (!again) continue;
+    f.op(engine, kNode + "AddmmBackward0", step * wall_ns + 200, 300, {.sequence = 7, .fwd_thread = 1});
+    f.op(engine, "aten::addmm", step * wall_ns + 210, 30,
+         {.sequence = 8, .fwd_thread = 0, .dims = dims, .types = types});
+    f.op(engine, "aten::resolve_conj", step * wall_ns + 220, 5);
+    f.op(engine, "aten::mul", step * wall_ns + 300, 30);
+  }
+  return run_of(std::move(f));
+}
+
+TEST_CASE("flops: the share of the peak, of the model's FLOP and of all that ran") {
+  const double ideal_ns = 2.0 * 2e6 * 300 * 400 / 989e12 * 1e9;
+  const Ns wall = 1'000'000;
+  const Answer plain = ask(on_h100(wall), "flops");
+  CHECK(real(plain, "mfu") == doctest::Approx(ideal_ns / wall));
+  CHECK(real(plain, "hfu") == doctest::Approx(ideal_ns / wall));
+  CHECK(cell(plain, "steps", "step", "ProfilerStep#1", "mfu") == plain.scalar("mfu")->value);
+  CHECK(cell(plain, "peaks", "dtype", "bfloat16", "peak_flop_per_s") == Value(989e12));
+  const Answer again = ask(on_h100(wall, "NVIDIA H100 80GB HBM3", true), "flops");
+  CHECK(real(again, "mfu") == doctest::Approx(ideal_ns / wall));
+  CHECK(real(again, "hfu") == doctest::Approx(2 * ideal_ns / wall));
+}
+
+TEST_CASE("flops: no share of a peak above 100 %, of a device that no table knows, or of a type without a peak") {
+  const Answer fast = ask(on_h100(100'000), "flops");
+  CHECK(unknown(fast, "mfu"));
+  CHECK(cell(fast, "steps", "step", "ProfilerStep#1", "hfu") == Value());
+  CHECK(std::any_of(fast.notes.begin(), fast.notes.end(),
+                    [](const std::string& note) { return note.find("485 %") != std::string::npos; }));
+  const Answer strange = ask(on_h100(1'000'000, "Made-up GPU"), "flops");
+  CHECK(unknown(strange, "mfu"));
+  CHECK(strange.scalar("mfu")->meaning.find("Made-up GPU") != std::string::npos);
+  const Answer old = ask(on_h100(1'000'000, "Tesla V100-SXM2-16GB"), "flops");
+  CHECK(unknown(old, "mfu"));
+  CHECK(old.scalar("mfu")->meaning.find("bfloat16") != std::string::npos);
 }
 
 TEST_CASE("flops: nothing recorded is unknown, and so is a mask that was not") {

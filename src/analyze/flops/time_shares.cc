@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/key_index.h"
+#include "base/name_verdicts.h"
 #include "model/op_calls.h"
 
 namespace stepscope::analyze::flops {
@@ -37,8 +38,14 @@ bool computes(const Trace& trace, std::size_t row) {
          (what == DeviceClass::compute || what == DeviceClass::unclassified);
 }
 
+// cuBLAS and CUTLASS name what their tensor cores multiply: "tf32f32", and "s1688" for the instruction.
+std::uint8_t takes_tfloat32(std::string_view kernel) {
+  return kernel.find("tf32") != kernel.npos || kernel.find("s1688gemm") != kernel.npos ? 1 : 0;
+}
+
 void add_kernels(const Trace& trace, const Products& products, TimeShares& out) {
   Adder adder(out, products);
+  NameVerdicts<std::uint8_t, std::uint8_t (*)(std::string_view)> tensor_cores(trace.strings, 2, takes_tfloat32);
   for (std::size_t row = 0; row < trace.device.size(); row++) {
     if (!computes(trace, row)) continue;
     const SliceId kernel = trace.device.slice[row], op = trace.device.op[row];
@@ -47,7 +54,9 @@ void add_kernels(const Trace& trace, const Products& products, TimeShares& out) 
     adder.add(known ? op : SliceId::none, trace.slices.name[known ? op : kernel], time_ns);
     if (!known) continue;
     const std::uint32_t product = products.product_at[static_cast<std::size_t>(op)];
-    if (product != Products::none) out.product_ns[product] += time_ns;
+    if (product == Products::none) continue;
+    out.product_ns[product] += time_ns;
+    if (tensor_cores(trace.slices.name[kernel]) == 1) out.on_tensor_cores[product] = true;
   }
 }
 
@@ -68,6 +77,7 @@ void add_operators(const Trace& trace, const Products& products, TimeShares& out
 TimeShares time_shares(const Trace& trace, const Products& products) {
   TimeShares out;
   out.product_ns.assign(products.all.size(), 0);
+  out.on_tensor_cores.assign(products.all.size(), false);
   for (std::size_t row = 0; row < trace.device.size() && !out.device; row++) {
     out.device = is_device_work(trace.kind(trace.device.slice[row]));
   }

@@ -22,6 +22,7 @@ struct TimeShares {
   bool device = false;
   std::array<std::int64_t, 5> time_ns{};  // by Known; nothing: work that no operator launched
   std::vector<std::int64_t> product_ns;   // time of each product
+  std::vector<bool> on_tensor_cores;      // of each product: a kernel says that it takes float32 as tfloat32
   std::vector<Uncounted> uncounted;       // longest first
 
   std::int64_t of(Known known) const { return time_ns[static_cast<std::size_t>(known)]; }

@@ -1,0 +1,98 @@
+#include "analyze/flops/peaks.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+namespace stepscope::analyze::flops {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+// What stands between `mark`s, without the spaces around it.
+std::vector<std::string_view> parts_of(std::string_view text, char mark) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find(mark, begin);
+    parts.push_back(trimmed(text.substr(begin, end == text.npos ? end : end - begin)));
+    if (end == text.npos) return parts;
+    begin = end + 1;
+  }
+}
+
+// "NVIDIA A100-SXM4-80GB" → nvidia, a100, sxm4, 80gb.
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words;
+  bool within = false;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool letter = std::isalnum(byte) != 0;
+    if (letter && !within) words.emplace_back();
+    if (letter) words.back() += static_cast<char>(std::tolower(byte));
+    within = letter;
+  }
+  return words;
+}
+
+bool positive(std::string_view text, double& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(out) && out > 0;
+}
+
+bool parse_line(std::string_view line, DevicePeaks& out) {
+  const auto parts = parts_of(line, '|');
+  if (parts.size() != 4) return false;
+  out.words = words_of(parts[0]);
+  out.source = parts[3];
+  if (out.words.empty() || !positive(parts[1], out.gb_per_s)) return false;
+  for (const std::string_view one : parts_of(parts[2], ',')) {
+    const std::size_t space = one.find(' ');
+    double value = 0;
+    if (space == one.npos || !positive(trimmed(one.substr(space)), value)) return false;
+    out.tflop_per_s.emplace_back(one.substr(0, space), value);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<double> DevicePeaks::flop_per_s(std::string_view type) const {
+  const auto fits = [&](const auto& peak) {
+    return peak.first == type || (type.starts_with(peak.first) && type.substr(peak.first.size()).starts_with('_'));
+  };
+  const auto found = std::find_if(tflop_per_s.begin(), tflop_per_s.end(), fits);
+  return found == tflop_per_s.end() ? std::nullopt : std::optional<double>(found->second * 1e12);
+}
+
+Result<std::vector<DevicePeaks>> parse_peaks(std::string_view text, const std::string& file) {
+  std::vector<DevicePeaks> table;
+  std::size_t number = 0;
+  for (const std::string_view line : parts_of(text, '\n')) {
+    number++;
+    if (line.empty() || line.front() == '#') continue;
+    if (!parse_line(line, table.emplace_back())) {
+      return fail({ErrorKind::usage, "line " + std::to_string(number) + " is no line of peaks", file, std::nullopt,
+                   "Write NAME | GB/s | TYPE TFLOP/s, TYPE TFLOP/s | SOURCE, such as My GPU | 900 | float32 14 | me"});
+    }
+  }
+  return table;
+}
+
+const DevicePeaks* peaks_of(const std::vector<DevicePeaks>& table, std::string_view device) {
+  const std::vector<std::string> words = words_of(device);
+  const auto stands = [&](const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const auto found = std::find_if(table.begin(), table.end(), [&](const DevicePeaks& peaks) {
+    return std::all_of(peaks.words.begin(), peaks.words.end(), stands);
+  });
+  return found == table.end() ? nullptr : &*found;
+}
+
+}  // namespace stepscope::analyze::flops

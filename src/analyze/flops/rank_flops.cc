@@ -1,0 +1,24 @@
+#include "analyze/flops/rank_flops.h"
+
+namespace stepscope::analyze::flops {
+
+RankFlops::RankFlops(const Trace& of, const std::vector<DevicePeaks>& table)
+    : trace(&of), products(products_of(of)), time(time_shares(of, products)), inputs(of), peaks(rank_peaks(of, table)) {
+  for (std::size_t i = 0; i < products.all.size(); i++) {
+    const Product& product = products.all[i];
+    sum.add(product);
+    const std::string_view type = inputs.type(product.row, product.formula->operand);
+    types.push_back(type == "float32" && time.on_tensor_cores[i] ? "tfloat32" : type);
+  }
+}
+
+std::string_view to_string(Part part) {
+  static constexpr std::array<std::string_view, kParts> names{"forward", "backward", "recompute"};
+  return names[static_cast<std::size_t>(part)];
+}
+
+Value per_second(std::int64_t flop, std::int64_t time_ns) {
+  return time_ns > 0 ? Value(static_cast<double>(flop) * 1e9 / static_cast<double>(time_ns)) : Value();
+}
+
+}  // namespace stepscope::analyze::flops
