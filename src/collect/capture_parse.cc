@@ -8,6 +8,7 @@
 
 #include "base/did_you_mean.h"
 #include "base/duration.h"
+#include "base/text_parts.h"
 #include "collect/capture.h"
 
 namespace stepscope::collect {
@@ -25,23 +26,6 @@ Error wrong(std::string message, std::string hint) {
 
 Error no_window(std::string_view text) {
   return wrong(quoted(text) + " is no window of steps", "Write START:END, such as 10:15; END is not recorded");
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-std::vector<std::string_view> items(std::string_view text) {
-  std::vector<std::string_view> out;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    out.push_back(trimmed(text.substr(at, comma - at)));
-    at = comma + 1;
-  }
-  return out;
 }
 
 template <class T>
@@ -115,7 +99,7 @@ std::string quoted(std::string_view text) { return "'" + shown(text) + "'"; }
 
 Result<std::vector<Window>> parse_steps(std::string_view text) {
   std::vector<Window> windows;
-  for (const std::string_view item : items(text)) {
+  for (const std::string_view item : split(text, ",")) {
     const auto one = window(item);
     if (!one) return fail(no_window(item));
     windows.push_back(*one);
@@ -146,7 +130,7 @@ Result<Cycle> parse_schedule(std::string_view text) {
                                                           "repeat", "skip_first", "skip_first_wait"};
   constexpr const char* kExample = "Write it as torch.profiler.schedule has it: wait=5,warmup=2,active=6,repeat=2";
   std::array<std::optional<std::int64_t>, 6> values;
-  for (const std::string_view item : items(text)) {
+  for (const std::string_view item : split(text, ",")) {
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) return fail(wrong(quoted(item) + " is no part of a schedule", kExample));
     const std::string_view name = trimmed(item.substr(0, equals));
@@ -198,7 +182,7 @@ Result<std::string> parse_ranks(std::string_view text) {
   if (trimmed(text) == "all") return std::string("all");
   std::set<std::int64_t> ranks;
   bool last = false;
-  for (const std::string_view item : items(text)) {
+  for (const std::string_view item : split(text, ",")) {
     if (item == "last") {
       last = true;
       continue;
@@ -228,7 +212,7 @@ Result<Parts> parse_with(std::string_view text) {
   Parts out{false, false, false, false, false, false};
   if (text == "none") return out;
   if (text.empty()) return fail({ErrorKind::usage, "the list is empty", {}, {}, "Write none to leave out all parts"});
-  for (const std::string_view item : items(text)) {
+  for (const std::string_view item : split(text, ",")) {
     const auto at = std::find_if(kParts.begin(), kParts.end(), [&](const Part& p) { return p.name == item; });
     if (at == kParts.end()) {
       std::array<std::string_view, kParts.size()> names;
@@ -243,7 +227,7 @@ Result<Parts> parse_with(std::string_view text) {
 Result<Budget> parse_budget(std::string_view text) {
   constexpr const char* kExample = "Write a share of the job's time, a size, or both, such as 1%,512MB";
   Budget out;
-  for (const std::string_view item : items(text)) {
+  for (const std::string_view item : split(text, ",")) {
     const bool is_share = item.ends_with('%');
     const double value =
         is_share ? number<double>(trimmed(item.substr(0, item.size() - 1)), 100.0).value_or(NAN) : bytes_of(item);

@@ -10,25 +10,10 @@
 #include <optional>
 #include <sstream>
 
+#include "base/text_parts.h"
+
 namespace stepscope::derive {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0;;) {
-    const std::size_t next = text.find(separator, at);
-    parts.push_back(trim(text.substr(at, next - at)));
-    if (next == std::string_view::npos) return parts;
-    at = next + separator.size();
-  }
-}
 
 std::optional<DeviceClass> class_named(std::string_view name) {
   for (std::size_t i = 0; i < kDeviceClasses; i++)
@@ -52,7 +37,7 @@ Result<Term> parse_term(std::string_view text) {
   Term term;
   if (text.starts_with("not ")) {
     term.negated = true;
-    text = trim(text.substr(4));
+    text = trimmed(text.substr(4));
   }
   if (text.starts_with('@')) {
     if (text != "@memcpy" && text != "@memset" && text != "@collective") {

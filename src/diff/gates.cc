@@ -5,18 +5,13 @@
 #include <cstdlib>
 
 #include "base/did_you_mean.h"
+#include "base/text_parts.h"
 #include "diff/diff.h"
 
 namespace stepscope::diff {
 namespace {
 
 constexpr std::array<std::string_view, 5> kTables{"phase", "module", "operator", "kernel", "collective"};
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 Error bad_gate(std::string_view text) {
   return {.kind = ErrorKind::usage,

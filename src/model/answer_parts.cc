@@ -53,15 +53,6 @@ Value share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? Value(static_cast<double>(part) / static_cast<double>(whole)) : Value();
 }
 
-std::optional<double> quantile(const std::vector<std::int64_t>& sorted, double part) {
-  if (sorted.empty()) return std::nullopt;
-  const double at = part * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  const double low = static_cast<double>(sorted[below]);
-  return low + (at - static_cast<double>(below)) * (static_cast<double>(sorted[above]) - low);
-}
-
 std::optional<std::int64_t> median(std::vector<std::int64_t> values) {
   std::sort(values.begin(), values.end());
   const auto middle = quantile(values, 0.5);

@@ -2,6 +2,7 @@
 // a note. Nothing here knows a question.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,7 +32,15 @@ Value share(std::int64_t part, std::int64_t whole);
 
 std::optional<std::int64_t> median(std::vector<std::int64_t> values);
 // The value below which `part` (0..1) of the sorted values lie, between neighbors by linear interpolation.
-std::optional<double> quantile(const std::vector<std::int64_t>& sorted, double part);
+template <class T>
+std::optional<double> quantile(const std::vector<T>& sorted, double part) {
+  if (sorted.empty()) return std::nullopt;
+  const double at = part * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  const auto low = static_cast<double>(sorted[below]);
+  return low + (at - static_cast<double>(below)) * (static_cast<double>(sorted[above]) - low);
+}
 
 void add_scalar(Answer& answer, std::string_view name, Value value, Unit unit, std::string_view meaning);
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,17 @@ def default_events() -> list[Event]:
         kernel("gemm", 30, 50, 11),
         kernel("übergröße", 90, 5.5, 12),
     ]
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Several such processes, with a thread for each core, wait for one another in small operators."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +19,13 @@ from flops_models import BY_NAME, ROWS, Row, record_step
 import stepscope as package
 from stepscope.hooks._stepscope_hooks.modules import ModuleRanges
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 TOLERANCE = 1e-3
 PARTS = ("forward", "backward", "recompute")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def record(row: Row, path: Path, warm: int = 2) -> Path:
     """As torch.profiler does with record_shapes, with the ranges of modules that `stepscope run` adds."""
-    if row.needs and importlib.util.find_spec(row.needs) is None:
-        pytest.skip(f"{row.needs} is not installed")
     torch.compiler.reset()
     made = row.job()
     ranges = ModuleRanges([made.model])

@@ -7,7 +7,7 @@ numbers come from it for the same network written with operators that it knows, 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -35,22 +35,8 @@ FUSED = {
 }
 WRONG_BACKWARD = {"grouped_conv", "conv_transpose"}  # groups times too many for the weight (pytorch#183405)
 UNKNOWN = {"products", "grouped_mm", "lstm"}  # no formula for mv, _grouped_mm, recurrent layers
+pytestmark = pytest.mark.usefixtures("one_thread")
 KNOWN = [row for row in ROWS if row.name not in UNKNOWN]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Several such processes, with a thread for each core, wait for one another in these small operators."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def job(row: Row) -> Job:
-    if row.needs and importlib.util.find_spec(row.needs) is None:
-        pytest.skip(f"{row.needs} is not installed")
-    return row.job()
 
 
 def counter() -> Any:
@@ -68,7 +54,7 @@ def counted(forward: Callable[[], Tensor]) -> tuple[int, int]:
 
 @pytest.mark.parametrize("row", KNOWN, ids=lambda row: row.name)
 def test_torch_counts_the_same(row: Row) -> None:
-    forward, backward = counted(job(row).forward)
+    forward, backward = counted(row.job().forward)
     truth = row.truth()
     assert forward == truth.forward.full
     if row.name in WRONG_BACKWARD:
@@ -79,7 +65,7 @@ def test_torch_counts_the_same(row: Row) -> None:
 
 @pytest.mark.parametrize("row", [row for row in KNOWN if row.name != "gpt_compiled"], ids=lambda row: row.name)
 def test_torch_counts_the_same_by_module(row: Row) -> None:
-    made = job(row)
+    made = row.job()
     with counter() as found:
         made.forward()
     by = {path.partition(".")[2]: sum(count.values()) for path, count in found.flop_counts.items()}
@@ -93,7 +79,7 @@ def test_torch_counts_the_same_by_module(row: Row) -> None:
 
 @pytest.mark.parametrize("row", [row for row in KNOWN if row.name != "gpt_math"], ids=lambda row: row.name)
 def test_half_of_the_attention_that_is_called_causal_is_left_out(row: Row, tmp_path: Path) -> None:
-    made = job(row)
+    made = row.job()
     with counter() as forward:
         loss = made.forward()
     with counter() as backward:
@@ -237,7 +223,7 @@ def by_phase(truth: models.Truth) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_trace_holds_what_the_truth_needs(row: Row, tmp_path: Path) -> None:
-    assert flops_of_trace(record_step(job(row), tmp_path / "trace.json")) == by_phase(row.truth())
+    assert flops_of_trace(record_step(row.job(), tmp_path / "trace.json")) == by_phase(row.truth())
 
 
 def test_the_last_operator_of_a_checkpointed_block_is_begun_but_does_not_run(tmp_path: Path) -> None:

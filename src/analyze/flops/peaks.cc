@@ -6,25 +6,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text_parts.h"
+
 namespace stepscope::analyze::flops {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
-  return text;
-}
-
-// What stands between `mark`s, without the spaces around it.
-std::vector<std::string_view> parts_of(std::string_view text, char mark) {
-  std::vector<std::string_view> parts;
-  for (std::size_t begin = 0;;) {
-    const std::size_t end = text.find(mark, begin);
-    parts.push_back(trimmed(text.substr(begin, end == text.npos ? end : end - begin)));
-    if (end == text.npos) return parts;
-    begin = end + 1;
-  }
-}
 
 // "NVIDIA A100-SXM4-80GB" → nvidia, a100, sxm4, 80gb.
 std::vector<std::string> words_of(std::string_view name) {
@@ -46,12 +31,12 @@ bool positive(std::string_view text, double& out) {
 }
 
 bool parse_line(std::string_view line, DevicePeaks& out) {
-  const auto parts = parts_of(line, '|');
+  const auto parts = split(line, "|");
   if (parts.size() != 4) return false;
   out.words = words_of(parts[0]);
   out.source = parts[3];
   if (out.words.empty() || !positive(parts[1], out.gb_per_s)) return false;
-  for (const std::string_view one : parts_of(parts[2], ',')) {
+  for (const std::string_view one : split(parts[2], ",")) {
     const std::size_t space = one.find(' ');
     double value = 0;
     if (space == one.npos || !positive(trimmed(one.substr(space)), value)) return false;
@@ -73,7 +58,7 @@ std::optional<double> DevicePeaks::flop_per_s(std::string_view type) const {
 Result<std::vector<DevicePeaks>> parse_peaks(std::string_view text, const std::string& file) {
   std::vector<DevicePeaks> table;
   std::size_t number = 0;
-  for (const std::string_view line : parts_of(text, '\n')) {
+  for (const std::string_view line : split(text, "\n")) {
     number++;
     if (line.empty() || line.front() == '#') continue;
     if (!parse_line(line, table.emplace_back())) {

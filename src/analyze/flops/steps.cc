@@ -131,7 +131,7 @@ void add_shares(Answer& answer, const std::vector<StepLine>& lines, const std::v
     } else {
       meaning = !reason.empty() ? reason : whole ? "Not recorded whether a mask is causal" : std::string(kNoSteps);
     }
-    add_scalar(answer, share.name, known ? Value(found[found.size() / 2]) : Value(), Unit::ratio, meaning);
+    add_scalar(answer, share.name, known ? to_value(quantile(found, 0.5)) : Value(), Unit::ratio, meaning);
   }
 }
 

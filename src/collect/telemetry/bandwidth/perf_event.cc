@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text_parts.h"
 #include "collect/telemetry/kept_file.h"
 #include "collect/telemetry/numbers.h"
 
@@ -15,12 +16,6 @@ namespace stepscope::collect::telemetry::bandwidth {
 namespace {
 
 constexpr int kMostCpus = 1 << 16;
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  return text;
-}
 
 // The part up to the next `mark`, which is taken off.
 std::string_view next_part(std::string_view& text, char mark) {
