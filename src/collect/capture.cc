@@ -20,6 +20,28 @@ std::string short_share(double value) {
   return text;
 }
 
+// As in an address of the web: no blank, and nothing but ASCII, whatever a name of a file holds.
+std::string percent_encoded(std::string_view text) {
+  static constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > ' ' && byte < 0x7f && c != '%') {
+      out += c;
+    } else {
+      out += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return out;
+}
+
+std::string to_text(const MemoryHistory& history) {
+  std::string out = " memory_history=" + std::to_string(history.entries) + ":" + std::to_string(history.every) +
+                    " memory_ranks=" + history.ranks;
+  if (!history.path.empty()) out += " memory_path=" + percent_encoded(history.path);
+  return out;
+}
+
 }  // namespace
 
 std::string to_text(const std::vector<Window>& windows) {
@@ -56,6 +78,7 @@ std::string to_text(const Capture& capture) {
   out += " ranks=" + capture.ranks + " with=" + to_text(capture.with);
   if (capture.budget.share) out += " budget=" + short_share(*capture.budget.share);
   if (capture.budget.bytes) out += " budget_bytes=" + std::to_string(*capture.budget.bytes);
+  if (capture.memory_history) out += to_text(*capture.memory_history);
   if (capture.nsys) out += " nsys=on";
   return out.substr(1);
 }

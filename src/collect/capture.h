@@ -44,6 +44,16 @@ struct Budget {
   bool operator==(const Budget&) const = default;
 };
 
+// torch's history of the memory of GPUs, with Python stacks; written every so many steps, when memory runs out, and at
+// the end of the job.
+struct MemoryHistory {
+  std::int64_t entries = 100'000;  // allocations and frees that torch keeps, the newest
+  std::int64_t every = 100;        // steps
+  std::string ranks = "last";      // as Capture::ranks
+  std::string path;                // absolute; empty: in the run folder
+  bool operator==(const MemoryHistory&) const = default;
+};
+
 // At most one of on_request, steps, cycle and seconds is set. None: automatic (an early window that is kept until
 // steps 10-14 are recorded; a job without an optimizer: seconds 3 to 5 after the import of torch).
 struct Capture {
@@ -54,6 +64,7 @@ struct Capture {
   std::string ranks = "all";  // or numbers, rising, and "last", with commas between
   Parts with;
   Budget budget;
+  std::optional<MemoryHistory> memory_history;
   bool nsys = false;  // records in place of torch.profiler
 };
 
@@ -64,6 +75,8 @@ inline constexpr std::size_t kMostRanks = 4096;
 Result<std::vector<Window>> parse_steps(std::string_view text);
 // One number of a step.
 Result<std::int64_t> parse_step(std::string_view text);
+// A whole number from 1 on.
+Result<std::int64_t> parse_number(std::string_view text);
 // "wait=5,warmup=2,active=6,repeat=2,skip_first=1": the arguments of torch.profiler.schedule and their meaning.
 Result<Cycle> parse_schedule(std::string_view text);
 // "3:5", or N for 3:3+N.

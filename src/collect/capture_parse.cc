@@ -125,6 +125,11 @@ Result<std::int64_t> parse_step(std::string_view text) {
   return fail(wrong(quoted(text) + " is no step", "Write a whole number, such as 10"));
 }
 
+Result<std::int64_t> parse_number(std::string_view text) {
+  if (const auto number = count(trimmed(text)); number && *number > 0) return *number;
+  return fail(wrong(quoted(text) + " is no whole number from 1 on", "Write one, such as 100"));
+}
+
 Result<Cycle> parse_schedule(std::string_view text) {
   static constexpr std::array<std::string_view, 6> kNames{"wait",   "warmup",     "active",
                                                           "repeat", "skip_first", "skip_first_wait"};

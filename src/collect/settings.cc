@@ -177,6 +177,21 @@ Result<void> join_pairs(SettingDraft& draft, const std::vector<Given>& all) {
   return {};
 }
 
+// --max-entries and the like say nothing by themselves. Its ranks are those of the timeline where any are named, else
+// the last, as Megatron has it.
+Result<void> join_memory(SettingDraft& draft, const std::vector<Given>& all) {
+  for (const Given& given : all) {
+    const std::string_view name = given.setting->name;
+    if (given.is_used && given.setting->question == "ranks") draft.memory.ranks = draft.out.capture.ranks;
+    const bool part = name == "max-entries" || name == "memory-every" || name == "memory-snapshot-path";
+    if (part && given.is_used && given.source == kTyped && !draft.memory_history) {
+      return fail(located(given, {ErrorKind::usage, "it is for --memory-history", {}, {}, "Add --memory-history"}));
+    }
+  }
+  if (draft.memory_history) draft.out.capture.memory_history = draft.memory;
+  return {};
+}
+
 // Without a timeline nothing is recorded unless a request asks for it: the marks of steps and phases are always kept.
 Result<void> leave_out_trace(SettingDraft& draft, const std::vector<Given>& all) {
   if (draft.out.trace) return {};
@@ -293,6 +308,7 @@ Result<Settings> read_settings(const Typed& typed, const std::string& folder) {
     if (const auto taken = given.setting->take(given.text, draft); !taken) return fail(located(given, taken.error()));
   }
   if (const auto joined = join_pairs(draft, *all); !joined) return fail(joined.error());
+  if (const auto joined = join_memory(draft, *all); !joined) return fail(joined.error());
   if (const auto left = leave_out_trace(draft, *all); !left) return fail(left.error());
   if (draft.out.capture.nsys) fit_to_nsys(draft.out, *all);
   list_effective(*all, draft.out);

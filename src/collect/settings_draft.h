@@ -11,6 +11,8 @@ struct SettingDraft {
   Settings out;
   std::optional<std::int64_t> step_start, step_end;
   std::optional<double> time, warmup;
+  bool memory_history = false;
+  MemoryHistory memory;
 };
 
 }  // namespace stepscope::collect

@@ -1,5 +1,6 @@
 // The table of settings: what each is called, means and does. Nothing else knows their names.
 #include <array>
+#include <filesystem>
 
 #include "base/did_you_mean.h"
 #include "collect/nsys.h"
@@ -9,7 +10,7 @@ namespace stepscope::collect {
 namespace {
 
 constexpr std::string_view kWhen = "When to record", kWhat = "What to record", kWhere = "Where to",
-                           kNsys = "Nsight Systems";
+                           kMemory = "Memory of GPUs", kNsys = "Nsight Systems";
 
 // Parses into one member.
 template <auto Parse, class Target>
@@ -72,6 +73,10 @@ Result<void> take_budget(std::string_view text, SettingDraft& d) {
   return into<parse_budget>(text, d.out.capture.budget);
 }
 
+Result<void> take_history(std::string_view text, SettingDraft& d) { return into<parse_switch>(text, d.memory_history); }
+Result<void> take_entries(std::string_view text, SettingDraft& d) { return into<parse_number>(text, d.memory.entries); }
+Result<void> take_every(std::string_view text, SettingDraft& d) { return into<parse_number>(text, d.memory.every); }
+
 Result<void> take_nsys(std::string_view text, SettingDraft& d) { return into<parse_switch>(text, d.out.capture.nsys); }
 Result<void> take_nsys_options(std::string_view text, SettingDraft& d) {
   return into<parse_nsys_options>(text, d.out.nsys_options);
@@ -91,6 +96,14 @@ Result<void> take_path(std::string_view text, std::string& target) {
 }
 
 Result<void> take_out(std::string_view text, SettingDraft& d) { return take_path(text, d.out.out); }
+Result<void> take_snapshot_path(std::string_view text, SettingDraft& d) {
+  if (text.ends_with('/')) return fail({ErrorKind::usage, "it is a folder", {}, {}, "Write a file in it"});
+  if (auto taken = take_path(text, d.memory.path); !taken) return taken;
+  std::error_code code;  // the job may change its folder
+  const auto absolute = std::filesystem::absolute(d.memory.path, code);
+  if (!code) d.memory.path = absolute.lexically_normal().string();
+  return {};
+}
 Result<void> take_openmetrics(std::string_view text, SettingDraft& d) { return take_path(text, d.out.openmetrics); }
 Result<void> take_name(std::string_view text, SettingDraft& d) { return take_path(text, d.out.job); }
 Result<void> take_config(std::string_view, SettingDraft&) { return {}; }  // was followed before the rest was read
@@ -138,6 +151,19 @@ constexpr std::array kSettings{
     Setting{"telemetry", Form::value, "LIST", kWhat,
             "Collectors that sample the machine beside the job, with intervals if need be (cpu:10ms,io), or off", "on",
             "telemetry", "telemetry", false, take_telemetry},
+    Setting{
+        "memory-history", Form::flag, "", kMemory,
+        "torch's history of GPU memory, with Python stacks; written every N steps, when memory runs out, at the end",
+        "off", "memory", "history", false, take_history},
+    Setting{"record-memory-history", Form::flag, "", kMemory, "Megatron's name of --memory-history", "", "memory",
+            "history", false, take_history},
+    Setting{"max-entries", Form::value, "N", kMemory, "Newest allocations and frees to keep (default 100000)", "", "",
+            "", false, take_entries},
+    Setting{"memory-every", Form::value, "N", kMemory, "Steps between two snapshots (default 100)", "", "", "", false,
+            take_every},
+    Setting{"memory-snapshot-path", Form::value, "FILE", kMemory,
+            "Megatron's: the newest snapshot there, out of memory oom_rank-RANK_FILE (default: in the run folder)", "",
+            "", "", false, take_snapshot_path},
     Setting{"nsys", Form::flag, "", kNsys, "Record with NVIDIA's nsys in place of torch.profiler", "", "recorder",
             "nsys", false, take_nsys},
     Setting{"nsys-options", Form::value, "OPTIONS", kNsys, "Passed on to it: \"--gpu-metrics-devices=all -s cpu\"", "",

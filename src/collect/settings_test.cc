@@ -261,6 +261,22 @@ TEST_CASE("the table is in order") {
   CHECK(variable_of("profile-step-start") == "STEPSCOPE_PROFILE_STEP_START");
 }
 
+TEST_CASE("memory history: the last rank unless ranks are named, and its parts are for it alone") {
+  const TempFolder folder;
+  const std::string usual = "ranks=all with=shapes,memory,modules";
+  CHECK(capture_of(read_settings({{"record-memory-history", "true"}}, folder.path())) ==
+        usual + " memory_history=100000:100 memory_ranks=last");
+  CHECK(capture_of(read_settings({{"memory-history", "true"}, {"ranks", "0"}, {"max-entries", "7"}}, folder.path())) ==
+        "ranks=0 with=shapes,memory,modules memory_history=7:100 memory_ranks=0");
+  CHECK(capture_of(read_settings({{"memory-history", "true"}, {"memory-snapshot-path", "/a b/\u00e9%.pickle"}},
+                                 folder.path())) ==
+        usual + " memory_history=100000:100 memory_ranks=last memory_path=/a%20b/%C3%A9%25.pickle");
+  CHECK(says(read_settings({{"memory-every", "5"}}, folder.path()), "Add --memory-history"));
+  CHECK(says(read_settings({{"memory-history", "true"}, {"memory-every", "0"}}, folder.path()), "no whole number"));
+  CHECK(says(read_settings({{"memory-history", "true"}, {"memory-snapshot-path", "a/"}}, folder.path()), "a folder"));
+  CHECK(capture_of(read_settings({{"memory-history", "false"}}, folder.path())) == usual);
+}
+
 TEST_CASE("nsys: windows are never automatic, and what it has not is left out and said") {
   const TempFolder folder;
   auto read = read_settings({{"nsys", "true"}}, folder.path());

@@ -15,7 +15,19 @@ import threading
 import time
 import weakref
 
-from . import context, marks, memory_snapshot, module_hooks, moments, parallel, phases, plan, process, roots
+from . import (
+    context,
+    marks,
+    memory_history,
+    memory_snapshot,
+    module_hooks,
+    moments,
+    parallel,
+    phases,
+    plan,
+    process,
+    roots,
+)
 from .marks import Marks
 from .recordings import STACKS, Recordings, may_record_again
 from .requests import Requests
@@ -56,6 +68,7 @@ class Capture:
         self.phases = phases.Phases(self)
         self.requests = Requests(settings.run_folder)
         self.recordings = Recordings(self)
+        self.history = memory_history.MemoryHistory(self)
         self.detached = False  # everything was taken out of the process again
         self.leave_at: int | None = None  # the step at which that happens
         self.successor: Callable[[], None] | None = None  # someone who attached meanwhile
@@ -94,6 +107,7 @@ class Capture:
             self.tell()
             return
         self.phases.install()
+        self.history.arm()
         first = None if process.is_spawned() else self.wanted(0)
         if first is not None:
             self.recordings.start(first, 0)
@@ -152,6 +166,7 @@ class Capture:
             self.marks.forget()
             parallel.forget()
             module_hooks.after_fork()
+            self.history.forget()
             self.reset()
 
     # Phases, from the hooks: these run in every step of the job ---------------------------------------------------
@@ -162,7 +177,7 @@ class Capture:
             self.at_boundary()
         try:
             shown = None
-            if self.recordings.active is not None and phase in _PHASE_RANGES:
+            if phase in _PHASE_RANGES and (self.recordings.active is not None or self.history.on):
                 shown = self.range(_PHASE_RANGES[phase])
             start = marks.now_ns()
             if not self.stepping:  # what lies before is no part of the first step: imports, loading
@@ -328,7 +343,7 @@ class Capture:
             return True
         if self.boundary <= 3:  # the outermost modules are looked for
             return True
-        if self.at_next_boundary is not None:
+        if self.at_next_boundary is not None or self.history.due(self.boundary):
             return True
         return (
             self.recordings.active is not None
@@ -355,6 +370,7 @@ class Capture:
         self.forward_seen = False
         if not self.off:
             self.recordings.at_boundary()
+        self.history.at_boundary()
         act, self.at_next_boundary = self.at_next_boundary, None
         if act is not None and threading.current_thread() is threading.main_thread():
             act()
@@ -391,6 +407,7 @@ class Capture:
         """Leaves the process as it was before."""
         self.detached = True
         self.record_no_more("the hooks have left the process")
+        self.history.stop()
         self.marks.part(self.boundary, marks.LEFT)
         self.phases.uninstall()
         if self.other is not None:
@@ -415,6 +432,7 @@ class Capture:
             if self.notes.pid != os.getpid():
                 return
             self.acting = True  # for good: the clock does nothing any more
+            self.history.finish()
             self.recordings.finish()
             if self.notes.shown:
                 self.tell(ended=True)

@@ -2,6 +2,7 @@
 
 steps=10:15,40:45|none  cycle=FIRST:ACTIVE:PERIOD:REPEAT  seconds=3:5  ranks=all|0,1,last  with=shapes,memory,modules,…
 budget=0.01 (share of the job's time)  budget_bytes=N  nsys=on
+memory_history=ENTRIES:STEPS  memory_ranks=last  memory_path=PATH (%20 for a blank)
 Without steps, cycle and seconds: automatic. docs/recording.md
 """
 
@@ -18,6 +19,19 @@ if TYPE_CHECKING:
     Window = tuple[int, int]  # (first step, end)
 
 DEFAULT_FEATURES = frozenset({"shapes", "memory", "modules"})
+
+
+class Memory:
+    """What --memory-history asks for."""
+
+    def __init__(self, pairs: Mapping[str, str]) -> None:
+        self.entries, self.every = _span(pairs["memory_history"], int)
+        self.ranks = pairs.get("memory_ranks", "last")
+        self.path = ""  # none: in the run folder
+        if pairs.get("memory_path"):
+            from urllib.parse import unquote_to_bytes
+
+            self.path = os.fsdecode(unquote_to_bytes(pairs["memory_path"]))
 
 
 class Settings:
@@ -37,6 +51,7 @@ class Settings:
         named = pairs.get("with")
         self.features = DEFAULT_FEATURES if named is None else frozenset(part for part in named.split(",") if part)
         self.nsys = pairs.get("nsys") == "on"  # records in place of torch.profiler
+        self.memory = Memory(pairs) if pairs.get("memory_history") else None
         self.budget_share = float(pairs["budget"]) if pairs.get("budget") else None
         self.budget_bytes = int(pairs["budget_bytes"]) if pairs.get("budget_bytes") else None
 
