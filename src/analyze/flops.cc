@@ -15,6 +15,7 @@
 namespace stepscope::analyze {
 namespace {
 
+using namespace costs;
 using namespace flops;
 
 constexpr std::string_view kNotCounted =
@@ -49,7 +50,7 @@ std::vector<TableColumn> line_columns(std::vector<TableColumn> lead) {
   return lead;
 }
 
-void add_line(Table& table, const RankFlops& rank, std::vector<Value> lead, const Line& line) {
+void add_line(Table& table, const RankCosts& rank, std::vector<Value> lead, const Line& line) {
   lead.insert(lead.begin(), rank.rank());
   lead.insert(lead.end(), {count(line.calls), line.flop, rank.causal(line.flop - line.masked),
                            share(line.flop, rank.sum.all()), line.time_ns, per_second(line.flop, line.time_ns)});
@@ -58,10 +59,10 @@ void add_line(Table& table, const RankFlops& rank, std::vector<Value> lead, cons
 
 // One row for each key, most FLOP first; `key_of` gives the cells after the rank, as texts.
 template <std::size_t N, class KeyOf>
-Table grouped(std::string name, std::vector<TableColumn> lead, const std::vector<RankFlops>& ranks,
+Table grouped(std::string name, std::vector<TableColumn> lead, const std::vector<RankCosts>& ranks,
               const KeyOf& key_of) {
   Table table{.name = std::move(name), .columns = line_columns(std::move(lead))};
-  for (const RankFlops& rank : ranks) {
+  for (const RankCosts& rank : ranks) {
     std::map<std::array<std::string_view, N>, Line> lines;
     for (std::size_t i = 0; i < rank.products.all.size(); i++) {
       lines[key_of(rank, i)].add(rank.products.all[i], rank.time.product_ns[i]);
@@ -84,25 +85,25 @@ const TableColumn kPartColumn{"part", ValueType::text, Unit::none,
 const TableColumn kTypeColumn{"dtype", ValueType::text, Unit::none,
                               "Element type of the first operand; unknown: not recorded"};
 
-Table by_op(const std::vector<RankFlops>& ranks) {
+Table by_op(const std::vector<RankCosts>& ranks) {
   return grouped<3>(
       "by_op",
       {{"op", ValueType::text, Unit::none, "Operator; what it calls counts as part of it"}, kPartColumn, kTypeColumn},
-      ranks, [](const RankFlops& rank, std::size_t product) {
+      ranks, [](const RankCosts& rank, std::size_t product) {
         const Product& of = rank.products.all[product];
         return std::array{of.formula->op, to_string(of.part), rank.types[product]};
       });
 }
 
-Table by_part(const std::vector<RankFlops>& ranks) {
-  return grouped<1>("by_part", {kPartColumn}, ranks, [](const RankFlops& rank, std::size_t product) {
+Table by_part(const std::vector<RankCosts>& ranks) {
+  return grouped<1>("by_part", {kPartColumn}, ranks, [](const RankCosts& rank, std::size_t product) {
     return std::array{to_string(rank.products.all[product].part)};
   });
 }
 
-Table by_dtype(const std::vector<RankFlops>& ranks) {
+Table by_dtype(const std::vector<RankCosts>& ranks) {
   return grouped<1>("by_dtype", {kTypeColumn}, ranks,
-                    [](const RankFlops& rank, std::size_t product) { return std::array{rank.types[product]}; });
+                    [](const RankCosts& rank, std::size_t product) { return std::array{rank.types[product]}; });
 }
 
 // ---- by module ----
@@ -122,7 +123,7 @@ std::vector<TableColumn> module_columns() {
           {"own_flop", ValueType::integer, Unit::flop, "Of the three, in none of the modules below it"}};
 }
 
-void add_module(Table& table, const RankFlops& rank, std::vector<Value> lead, const FlopSum& total,
+void add_module(Table& table, const RankCosts& rank, std::vector<Value> lead, const FlopSum& total,
                 const FlopSum& own) {
   lead.insert(lead.begin(), rank.rank());
   for (const std::int64_t part : total.by_part) lead.emplace_back(part);
@@ -130,9 +131,9 @@ void add_module(Table& table, const RankFlops& rank, std::vector<Value> lead, co
   table.rows.push_back(std::move(lead));
 }
 
-Table by_module(const std::vector<RankFlops>& ranks) {
+Table by_module(const std::vector<RankCosts>& ranks) {
   Table table{.name = "by_module", .columns = module_columns()};
-  for (const RankFlops& rank : ranks) {
+  for (const RankCosts& rank : ranks) {
     const ModuleTree tree = module_tree(*rank.trace, rank.products);
     std::vector<const ModuleNode*> order;
     for (const ModuleNode& node : tree.nodes) order.push_back(&node);
@@ -160,7 +161,7 @@ std::string_view why(Known known) {
   }
 }
 
-Table uncounted_table(const std::vector<RankFlops>& ranks) {
+Table uncounted_table(const std::vector<RankCosts>& ranks) {
   Table table{
       .name = "uncounted",
       .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
@@ -171,7 +172,7 @@ Table uncounted_table(const std::vector<RankFlops>& ranks) {
                   {"calls", ValueType::integer, Unit::count, "Kernels; on a CPU, calls of the operator"},
                   {"time_ns", ValueType::integer, Unit::ns, "Summed time of kernels; on a CPU, self time"},
                   {"share", ValueType::real, Unit::ratio, "Share of the time that the shares are of"}}};
-  for (const RankFlops& rank : ranks) {
+  for (const RankCosts& rank : ranks) {
     for (const Uncounted& row : rank.time.uncounted) {
       table.rows.push_back({rank.rank(), text(rank.trace->strings[row.name]), text(why(row.why)), count(row.calls),
                             row.time_ns, share(row.time_ns, rank.time.all())});
@@ -180,12 +181,12 @@ Table uncounted_table(const std::vector<RankFlops>& ranks) {
   return table;
 }
 
-void add_shares(Answer& answer, const std::vector<RankFlops>& ranks) {
+void add_shares(Answer& answer, const std::vector<RankCosts>& ranks) {
   std::int64_t all = 0;
-  for (const RankFlops& rank : ranks) all += rank.time.all();
+  for (const RankCosts& rank : ranks) all += rank.time.all();
   const auto add = [&](std::string_view name, Known known, std::string_view meaning) {
     std::int64_t part = 0;
-    for (const RankFlops& rank : ranks) part += rank.time.of(known);
+    for (const RankCosts& rank : ranks) part += rank.time.of(known);
     add_scalar(answer, name, share(part, all), Unit::ratio,
                all > 0 ? meaning : "No time of kernels or operators was recorded");
   };
@@ -206,9 +207,9 @@ struct Totals {
   bool masks_known = true;
 };
 
-Totals totals_of(const std::vector<RankFlops>& ranks) {
+Totals totals_of(const std::vector<RankCosts>& ranks) {
   Totals out;
-  for (const RankFlops& rank : ranks) {
+  for (const RankCosts& rank : ranks) {
     for (const Product& product : rank.products.all) out.sum.add(product);
     for (std::size_t part = 0; part < kParts; part++) {
       out.without_sizes[part] += rank.products.calls_without_shapes[part];
@@ -238,7 +239,7 @@ void add_totals(Answer& answer, const Totals& totals) {
       "Of some attention it was not recorded whether its mask is causal");
 }
 
-void add_notes(Answer& answer, const std::vector<RankFlops>& ranks, const Totals& totals) {
+void add_notes(Answer& answer, const std::vector<RankCosts>& ranks, const Totals& totals) {
   std::uint64_t missing = 0;
   for (const std::uint64_t calls : totals.without_sizes) missing += calls;
   if (totals.sum.calls == 0) {
@@ -259,7 +260,7 @@ void add_notes(Answer& answer, const std::vector<RankFlops>& ranks, const Totals
 Result<Answer> run_flops(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer;
-  std::vector<RankFlops> ranks;
+  std::vector<RankCosts> ranks;
   const auto peaks = parse_peaks(built_in_peaks(), "");
   if (!peaks) return fail(peaks.error());
   for (const Trace& trace : timelines(run)) ranks.emplace_back(trace, *peaks);

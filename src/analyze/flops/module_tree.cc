@@ -6,6 +6,9 @@
 #include "model/lookup.h"
 
 namespace stepscope::analyze::flops {
+
+using costs::Product;
+
 namespace {
 
 constexpr std::uint32_t kDeepest = 64;  // what is deeper belongs to the module at this depth

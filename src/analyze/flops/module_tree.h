@@ -9,9 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "analyze/flops/sums.h"
+#include "costs/sums.h"
 
 namespace stepscope::analyze::flops {
+
+using costs::FlopSum;
+using costs::Products;
 
 struct ModuleNode {
   static constexpr std::uint32_t none = 0xffffffff;

@@ -4,17 +4,20 @@
 #include <map>
 
 namespace stepscope::analyze::flops {
+
+using namespace costs;
+
 namespace {
 
 struct StepLine {
-  const RankFlops* rank;
+  const RankCosts* rank;
   const Step* step;
   std::int64_t wall_ns = 0;
   FlopSum sum;
   Ideal ideal;
 };
 
-std::vector<StepLine> lines_of(const RankFlops& rank) {
+std::vector<StepLine> lines_of(const RankCosts& rank) {
   const std::vector<Interval> walls = step_walls(*rank.trace);
   std::vector<StepLine> lines;
   for (std::size_t i = 0; i < walls.size(); i++) {
@@ -88,7 +91,7 @@ std::vector<Value> cells(const StepLine& line) {
 }
 
 // Why no share of a peak can be given for a rank; empty: it can.
-std::string why_no_peak(const RankFlops& rank) {
+std::string why_no_peak(const RankCosts& rank) {
   if (rank.products.all.empty()) return "No product was counted";
   if (rank.peaks.device.empty()) return "The recording does not name the device";
   if (rank.peaks.peaks == nullptr) return "The peaks of " + rank.peaks.device + " are not known";
@@ -106,9 +109,9 @@ std::string why_no_peak(const RankFlops& rank) {
   return "";
 }
 
-void add_shares(Answer& answer, const std::vector<StepLine>& lines, const std::vector<RankFlops>& ranks) {
+void add_shares(Answer& answer, const std::vector<StepLine>& lines, const std::vector<RankCosts>& ranks) {
   std::string reason;
-  for (const RankFlops& rank : ranks) {
+  for (const RankCosts& rank : ranks) {
     if (reason.empty()) reason = why_no_peak(rank);
   }
   for (const Share& share : kShares) {
@@ -159,7 +162,7 @@ void note_refused(Answer& answer, const std::vector<StepLine>& lines) {
       "before the last row).");
 }
 
-Table peaks_table(const std::vector<RankFlops>& ranks) {
+Table peaks_table(const std::vector<RankCosts>& ranks) {
   Table table{.name = "peaks",
               .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
                           {"device", ValueType::text, Unit::none, "Device as recorded"},
@@ -170,7 +173,7 @@ Table peaks_table(const std::vector<RankFlops>& ranks) {
                            "Dense peak of one device; unknown: of no table"},
                           {"share", ValueType::real, Unit::ratio, "Share of the counted FLOP of the rank"},
                           {"source", ValueType::text, Unit::none, "Where the peak comes from"}}};
-  for (const RankFlops& rank : ranks) {
+  for (const RankCosts& rank : ranks) {
     std::map<std::string_view, std::int64_t> types;
     for (std::size_t i = 0; i < rank.types.size(); i++) {
       std::int64_t& flop = types[rank.types[i]];
@@ -188,9 +191,9 @@ Table peaks_table(const std::vector<RankFlops>& ranks) {
 
 }  // namespace
 
-void add_steps(Answer& answer, const std::vector<RankFlops>& ranks) {
+void add_steps(Answer& answer, const std::vector<RankCosts>& ranks) {
   std::vector<StepLine> lines;
-  for (const RankFlops& rank : ranks) {
+  for (const RankCosts& rank : ranks) {
     const auto own = lines_of(rank);
     lines.insert(lines.end(), own.begin(), own.end());
   }

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "analyze/flops/formulas.h"
+#include "costs/formulas.h"
 #include "model/trace.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
 enum class Part : std::uint8_t { forward, backward, recompute };  // recompute: forward that ran again in backward
 inline constexpr std::size_t kParts = 3;
@@ -49,4 +49,4 @@ struct Products {
 
 Products products_of(const Trace& trace);
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

@@ -1,9 +1,9 @@
 // The formulas, each on sizes for which the figure can be worked out on paper.
-#include "analyze/flops/formulas.h"
+#include "costs/formulas.h"
 
 #include <doctest/doctest.h>
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 namespace {
 
 using Flop = std::optional<std::int64_t>;
@@ -142,4 +142,4 @@ TEST_CASE("flops: what is made of others has no formula, and sizes that make no 
 }
 
 }  // namespace
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

@@ -12,7 +12,7 @@
 
 #include "model/trace.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
 using Sizes = std::vector<std::int64_t>;
 
@@ -56,4 +56,4 @@ class TraceInputs {
   std::unordered_map<StringId, std::vector<std::string>> texts_;
 };
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

@@ -9,9 +9,9 @@
 #include <optional>
 #include <string_view>
 
-#include "analyze/flops/inputs.h"
+#include "costs/inputs.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
 struct Formula {
   std::string_view op;
@@ -33,4 +33,4 @@ std::optional<bool> is_causal(const Formula& formula, const Inputs& inputs);
 // A convolution whose other arguments were not recorded, from the gradient of its output.
 std::optional<std::int64_t> convolution_by_gradient(const Inputs& forward, const Sizes& gradient);
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

@@ -1,10 +1,10 @@
-#include "analyze/flops/formulas.h"
+#include "costs/formulas.h"
 
 #include <algorithm>
 #include <array>
 #include <span>
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 namespace {
 
 using Flop = std::optional<std::int64_t>;
@@ -291,4 +291,4 @@ std::optional<std::int64_t> convolution_by_gradient(const Inputs& forward, const
   return multiply_adds(times(product(transposed ? *x : gradient), weight_per_output(*w)));
 }
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

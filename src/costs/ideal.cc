@@ -1,10 +1,10 @@
-#include "analyze/flops/ideal.h"
+#include "costs/ideal.h"
 
 #include <algorithm>
 
 #include "model/windows.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
 RankPeaks rank_peaks(const Trace& trace, const std::vector<DevicePeaks>& table) {
   RankPeaks out;
@@ -39,4 +39,4 @@ void Ideal::add(const Product& product, std::string_view type, const RankPeaks& 
   causal_model_ns += causal;
 }
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

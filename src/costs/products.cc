@@ -1,4 +1,4 @@
-#include "analyze/flops/products.h"
+#include "costs/products.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 
 #include "base/name_verdicts.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
@@ -246,4 +246,4 @@ class Walk {
 
 Products products_of(const Trace& trace) { return Walk(trace).run(); }
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

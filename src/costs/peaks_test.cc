@@ -1,9 +1,9 @@
 // Peaks: lines of a table, which device they are of, and for which types.
-#include "analyze/flops/peaks.h"
+#include "costs/peaks.h"
 
 #include <doctest/doctest.h>
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 namespace {
 
 std::vector<DevicePeaks> built_in() {
@@ -71,4 +71,4 @@ TEST_CASE("peaks: a line that is none is named with its number") {
 }
 
 }  // namespace
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

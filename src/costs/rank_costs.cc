@@ -1,8 +1,8 @@
-#include "analyze/flops/rank_flops.h"
+#include "costs/rank_costs.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
-RankFlops::RankFlops(const Trace& of, const std::vector<DevicePeaks>& table)
+RankCosts::RankCosts(const Trace& of, const std::vector<DevicePeaks>& table)
     : trace(&of), products(products_of(of)), time(time_shares(of, products)), inputs(of), peaks(rank_peaks(of, table)) {
   for (std::size_t i = 0; i < products.all.size(); i++) {
     const Product& product = products.all[i];
@@ -21,4 +21,4 @@ Value per_second(std::int64_t flop, std::int64_t time_ns) {
   return time_ns > 0 ? Value(static_cast<double>(flop) * 1e9 / static_cast<double>(time_ns)) : Value();
 }
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

@@ -1,4 +1,4 @@
-#include "analyze/flops/time_shares.h"
+#include "costs/time_shares.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "base/name_verdicts.h"
 #include "model/op_calls.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 namespace {
 
 class Adder {
@@ -91,4 +91,4 @@ TimeShares time_shares(const Trace& trace, const Products& products) {
   return out;
 }
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

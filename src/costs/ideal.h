@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "analyze/flops/peaks.h"
-#include "analyze/flops/sums.h"
+#include "costs/peaks.h"
+#include "costs/sums.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
 // The devices of a rank, and what they can do.
 struct RankPeaks {
@@ -33,4 +33,4 @@ struct Ideal {
   bool known() const { return flop > 0 && without_peak <= flop / 100; }
 };
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

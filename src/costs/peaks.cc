@@ -1,4 +1,4 @@
-#include "analyze/flops/peaks.h"
+#include "costs/peaks.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "base/text_parts.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 namespace {
 
 // "NVIDIA A100-SXM4-80GB" → nvidia, a100, sxm4, 80gb.
@@ -80,4 +80,4 @@ const DevicePeaks* peaks_of(const std::vector<DevicePeaks>& table, std::string_v
   return found == table.end() ? nullptr : &*found;
 }
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

@@ -1,11 +1,11 @@
-#include "analyze/flops/inputs.h"
+#include "costs/inputs.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 namespace {
 
 // Reads a text from left to right; every step says whether it found what it wanted.
@@ -155,4 +155,4 @@ std::string_view TraceInputs::type(std::uint32_t row, std::size_t at) {
   return known == kTypes.end() ? spelled : known->second;
 }
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

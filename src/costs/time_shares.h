@@ -7,9 +7,9 @@
 #include <array>
 #include <vector>
 
-#include "analyze/flops/products.h"
+#include "costs/products.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
 struct Uncounted {
   StringId name;  // of the operator; of the kernel where no operator is known
@@ -33,4 +33,4 @@ struct TimeShares {
 
 TimeShares time_shares(const Trace& trace, const Products& products);
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

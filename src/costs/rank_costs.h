@@ -1,16 +1,16 @@
-// What the answer flops knows of one rank: its products, the time they took, and the peaks of its device.
+// What is known of the arithmetic of one rank: its products, the time they took, and the peaks of its device.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
-#include "analyze/flops/ideal.h"
-#include "analyze/flops/time_shares.h"
+#include "costs/ideal.h"
+#include "costs/time_shares.h"
 #include "model/answer_parts.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
-struct RankFlops {
+struct RankCosts {
   const Trace* trace;
   Products products;
   TimeShares time;
@@ -19,7 +19,7 @@ struct RankFlops {
   RankPeaks peaks;
   FlopSum sum;
 
-  RankFlops(const Trace& of, const std::vector<DevicePeaks>& table);
+  RankCosts(const Trace& of, const std::vector<DevicePeaks>& table);
   std::int64_t rank() const { return trace->rank.rank; }
   // Unknown where of some attention it was not recorded whether its mask is causal.
   Value causal(std::int64_t flop) const { return value_if(products.masks_known, flop); }
@@ -30,4 +30,4 @@ std::string_view to_string(Part part);
 // FLOP over ns; unknown where no time was measured.
 Value per_second(std::int64_t flop, std::int64_t time_ns);
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

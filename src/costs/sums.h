@@ -4,9 +4,9 @@
 #include <array>
 #include <limits>
 
-#include "analyze/flops/products.h"
+#include "costs/products.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
 inline std::int64_t add_up(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
@@ -31,4 +31,4 @@ struct FlopSum {
   std::int64_t causal() const { return all() - masked; }
 };
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs

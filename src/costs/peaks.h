@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace stepscope::analyze::flops {
+namespace stepscope::costs {
 
 struct DevicePeaks {
   std::vector<std::string> words;  // of its name, in small letters
@@ -29,4 +29,4 @@ const DevicePeaks* peaks_of(const std::vector<DevicePeaks>& table, std::string_v
 
 std::string_view built_in_peaks();  // peaks.txt, compiled in
 
-}  // namespace stepscope::analyze::flops
+}  // namespace stepscope::costs
