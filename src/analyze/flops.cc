@@ -91,7 +91,7 @@ Table by_op(const std::vector<RankCosts>& ranks) {
       {{"op", ValueType::text, Unit::none, "Operator; what it calls counts as part of it"}, kPartColumn, kTypeColumn},
       ranks, [](const RankCosts& rank, std::size_t product) {
         const Product& of = rank.products.all[product];
-        return std::array{of.formula->op, to_string(of.part), rank.types[product]};
+        return std::array{of.op, to_string(of.part), rank.types[product]};
       });
 }
 
@@ -261,9 +261,9 @@ Result<Answer> run_flops(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer;
   std::vector<RankCosts> ranks;
-  const auto peaks = parse_peaks(built_in_peaks(), "");
-  if (!peaks) return fail(peaks.error());
-  for (const Trace& trace : timelines(run)) ranks.emplace_back(trace, *peaks);
+  const auto tables = cost_tables(run);
+  if (!tables) return fail(tables.error());
+  for (const Trace& trace : timelines(run)) ranks.emplace_back(trace, *tables);
   const Totals totals = totals_of(ranks);
   add_totals(answer, totals);
   add_shares(answer, ranks);

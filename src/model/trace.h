@@ -413,6 +413,12 @@ struct Trace {
   StepId step_at(std::int64_t time_ns) const;
 };
 
+// A table that the user gave, as text; who needs it parses it.
+struct UserTable {
+  std::string file;  // empty: none was given
+  std::string text;
+};
+
 // What was opened together: one trace per rank file, in rank order.
 struct Run {
   std::string path;  // as the user gave it
@@ -425,7 +431,8 @@ struct Run {
   std::vector<Trace> history;
   // What was sampled of the machine beside the job, one per sampler.
   std::vector<Trace> telemetry;
-  Matches matches;  // derived
+  UserTable peaks, flop_rules;  // what devices can do, what operators take (costs/)
+  Matches matches;              // derived
 };
 
 // Time on the run's clock of the moment that `trace` calls `t`.
