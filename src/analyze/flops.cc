@@ -211,9 +211,7 @@ Totals totals_of(const std::vector<RankCosts>& ranks) {
   Totals out;
   for (const RankCosts& rank : ranks) {
     for (const Product& product : rank.products.all) out.sum.add(product);
-    for (std::size_t part = 0; part < kParts; part++) {
-      out.without_sizes[part] += rank.products.calls_without_shapes[part];
-    }
+    for (const auto& call : rank.products.without_shapes) out.without_sizes[static_cast<std::size_t>(call.part)]++;
     out.masks_known = out.masks_known && rank.products.masks_known;
   }
   return out;

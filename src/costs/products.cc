@@ -258,7 +258,7 @@ class Walk {
   }
 
   Known no_shapes(SliceId id) {
-    out_.calls_without_shapes[static_cast<std::size_t>(part(id))]++;
+    out_.without_shapes.push_back({id, part(id)});
     return Known::no_shapes;
   }
 
@@ -292,7 +292,8 @@ class Walk {
     const std::uint32_t product = out_.product_at[static_cast<std::size_t>(forward->second)];
     if (product == Products::none) return {SliceId::none, nullptr};
     const auto told = told_.find(out_.all[product].slice);
-    return told == told_.end() ? std::pair(SliceId::none, static_cast<Told*>(nullptr)) : std::pair(told->first, &told->second);
+    return told == told_.end() ? std::pair(SliceId::none, static_cast<Told*>(nullptr))
+                               : std::pair(told->first, &told->second);
   }
 
   Known count_node(SliceId node, SliceId forward, Told& told) {
@@ -336,7 +337,8 @@ class Walk {
     inherit(id);
     Known& known = out_.known[static_cast<std::size_t>(id)];
     if (known != Known::no_formula && known != Known::nothing) return;
-    const auto [forward, told] = sweep == Sweep::backward ? told_by(id) : std::pair(SliceId::none, static_cast<Told*>(nullptr));
+    const auto [forward, told] =
+        sweep == Sweep::backward ? told_by(id) : std::pair(SliceId::none, static_cast<Told*>(nullptr));
     if (told != nullptr && !(told->way->unless_below() && state(id).above_formula)) {
       known = count_node(id, forward, *told);
     } else if (candidate) {

@@ -49,7 +49,12 @@ struct Products {
   std::vector<Product> all;               // by track and time
   std::vector<Known> known;               // per slice
   std::vector<std::uint32_t> product_at;  // per slice: the product that it is or runs within, an index of all, or none
-  std::array<std::uint64_t, kParts> calls_without_shapes{};
+  // Calls with a formula that needs what was not recorded.
+  struct WithoutShapes {
+    SliceId slice;
+    Part part;
+  };
+  std::vector<WithoutShapes> without_shapes;
   bool masks_known = true;  // false: of an attention it was not recorded whether its mask is causal
 };
 
