@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/name_verdicts.h"
+#include "costs/counts.h"
 #include "costs/formulas.h"
 
 namespace stepscope::costs {
@@ -213,7 +214,10 @@ class Walk {
     if (row(id) == kNone) return std::nullopt;
     const Inputs inputs = inputs_.of(row(id));
     if (found.rule != nullptr) return found.rule->flop.value(inputs);
-    const auto known = found.formula->flop(inputs);
+    auto known = found.formula->flop(inputs);
+    // Sizes count pairs of numbers, and the product runs over both.
+    const bool pairs = inputs_.type(row(id), found.formula->operand).ends_with("_x2");
+    if (known && pairs) known = times(2, known);
     if (known || found.formula->op != "aten::convolution" || !inputs.values.empty()) return known;
     const auto gradient = gradients_.find(sequence(id));
     return gradient == gradients_.end() ? std::nullopt : convolution_by_gradient(inputs, *gradient->second);
@@ -224,6 +228,11 @@ class Walk {
     if (here.node == kNone) return Part::forward;
     // With create_graph=True the whole of a node is tracked, else its own gradients are not.
     return here.tracked && nodes_[here.node].own ? Part::recompute : Part::backward;
+  }
+
+  std::optional<std::int64_t> bytes(const Way& found, SliceId id) {
+    if (found.said != nullptr) return found.said->bytes;
+    return found.rule != nullptr && found.rule->bytes ? found.rule->bytes->value(inputs_.of(row(id))) : std::nullopt;
   }
 
   // False where it has no mask that could be causal; unknown where the value was not recorded.
@@ -252,6 +261,7 @@ class Walk {
     product.slice = id;
     product.row = found.said == nullptr ? product.row : Product::no_row;
     product.operand = found.operand();
+    product.custom = found.formula == nullptr;
     if (found.said != nullptr) product.said_type = found.said->type;
     out_.all.push_back(product);
     return Known::counted;
@@ -270,6 +280,7 @@ class Walk {
     return add(found, id,
                {.op = op_name(found, id),
                 .row = row(id),
+                .bytes = bytes(found, id),
                 .flop = *known,
                 .masked = masked(found, id, *known),
                 .part = part(id),

@@ -9,6 +9,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "costs/cost_tables.h"
@@ -26,7 +28,9 @@ struct Product {
   std::string_view op;         // its name; of a backward pass that a rule tells: that of the forward operator
   std::uint32_t row = no_row;  // of Trace::ops: whose input `operand` has the element type of the product
   std::size_t operand = 0;
-  std::string_view said_type;  // without a row: the type, as far as it was said
+  std::string_view said_type;         // without a row: the type, as far as it was said
+  std::optional<std::int64_t> bytes;  // moved, where a rule or a range says it
+  bool custom = false;                // counted by a rule or a range
   std::int64_t flop;
   std::int64_t masked;  // of these, what a causal mask hides
   Part part;
