@@ -157,3 +157,56 @@ def test_older_recordings_have_no_arguments(tmp_path: Path) -> None:
     fc = 2 * 2 * 256 * 7 * 7 * 100
     assert found["scalars"]["backward_flop"]["value"] == 2 * fc
     assert any("3 calls" in note and "lower bounds" in note for note in found["notes"])
+
+
+class Outside(torch.autograd.Function):
+    """A product that torch does not see."""
+
+    @staticmethod
+    def forward(ctx: Any, data: Any, weight: Any) -> Any:
+        ctx.save_for_backward(data, weight)
+        return torch.from_numpy(data.detach().numpy() @ weight.detach().numpy().T)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        data, weight = (one.detach().numpy() for one in ctx.saved_tensors)
+        return torch.from_numpy(gradient.numpy() @ weight), torch.from_numpy(gradient.numpy().T @ data)
+
+
+class OutsideNet(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(16, 32, bias=False)
+        self.weight = torch.nn.Parameter(torch.rand(8, 32))
+
+    def forward(self, data: Any) -> Any:
+        with torch.profiler.record_function("said [flop=1000 backward_flop=2500 bytes=64 type=float32]"):
+            hidden = self.first(data)
+        return Outside.apply(hidden, self.weight)
+
+
+def test_rules_and_ranges_tell_what_torch_does_not_see(tmp_path: Path) -> None:
+    job = models.Job(OutsideNet(), (torch.rand(4, 16),))
+    ranges = ModuleRanges([job.model])
+    try:
+        trace = record_step(job, tmp_path / "trace.json")
+    finally:
+        ranges.remove()
+    rules = tmp_path / "own.rules"
+    rules.write_text("outside | ^Outside$ | 2*prod(d0)*d1[0] | 2*forward | - | the product above\n")
+    with package.open(trace, cache=False, flop_rules=rules) as run:
+        found = run.answer("flops")
+    outside = 2 * 4 * 32 * 8
+    rows = {(row["op"], row["part"]): row for row in table(found, "by_op")}
+    assert {key: row["flop"] for key, row in rows.items()} == {
+        ("Outside", "forward"): outside,
+        ("Outside", "backward"): 2 * outside,
+        ("said", "forward"): 1000,
+        ("said", "backward"): 2500,
+    }
+    assert all(row["dtype"] == "float32" and row["time_ns"] > 0 for row in rows.values())
+    modules = {row["module"]: row for row in table(found, "by_module")}
+    assert modules["OutsideNet"]["forward_flop"] == 1000 + outside
+    assert modules["OutsideNet"]["backward_flop"] == 2500 + 2 * outside
+    with package.open(trace, cache=False) as run:  # without the rule: what torch saw
+        assert run.answer("flops")["scalars"]["total_flop"]["value"] == 3500
