@@ -13,6 +13,7 @@ if importlib.util.find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
 
 import flops_models as models
+import flops_nets as nets
 import torch
 from flops_models import BY_NAME, ROWS, Row, record_step
 
@@ -159,34 +160,8 @@ def test_older_recordings_have_no_arguments(tmp_path: Path) -> None:
     assert any("3 calls" in note and "lower bounds" in note for note in found["notes"])
 
 
-class Outside(torch.autograd.Function):
-    """A product that torch does not see."""
-
-    @staticmethod
-    def forward(ctx: Any, data: Any, weight: Any) -> Any:
-        ctx.save_for_backward(data, weight)
-        return torch.from_numpy(data.detach().numpy() @ weight.detach().numpy().T)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Any) -> Any:
-        data, weight = (one.detach().numpy() for one in ctx.saved_tensors)
-        return torch.from_numpy(gradient.numpy() @ weight), torch.from_numpy(gradient.numpy().T @ data)
-
-
-class OutsideNet(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = torch.nn.Linear(16, 32, bias=False)
-        self.weight = torch.nn.Parameter(torch.rand(8, 32))
-
-    def forward(self, data: Any) -> Any:
-        with torch.profiler.record_function("said [flop=1000 backward_flop=2500 bytes=64 type=float32]"):
-            hidden = self.first(data)
-        return Outside.apply(hidden, self.weight)
-
-
 def test_rules_and_ranges_tell_what_torch_does_not_see(tmp_path: Path) -> None:
-    job = models.Job(OutsideNet(), (torch.rand(4, 16),))
+    job = models.Job(nets.OutsideNet(), (torch.rand(4, 16),))
     ranges = ModuleRanges([job.model])
     try:
         trace = record_step(job, tmp_path / "trace.json")
