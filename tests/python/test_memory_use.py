@@ -25,7 +25,7 @@ class Training:
     """Steps of a model under torch.profiler from the first one on: nothing but the parameters was there before."""
 
     def __init__(self, job: Job, optimizer: Any) -> None:
-        self.job, self.optimizer, self.saved, self.kept = job, optimizer, 0, []
+        self.job, self.optimizer, self.saved = job, optimizer, 0
 
     def step(self, number: int) -> None:
         own = {parameter.untyped_storage().data_ptr() for parameter in self.job.model.parameters()}
