@@ -100,15 +100,14 @@ std::optional<SaidWork> said_work(std::string_view range) {
     const std::string_view name = part.substr(0, equals);
     const std::string_view text = part.substr(std::min(equals + 1, part.size()));
     std::int64_t number = 0;
+    const bool counted = whole(text, number) && number <= std::int64_t{1} << 60;
     if (name == "type") {
       said.type = text;
-    } else if (!whole(text, number) || number > std::int64_t{1} << 60) {
-      return std::nullopt;
-    } else if (name == "flop") {
+    } else if (name == "flop" && counted) {
       said.flop = number;
-    } else if (name == "backward_flop") {
+    } else if (name == "backward_flop" && counted) {
       said.backward_flop = number;
-    } else if (name == "bytes") {
+    } else if (name == "bytes" && counted) {
       said.bytes = number;
     } else {
       return std::nullopt;
