@@ -128,7 +128,7 @@ TEST_CASE("flops: a gradient belongs to the module of the forward operator, a li
   CHECK(of("layers.1", "depth") == Value(Ns{2}));
   const auto& rows = answer.table("by_module")->rows;
   CHECK(rows.back()[1] == Value());  // in no module
-  CHECK(rows.back()[5] == Value(kFlop));
+  CHECK(rows.back()[6] == Value(kFlop));
 }
 
 TEST_CASE("flops: frames have no paths: theirs are the frames around them") {
