@@ -73,6 +73,7 @@ class Capture:
         self.leave_at: int | None = None  # the step at which that happens
         self.successor: Callable[[], None] | None = None  # someone who attached meanwhile
         self.off = ""  # why nothing more is recorded; steps are still counted
+        self.takers: list[Callable[[], bool]] = []  # ask whether the next step is theirs
         self.reset()
 
     def reset(self) -> None:
@@ -210,6 +211,13 @@ class Capture:
         shown.__enter__()
         return shown
 
+    def end_ranges(self) -> None:
+        """Of the phases that run: a recording stops within them."""
+        for at, (phase, start, shown) in reversed(list(enumerate(self.open))):
+            if shown is not None:
+                shown.__exit__(None, None, None)
+                self.open[at] = (phase, start, None)
+
     def open_marks(self) -> None:
         """A process that steps an optimizer is a rank; what only runs a model may be a helper of one."""
         if process.is_data_worker() or (self.without_optimizer and process.is_helper()):
@@ -291,6 +299,15 @@ class Capture:
                 self.recordings.withdraw(window)
         if self.leave_at is not None:
             self.leave_at = self.boundary
+
+    def step_is_taken(self) -> bool:
+        """Whether somebody else is to have torch's profiler in the step that begins."""
+        return any(takes() for takes in self.takers)
+
+    def give_way(self) -> None:
+        """To a measurement of FLOP that begins now: what records is written."""
+        with self.notes.guard("giving way to a measurement of FLOP"):
+            self.recordings.give_way()
 
     def record_no_more(self, why: str) -> None:
         self.off = why
