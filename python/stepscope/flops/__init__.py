@@ -19,7 +19,7 @@ from ._numbers import (
     number_to_string,
     params_to_string,
 )
-from ._profiler import FlopsProfiler
+from ._profiler import FlopsProfiler, write_report
 from ._step_report import StepReport
 
 __all__ = [
@@ -37,4 +37,5 @@ __all__ = [
     "macs_to_string",
     "number_to_string",
     "params_to_string",
+    "write_report",
 ]

@@ -21,6 +21,13 @@ class Latencies:
     backward: float | None
     step: float | None  # of the optimizer
 
+    def since(self, before: Latencies | None) -> Latencies:
+        """The same of timers that had run before: an engine's go on over all micro-batches of a step."""
+        if before is None:
+            return self
+        pairs = ((self.forward, before.forward), (self.backward, before.backward), (self.step, before.step))
+        return Latencies(*(None if now is None else now - (then or 0.0) for now, then in pairs))
+
 
 @dataclass(frozen=True)
 class Job:
@@ -33,7 +40,9 @@ class Job:
     latencies: Latencies | None = None
 
 
-def job_of_engine(engine: Any, model: Any) -> Job:
+def job_of_engine(engine: Any, model: Any, before: Latencies | None) -> Job:
+    """`before`: its timers as the measurement began."""
+    latencies = latencies_of_engine(engine)
     experts = bool(getattr(engine, "has_moe_layers", False))
     data_parallel = engine.dp_world_size
     if data_parallel is None:  # sequence parallelism has a group of its own
@@ -44,7 +53,7 @@ def job_of_engine(engine: Any, model: Any) -> Job:
         mp_world_size=engine.mp_world_size or 1,
         batch_size=engine.train_micro_batch_size_per_gpu(),
         expert_tensor_parallel=_expert_tensor_parallel(engine, model) if experts else None,
-        latencies=_latencies_of(engine) if engine.wall_clock_breakdown() else None,
+        latencies=None if latencies is None else latencies.since(before),
     )
 
 
@@ -55,7 +64,10 @@ def _expert_tensor_parallel(engine: Any, model: Any) -> int:
     return engine.mp_world_size if enabled else 1
 
 
-def _latencies_of(engine: Any) -> Latencies:
+def latencies_of_engine(engine: Any) -> Latencies | None:
+    """Of its timers, since it set them to 0; None: it has none."""
+    if engine is None or not engine.wall_clock_breakdown():
+        return None
     names = sys.modules.get("deepspeed.utils.timer")
 
     def seconds(constant: str, usual: str) -> float | None:

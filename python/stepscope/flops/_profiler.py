@@ -25,7 +25,7 @@ from .._run import Run
 from .._run import open as open_run
 from ._config import FlopsConfig
 from ._figures import Figures, publish, withdraw
-from ._job import Job, job_of_engine
+from ._job import Job, Latencies, job_of_engine, latencies_of_engine
 from ._numbers import duration_to_string, macs_to_string, number_to_string, params_to_string
 from ._parameters import parameters_of
 from ._report import aggregated, report_text
@@ -62,6 +62,7 @@ class FlopsProfiler:
         self.params: int | None = None
         self._figures: Figures | None = None
         self._ignored: tuple[type, ...] = ()
+        self._timers: Latencies | None = None  # of the engine, as the measurement began
         self._runs = _Runs()
         self._refused = ""  # why nothing is measured, where that is no fault of the program
         weakref.finalize(self, self._runs.forget)
@@ -70,15 +71,21 @@ class FlopsProfiler:
     def start_profile(self, ignore_list: list[type] | None = None) -> None:
         """Begins to measure; what was measured before is forgotten. Modules of the classes in `ignore_list` count as
         part of what calls them. Raises RuntimeError where another torch profiler runs."""
-        self._forget()
-        self._ignored = tuple(ignore_list or ())
         try:
-            self._runs.begin(self.model, self._ignored)
+            self.begin(ignore_list)
         except _refusals() as refused:
             if not refused.by_run:
                 raise
-            self._refused = str(refused)
+            self._refused, self.started = str(refused), True
             warnings.warn(f"stepscope.flops measures nothing: {refused}", stacklevel=2)
+
+    def begin(self, ignore_list: list[type] | None = None) -> None:
+        """The same; raises too where it is for `stepscope run` that nothing can be measured."""
+        self._forget()
+        self._ignored = tuple(ignore_list or ())
+        self.started = False
+        self._timers = latencies_of_engine(self.ds_engine)
+        self._runs.begin(self.model, self._ignored)
         self.started = True
 
     def stop_profile(self) -> None:
@@ -171,7 +178,11 @@ class FlopsProfiler:
         if not self.started:
             warnings.warn(_NOT_STARTED, stacklevel=2)
             return
-        job = None if self.ds_engine is None else job_of_engine(self.ds_engine, self.model)
+        write_report(self.text(profile_step, module_depth, top_modules, detailed), output_file)
+
+    def text(self, profile_step: int = 1, module_depth: int = -1, top_modules: int = 1, detailed: bool = True) -> str:
+        """What print_model_profile prints."""
+        job = None if self.ds_engine is None else job_of_engine(self.ds_engine, self.model, self._timers)
         wanted = FlopsConfig(
             recompute_fwd_factor=self.recompute_fwd_factor,
             profile_step=profile_step,
@@ -180,10 +191,10 @@ class FlopsProfiler:
             detailed=detailed,
             strict=self.strict,
         )
-        write_report(self.report(wanted, job), output_file)
+        return self.report(wanted, job)
 
     def report(self, wanted: FlopsConfig, job: Job | None) -> str:
-        """The same as text; `job`: what it says of the training."""
+        """The same; `job`: what it says of the training."""
         figures = self.figures()
         self.flops, self.macs = figures.flops(self.model), figures.macs(self.model)
         self.params = parameters_of(self.model).here

@@ -47,6 +47,7 @@ _NOTES = (
     "3. The fwd latency listed in the top module's profile is directly captured at the module forward function in "
     "PyTorch, thus it's less than the fwd latency shown above which is captured in DeepSpeed.\n"
 )
+_UNSEEN = "within a compiled or a scripted module nobody sees which of its modules runs; it has what they did"
 _END = "------------------------------------------------------------------------------"
 
 
@@ -76,7 +77,9 @@ def report_text(model: Any, figures: Figures, job: Job | None, wanted: FlopsConf
     lines += [_AGGREGATED, *aggregated(model, figures, wanted.module_depth, wanted.top_modules)]
     if wanted.detailed:
         lines += [_DETAILED, _LEGEND, _NOTES, tree_text(model, figures)]
-    lines += [_END, *notes]
+    if not notes and not all(figures.knows(module) for module in model.modules()):
+        notes = [_UNSEEN]
+    lines += [_END, *(f"n/a: {note}" for note in notes)]
     return "\n".join(lines) + "\n"
 
 

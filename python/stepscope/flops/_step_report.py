@@ -25,24 +25,19 @@ from ._profiler import FlopsProfiler, write_report
 __all__ = ["StepReport"]
 
 
-class StepReport:
-    """`config`: a DeepSpeed configuration (a path, or what is in the file), whose block `flops_profiler` says the rest;
+class ReportedStep:
+    """For callbacks, which know the trainer's steps.
+
+    `config`: a DeepSpeed configuration (a path, or what is in the file), whose block `flops_profiler` says the rest;
     without one the keywords do, which are those of the block. `batch_size`: samples of a forward pass on this rank."""
 
     def __init__(self, model: Any, config: Any = None, *, batch_size: int | None = None, **keywords: Any) -> None:
         self.config = chosen(config, keywords)
         self.model, self.batch_size = model, batch_size
         self.passes: int | None = None  # forward passes of the step; None: as often as the model was called
-        self._steps = 0
         self._profiler: FlopsProfiler | None = None
         self._latencies: tuple[float | None, float | None] = (None, None)
         self._over = not self.config.enabled or _hooks().process.rank()[0] != 0
-        self.at(0)
-
-    def step(self) -> None:
-        """The end of one step and the begin of the next."""
-        self._steps += 1
-        self.at(self._steps)
 
     def at(self, step: int) -> None:
         """A boundary of steps, with how many are done."""
@@ -51,10 +46,21 @@ class StepReport:
         elif self._profiler is None and not self._over and step == self.config.profile_step:
             self._begin()
 
+    def batch_begins(self, samples: int | None) -> None:
+        """For trainers whose model is not called as a whole: a forward pass of so many samples."""
+        if self._profiler is not None:
+            self.batch_size, self.passes = samples, (self.passes or 0) + 1
+
     def end(self) -> None:
         """Of the training."""
+        if not self._over:
+            within = "within" if self._profiler is not None else "without"
+            _warn(f"the training ended {within} step {self.config.profile_step}")
+        self.stop()
+
+    def stop(self) -> None:
+        """Nothing is measured any more."""
         if self._profiler is not None:
-            _warn(f"the training ended within step {self.config.profile_step}")
             self._profiler.end_profile()
         self._over, self._profiler = True, None
 
@@ -92,6 +98,20 @@ class StepReport:
         latencies = Latencies(figures.seconds(self.model), *self._latencies)
         passes = self.passes or max(1, figures.calls(self.model))
         return job_of_process(self.batch_size, passes, latencies)
+
+
+class StepReport(ReportedStep):
+    """For a loop of one's own; step 0 begins where this is made."""
+
+    def __init__(self, model: Any, config: Any = None, *, batch_size: int | None = None, **keywords: Any) -> None:
+        super().__init__(model, config, batch_size=batch_size, **keywords)
+        self._steps = 0
+        self.at(0)
+
+    def step(self) -> None:
+        """The end of one step and the begin of the next."""
+        self._steps += 1
+        self.at(self._steps)
 
 
 def chosen(config: Any, keywords: dict[str, Any]) -> FlopsConfig:

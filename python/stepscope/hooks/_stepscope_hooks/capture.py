@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .deepspeed_flops import DeepSpeedFlops
     from .notes import Notes
     from .other_profiler import OtherProfiler
     from .process import Identity
@@ -64,6 +65,7 @@ class Capture:
         self.by_time: Timer | None = None  # the timer of a window in seconds
         self.identity: Identity | None = None  # rank, world size, source
         self.other: OtherProfiler | None = None  # of the job's own
+        self.deepspeed: DeepSpeedFlops | None = None
         self.marks = Marks(notes)
         self.phases = phases.Phases(self)
         self.requests = Requests(settings.run_folder)
@@ -73,7 +75,6 @@ class Capture:
         self.leave_at: int | None = None  # the step at which that happens
         self.successor: Callable[[], None] | None = None  # someone who attached meanwhile
         self.off = ""  # why nothing more is recorded; steps are still counted
-        self.takers: list[Callable[[], bool]] = []  # ask whether the next step is theirs
         self.reset()
 
     def reset(self) -> None:
@@ -96,7 +97,7 @@ class Capture:
 
     # Setting up -------------------------------------------------------------------------------------------------
     def arm(self) -> None:
-        from . import other_profiler, timer
+        from . import deepspeed_flops, other_profiler, timer
 
         self.other = other_profiler.OtherProfiler(self)
         self.other.watch()
@@ -108,6 +109,8 @@ class Capture:
             self.tell()
             return
         self.phases.install()
+        self.deepspeed = deepspeed_flops.DeepSpeedFlops(self)
+        self.deepspeed.watch()
         self.history.arm()
         first = None if process.is_spawned() else self.wanted(0)
         if first is not None:
@@ -300,15 +303,6 @@ class Capture:
         if self.leave_at is not None:
             self.leave_at = self.boundary
 
-    def step_is_taken(self) -> bool:
-        """Whether somebody else is to have torch's profiler in the step that begins."""
-        return any(takes() for takes in self.takers)
-
-    def give_way(self) -> None:
-        """To a measurement of FLOP that begins now: what records is written."""
-        with self.notes.guard("giving way to a measurement of FLOP"):
-            self.recordings.give_way()
-
     def record_no_more(self, why: str) -> None:
         self.off = why
         for request in self.recordings.asked.values():  # their steps have not come
@@ -429,6 +423,8 @@ class Capture:
         self.phases.uninstall()
         if self.other is not None:
             self.other.replaced.undo()
+        if self.deepspeed is not None:
+            self.deepspeed.leave()
         if self.by_time is not None:
             self.by_time.cancel()
         atexit.unregister(self.finish)

@@ -249,7 +249,8 @@ def _end_ownerless() -> None:
 def _make_room() -> None:
     capture = getattr(sys.modules[__package__], "_capture", None)
     if capture is not None and not capture.detached:
-        capture.give_way()
+        with capture.notes.guard("giving way to a measurement of FLOP"):
+            capture.recordings.give_way()
         if capture.recordings.active is not None:
             raise Refused("`stepscope run` records this step", by_run=True)
         if not moments.left.ended():

@@ -29,6 +29,7 @@ class Recordings:
         self.budget = Budget(capture.settings)
         self.termination = Termination(capture.notes, self.save_in_child)
         self.before_exec = BeforeExec(self.program_ends)
+        self.takers: list[Callable[[], bool]] = []  # say whether the next step is another profiler's
         self.reset()
 
     def reset(self) -> None:
@@ -64,7 +65,7 @@ class Recordings:
     def at_boundary(self) -> None:
         """Between two steps: ends, goes on with, begins or prepares what the plan has for this place."""
         capture = self.capture
-        if not self.settings.nsys and capture.step_is_taken():
+        if not self.settings.nsys and any(takes() for takes in self.takers):
             self.give_way(whole=True)
             taken = capture.wanted(capture.boundary)
             if taken is not None:
@@ -257,7 +258,7 @@ class Recordings:
         self.answer(window, "recorded" if complete else "cut short")
 
     def give_way(self, whole: bool = False) -> None:
-        """To a measurement of FLOP: what runs ends here, and its window goes on afterwards as another recording.
+        """To a measurement of FLOP: what records ends here, and its window goes on afterwards as another recording.
         `whole`: between two steps."""
         if self.settings.nsys:  # which collects no further once a window has ended
             return
