@@ -131,11 +131,19 @@ class Builder {
 
   std::uint32_t place_of(const Product& product) {
     std::uint32_t row = around(product.slice);
-    if (row == ModuleNode::none && product.node != SliceId::none) {
-      const auto forward = forward_.find(product.node);
-      if (forward != forward_.end()) row = around(forward->second, true);
-    }
+    if (row == ModuleNode::none && product.node != SliceId::none) row = around(forward_of(product), true);
     return row == ModuleNode::none ? row : call_node(row);
+  }
+
+  // The forward operator whose gradient it is: its node of autograd has the number, or what runs as the node does
+  // (FSDP's hooks take it from the node). none: not recorded.
+  SliceId forward_of(const Product& product) const {
+    SliceId at = product.slice;
+    for (int level = 0; at != SliceId::none && level < kDeepestWalk; level++, at = trace_.slices.parent[at]) {
+      if (const auto found = forward_.find(at); found != forward_.end()) return found->second;
+      if (at == product.node) break;
+    }
+    return SliceId::none;
   }
 
   const Trace& trace_;

@@ -171,10 +171,11 @@ def _wants_strict(engine: Any) -> bool:
 
 
 def package_with_library() -> Any:
-    """stepscope.flops of the job's own stepscope, else of the package that these hooks lie in."""
+    """stepscope.flops of the stepscope that the job has loaded, else of the package that these hooks lie in, else of the
+    one that the job can import."""
     before = set(sys.modules)
     try:
-        if importlib.util.find_spec("stepscope") is None:
+        if "stepscope" not in sys.modules:
             _load_package()
         found = importlib.import_module("stepscope.flops")
         importlib.import_module("stepscope._library").library()
@@ -190,7 +191,9 @@ def _load_package() -> None:
     folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     start = os.path.join(folder, "__init__.py")
     if not os.path.isfile(start) or not os.path.isdir(os.path.join(folder, "flops")):
-        raise RuntimeError("the package stepscope is not beside the hooks, and the job cannot import it")
+        if importlib.util.find_spec("stepscope") is None:
+            raise RuntimeError("the package stepscope is not beside the hooks, and the job cannot import it")
+        return
     spec: Any = importlib.util.spec_from_file_location("stepscope", start, submodule_search_locations=[folder])
     module = importlib.util.module_from_spec(spec)
     sys.modules["stepscope"] = module
