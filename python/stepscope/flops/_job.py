@@ -40,7 +40,7 @@ class Job:
     latencies: Latencies | None = None
 
 
-def job_of_engine(engine: Any, model: Any, before: Latencies | None) -> Job:
+def job_of_engine(engine: Any, model: Any, before: Latencies | None, passes: int) -> Job:
     """`before`: its timers as the measurement began."""
     latencies = latencies_of_engine(engine)
     experts = bool(getattr(engine, "has_moe_layers", False))
@@ -52,6 +52,7 @@ def job_of_engine(engine: Any, model: Any, before: Latencies | None) -> Job:
         dp_world_size=data_parallel,
         mp_world_size=engine.mp_world_size or 1,
         batch_size=engine.train_micro_batch_size_per_gpu(),
+        passes=passes,
         expert_tensor_parallel=_expert_tensor_parallel(engine, model) if experts else None,
         latencies=None if latencies is None else latencies.since(before),
     )

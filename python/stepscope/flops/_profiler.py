@@ -88,6 +88,15 @@ class FlopsProfiler:
         self._runs.begin(self.model, self._ignored)
         self.started = True
 
+    @property
+    def running(self) -> bool:
+        return self._runs.running
+
+    def end_when(self, is_over: Callable[[], bool], over: Callable[[], None]) -> None:
+        """Calls `over` before a forward pass of the model once `is_over` says so, if it still runs then."""
+        measure = self._runs.measure
+        measure.is_over, measure.over = is_over, over
+
     def stop_profile(self) -> None:
         if self.ds_engine is not None:
             self._runs.end_ranges()
@@ -96,7 +105,7 @@ class FlopsProfiler:
 
     def reset_profile(self) -> None:
         """Forgets what was measured so far; a measurement that runs begins anew."""
-        if self._runs.running:
+        if self.running:
             self.start_profile(list(self._ignored))
         else:
             self._forget()
@@ -182,7 +191,10 @@ class FlopsProfiler:
 
     def text(self, profile_step: int = 1, module_depth: int = -1, top_modules: int = 1, detailed: bool = True) -> str:
         """What print_model_profile prints."""
-        job = None if self.ds_engine is None else job_of_engine(self.ds_engine, self.model, self._timers)
+        job = None
+        if self.ds_engine is not None:
+            passes = max(1, self.figures().calls(self.model))
+            job = job_of_engine(self.ds_engine, self.model, self._timers, passes)
         wanted = FlopsConfig(
             recompute_fwd_factor=self.recompute_fwd_factor,
             profile_step=profile_step,

@@ -445,6 +445,8 @@ class Capture:
             if self.notes.pid != os.getpid():
                 return
             self.acting = True  # for good: the clock does nothing any more
+            if self.deepspeed is not None:
+                self.deepspeed.finish()
             self.history.finish()
             self.recordings.finish()
             if self.notes.shown:

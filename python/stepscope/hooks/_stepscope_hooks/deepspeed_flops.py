@@ -14,7 +14,7 @@ import os
 import sys
 import weakref
 
-from . import flop_report, own_code
+from . import flop_report, own_code, recorder
 from .replaced import Replaced
 from .when_imported import WhenImported
 
@@ -36,6 +36,7 @@ class DeepSpeedFlops:
         self.capture = capture
         self.replaced = Replaced()
         self.waits: WhenImported | None = None
+        self.profilers: list[EngineProfiler] = []
 
     def watch(self) -> None:
         self.waits = WhenImported(_ENGINE, self.came)
@@ -44,6 +45,13 @@ class DeepSpeedFlops:
         if self.waits is not None:
             self.waits.cancel()
         self.replaced.undo()
+
+    def finish(self) -> None:
+        """At the end of the process."""
+        for profiler in self.profilers:
+            with self.capture.notes.guard("reporting FLOP at the end of the process"):
+                if profiler.ours.running and profiler.is_over() and recorder.device_settles():
+                    profiler.nobody_asked()
 
     def came(self, engine_module: Any) -> None:
         with self.capture.notes.guard("taking the place of DeepSpeed's FLOPS profiler"):
@@ -59,6 +67,7 @@ class DeepSpeedFlops:
             except Exception as error:
                 capture.notes.problem(f"DeepSpeed's own FLOPS profiler stays in place: {error}")
                 return theirs(model, ds_engine, recompute_fwd_factor)
+            self.profilers.append(ours)
             capture.recordings.takers.append(_takes_next_step(ds_engine))
             return ours
 
@@ -69,6 +78,11 @@ def _is_tuned(engine: Any) -> bool:
     """The autotuner compares what its own profiler says of many runs."""
     asked = getattr(engine, "autotuning_enabled", None)
     return asked is not None and bool(asked())
+
+
+def _is_pipeline(engine: Any) -> bool:
+    pipeline = getattr(sys.modules.get("deepspeed.runtime.pipe.engine"), "PipelineEngine", None)
+    return pipeline is not None and isinstance(engine, pipeline)
 
 
 def _takes_next_step(engine: Any) -> Any:
@@ -95,15 +109,33 @@ class EngineProfiler:
 
     @own_code.called_as_is
     def start_profile(self, ignore_list: Any = None) -> None:
+        if self.ours.running and _is_pipeline(self.engine) and self.step == self.engine.global_steps:
+            return  # the next of its micro-batches; theirs would forget the ones before
         self.step = self.engine.global_steps
         if self.theirs is None:
             try:
                 self.ours.begin(ignore_list)
+                self.ours.end_when(self.is_over, self.nobody_asked)
                 return
             except Exception as error:
                 self.capture.notes.problem(f"DeepSpeed's own FLOPS profiler measured step {self.step}: {error}")
                 self.theirs = self.make_theirs()
         self.theirs.start_profile(ignore_list)
+
+    def is_over(self) -> bool:
+        return bool(self.engine.global_steps != self.step)
+
+    def nobody_asked(self) -> None:
+        """The engine counted the step and went on without a report, as pipelines do; this is between two passes."""
+        engine = self.engine
+        self.print_model_profile(
+            self.step,
+            engine.flops_profiler_module_depth(),
+            engine.flops_profiler_top_modules(),
+            engine.flops_profiler_detailed(),
+            engine.flops_profiler_output_file(),
+        )
+        self.end_profile()
 
     @own_code.called_as_is
     def stop_profile(self) -> None:
@@ -171,8 +203,8 @@ def _wants_strict(engine: Any) -> bool:
 
 
 def package_with_library() -> Any:
-    """stepscope.flops of the stepscope that the job has loaded, else of the package that these hooks lie in, else of the
-    one that the job can import."""
+    """stepscope.flops: of the stepscope that the job has loaded, else of the package that these hooks lie in, else of
+    the one that the job can import."""
     before = set(sys.modules)
     try:
         if "stepscope" not in sys.modules:

@@ -131,8 +131,11 @@ class Measure:
         self.seen: set[int] = set()  # numbers of the members that have ranges
         self.calls = 0  # of modules, in this part
         self.with_gradients = False
-        self.cut_off = ""  # why it ended before it was told to
+        self.cut_off = ""  # why it ended before it was told to, with what was recorded until then
+        self.lost = ""  # why nothing of it is there
         self.ownerless = False
+        self.is_over: Callable[[], bool] | None = None  # looked at between two passes; then `over` is called
+        self.over: Callable[[], None] | None = None
 
     @property
     def runs(self) -> bool:
@@ -166,17 +169,16 @@ class Measure:
             self.ranges.end_open()
 
     def end(self) -> None:
+        if self.lost:
+            raise Refused(self.lost)
         if not self.runs:
             return
         if threading.get_ident() != self.thread:
             raise Refused("a measurement ends on the thread that began it")
         if not moments.undisturbed():
             raise Refused(_NOT_HERE)
-        try:
-            profiler = self._stop()
-        finally:
-            self._leave()
-        text = TraceText(profiler)
+        text = TraceText(self._stop())
+        self._leave()
         moments.left.leaves(text.left_open, in_step=True)
         self.take(text)
 
@@ -188,23 +190,24 @@ class Measure:
         if self.ownerless or not recorder.device_settles():
             return
         with contextlib.suppress(Refused):
-            try:
-                self._stop()
-            finally:
-                self._leave()
+            self._stop()
             moments.left.leaves(None, in_step=True)
+        self._leave()
 
     def _stop(self) -> Any:
+        """The stopped profiler. Where another one came meanwhile nothing is stopped: it would be that one, or nothing,
+        and torch crashes over what is not there."""
         profiler = self.profiler
         if self.ranges is not None:
             self.ranges.end_open()
-        try:
-            with torch_profiler.quiet_kineto():
-                profiler.stop_trace()
-        except RuntimeError as error:
-            raise Refused(f"another profiler ended the measurement: {error}") from error
-        finally:
-            self.quiet.close()
+        self.quiet.close()
+        if not other_profiler.runs() or not other_profiler.is_alone(profiler.profiler):
+            profiler.profiler.entered = False
+            self.lost = "another torch profiler took the place of the measurement: measure outside of it"
+            self._leave()
+            raise Refused(self.lost)
+        with torch_profiler.quiet_kineto():
+            profiler.stop_trace()
         return profiler
 
     def _leave(self) -> None:
@@ -221,23 +224,38 @@ class Measure:
             import torch
 
             self.with_gradients = torch.is_grad_enabled()
-        if self.ownerless or self.calls >= PART_CALLS:
+        if self.ownerless or self.is_over is not None or self.calls >= PART_CALLS:
             with contextlib.suppress(Exception):
                 self.look()
 
     def look(self) -> None:
         between = self.ranges is not None and not self.ranges.open.get(self.thread)
-        if threading.get_ident() != self.thread or not between or not moments.undisturbed():
+        over = self.is_over is not None and self.is_over()
+        if not between or not (self.ownerless or over or self.calls >= PART_CALLS):
+            return
+        if threading.get_ident() != self.thread or not moments.undisturbed():
             return
         if self.ownerless:
             self.discard()
+        elif over:
+            self.is_over = None
+            if self.over is not None:
+                self.over()
         elif not self.with_gradients:
-            text = TraceText(self._stop())
-            self._start()
-            self.take(text)
+            self.next_part()
         elif self.calls >= MOST_CALLS:
             self.cut_off = f"the measurement was cut off after {self.calls:,} calls of modules, as memory has an end"
             self.end()
+
+    def next_part(self) -> None:
+        text = TraceText(self._stop())
+        try:
+            self._start()
+        except BaseException:
+            self.lost = "torch's profiler did not start again"
+            self._leave()
+            raise
+        self.take(text)
 
 
 def _end_ownerless() -> None:
@@ -255,7 +273,7 @@ def _make_room() -> None:
             raise Refused("`stepscope run` records this step", by_run=True)
         if not moments.left.ended():
             raise Refused(moments.STILL_OPEN, by_run=True)
-    if other_profiler.runs():
+    if other_profiler.runs() or not other_profiler.is_alone():
         raise Refused("a torch profiler runs already, and torch has room for one: measure outside of it")
     if not moments.undisturbed():
         raise Refused(_NOT_HERE)
