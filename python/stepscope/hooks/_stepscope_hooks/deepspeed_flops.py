@@ -68,7 +68,7 @@ class DeepSpeedFlops:
                 capture.notes.problem(f"DeepSpeed's own FLOPS profiler stays in place: {error}")
                 return theirs(model, ds_engine, recompute_fwd_factor)
             self.profilers.append(ours)
-            capture.recordings.takers.append(_takes_next_step(ds_engine))
+            capture.recordings.takers.append(TakesStep(capture, ds_engine))
             return ours
 
         return make
@@ -85,15 +85,25 @@ def _is_pipeline(engine: Any) -> bool:
     return pipeline is not None and isinstance(engine, pipeline)
 
 
-def _takes_next_step(engine: Any) -> Any:
-    """On all ranks, so that they record the same steps. An optimizer's step ends before the engine has counted it."""
-    known = weakref.ref(engine)
+class TakesStep:
+    """Says whether the step that begins is the profiled one: on all ranks, so that they record the same steps.
 
-    def takes() -> bool:
-        engine = known()
-        return engine is not None and 0 <= engine.flops_profiler_profile_step() - engine.global_steps <= 1
+    We count a step when the optimizer is done, the engine a moment later; what lies between the two counts is learned,
+    and again where the engine went on from a checkpoint.
+    """
 
-    return takes
+    def __init__(self, capture: Capture, engine: Any) -> None:
+        self.capture, self.engine = capture, weakref.ref(engine)
+        self.ahead = engine.global_steps - capture.boundary
+
+    def __call__(self) -> bool:
+        engine = self.engine()
+        if engine is None:
+            return False
+        ahead = engine.global_steps - self.capture.boundary
+        if ahead not in (self.ahead, self.ahead - 1):
+            self.ahead = ahead + 1
+        return bool(self.capture.boundary + self.ahead == engine.flops_profiler_profile_step())
 
 
 class EngineProfiler:
