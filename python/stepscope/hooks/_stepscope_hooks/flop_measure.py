@@ -273,7 +273,7 @@ def _make_room() -> None:
             raise Refused("`stepscope run` records this step", by_run=True)
         if not moments.left.ended():
             raise Refused(moments.STILL_OPEN, by_run=True)
-    if other_profiler.runs() or not other_profiler.is_alone():
+    if other_profiler.runs() or (other_profiler.may_warm_up() and not other_profiler.is_alone()):
         raise Refused("a torch profiler runs already, and torch has room for one: measure outside of it")
     if not moments.undisturbed():
         raise Refused(_NOT_HERE)

@@ -106,6 +106,14 @@ def is_alone(ours: Any = None) -> bool:
     return not any(getattr(one, "entered", False) and one.kineto_results is None for one in found)
 
 
+def may_warm_up() -> bool:
+    """Whether a torch.profiler.profile is there: nothing else tells of one that is prepared and does not run yet."""
+    import torch
+
+    known = getattr(getattr(torch.autograd.profiler, "KinetoStepTracker", None), "_step_dict", None)
+    return known is None or "ProfilerStep" in known
+
+
 _own = threading.local()
 
 
