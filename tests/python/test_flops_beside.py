@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib.util
+import math
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from torch import nn
 
 import stepscope as package
 from stepscope import flops
+from stepscope._recording import _hooks
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -306,3 +309,26 @@ def test_within_a_backward_pass_nothing_begins_or_ends() -> None:
 def test_mistakes_are_told(arguments: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         flops.get_model_profile(**arguments)
+
+
+def test_where_it_is_for_stepscope_run_the_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same program would measure without it: no error, and no number that is not known."""
+
+    class Recordings:
+        active = object()  # on another thread, say
+
+        def give_way(self) -> None: ...
+
+    notes = SimpleNamespace(guard=lambda _: contextlib.nullcontext())
+    capture = SimpleNamespace(detached=False, recordings=Recordings(), notes=notes)
+    monkeypatch.setattr(_hooks(), "_capture", capture)
+    profiler = flops.FlopsProfiler(Net())
+    with pytest.warns(UserWarning, match="measures nothing: `stepscope run` records this step"):
+        profiler.start_profile()
+    profiler.model(X)
+    profiler.stop_profile()
+    assert math.isnan(profiler.get_total_flops()) and profiler.get_total_macs(as_string=True) == "n/a MACs"
+    text = profiler.text()
+    assert "fwd latency:".ljust(70) + "  n/a s   \n" in text
+    assert text.endswith("n/a: `stepscope run` records this step\n")
+    profiler.end_profile()

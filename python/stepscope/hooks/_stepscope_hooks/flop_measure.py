@@ -16,7 +16,7 @@ import tempfile
 import threading
 import weakref
 
-from . import moments, other_profiler, recorder, spool, torch_profiler
+from . import moments, other_profiler, recorder, recordings, spool, torch_profiler
 from .module_hooks import is_compiled_in_place
 from .modules import ModuleRanges, has_forward, is_compiled
 
@@ -267,6 +267,8 @@ def _end_ownerless() -> None:
 def _make_room() -> None:
     capture = getattr(sys.modules[__package__], "_capture", None)
     if capture is not None and not capture.detached:
+        if not recordings.may_record_again():
+            raise Refused("CUPTI before CUDA 12.6 may crash a job that is recorded twice", by_run=True)
         with capture.notes.guard("giving way to a measurement of FLOP"):
             capture.recordings.give_way()
         if capture.recordings.active is not None:
