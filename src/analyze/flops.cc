@@ -114,6 +114,9 @@ std::vector<TableColumn> module_columns() {
           {"class", ValueType::text, Unit::none, "Its class; unknown: not recorded, or nobody calls it"},
           {"depth", ValueType::integer, Unit::none, "Modules around it"},
           {"calls", ValueType::integer, Unit::count, "Calls of the module"},
+          {"forward_ns", ValueType::integer, Unit::ns,
+           "Summed time of its calls in forward: from the start of the first device work launched within a call to the "
+           "end of the last; on the host where there is none; unknown: no call in forward"},
           {"forward_flop", ValueType::integer, Unit::flop, "Itself and all modules below it, forward"},
           {"backward_flop", ValueType::integer, Unit::flop, "The same, backward: by the forward operator"},
           {"recompute_flop", ValueType::integer, Unit::flop, "The same, forward that ran again in backward"},
@@ -141,11 +144,12 @@ Table by_module(const std::vector<RankCosts>& ranks) {
                      [](const auto* a, const auto* b) { return a->total.all() > b->total.all(); });
     for (const ModuleNode* node : order) {
       add_module(table, rank,
-                 {node->path, text(rank.trace->strings[node->type]), std::int64_t{node->depth}, count(node->calls)},
+                 {node->path, text(rank.trace->strings[node->type]), std::int64_t{node->depth}, count(node->calls),
+                  to_value(node->forward_ns)},
                  node->total, node->own);
     }
     if (tree.outside.calls > 0 && !tree.nodes.empty()) {
-      add_module(table, rank, {Value(), Value(), Value(), Value()}, tree.outside, tree.outside);
+      add_module(table, rank, {Value(), Value(), Value(), Value(), Value()}, tree.outside, tree.outside);
     }
   }
   return table;

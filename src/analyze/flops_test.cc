@@ -128,7 +128,20 @@ TEST_CASE("flops: a gradient belongs to the module of the forward operator, a li
   CHECK(of("layers.1", "depth") == Value(Ns{2}));
   const auto& rows = answer.table("by_module")->rows;
   CHECK(rows.back()[1] == Value());  // in no module
-  CHECK(rows.back()[5] == Value(kFlop));
+  CHECK(rows.back()[6] == Value(kFlop));
+}
+
+TEST_CASE("flops: a gradient belongs to its module where only what runs as the node says whose it is") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1");
+  f.op(cpu, "stepscope.module: Net (Net)", 0, 100);
+  f.op(cpu, "stepscope.module: layer (FSDPLinear)", 10, 30);
+  addmm(f, cpu, 15, shaped(7, 0));
+  f.op(cpu, kNode + "AddmmBackward0", 300, 50);
+  f.op(cpu, "AddmmBackward0", 305, 40, {.sequence = 7, .fwd_thread = 1});
+  f.op(cpu, "aten::mm", 310, 10, {.dims = "[[2,4],[4,3]]"});
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(cell(answer, "by_module", "module", "layer", "backward_flop") == Value(kFlop));
 }
 
 TEST_CASE("flops: frames have no paths: theirs are the frames around them") {
