@@ -134,7 +134,7 @@ def missing_of_our_own() -> list[str]:
         parameters = {name for listed in PARAMETERS.findall(code) for name in re.findall(r"\w+", listed)}
         for name in sorted(set(USED.findall(code)) - parameters):
             header = once.get(name)
-            if header not in (None, path) and header not in includes.files(path):
+            if header is not None and header != path and header not in includes.files(path):
                 wrong.append(f"{path.relative_to(ROOT)}: {name} without {header.relative_to(SOURCES)}")
     return wrong
 

@@ -1,8 +1,8 @@
 // Memory bandwidth on trees of files as resctrl and the counters of memory controllers show themselves.
-#include <chrono>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <unistd.h>
+#include <chrono>
 
 #include <array>
 #include <cerrno>
