@@ -9,6 +9,7 @@ Backward and what runs again are measured, not a factor of forward. Nothing of t
 from __future__ import annotations
 
 from ._config import FlopsConfig
+from ._counts import counts
 from ._figures import Figures, get_module_duration, get_module_flops, get_module_macs
 from ._model_profile import get_model_profile
 from ._numbers import (
@@ -28,6 +29,7 @@ __all__ = [
     "FlopsProfiler",
     "StepReport",
     "bytes_to_string",
+    "counts",
     "duration_to_string",
     "flops_to_string",
     "get_model_profile",
