@@ -88,6 +88,7 @@ class Finder {
     if (product != Products::none) {
       const Product& of = costs_.products.all[product];
       call.op = of.op;
+      call.backward_of_op = of.custom && of.part == Part::backward;
       call.type = costs_.types[product];
       call.family = of.custom ? Family::custom : found == nullptr ? Family::matrices : found->family;
       call.work = {of.flop, of.bytes};

@@ -21,6 +21,7 @@ struct WorkCall {
   SliceId slice = SliceId::none;
   std::uint32_t row = none;  // of Trace::ops
   std::string_view op;
+  bool backward_of_op = false;  // a rule or range of `op` tells this: its backward pass as a whole
   std::string_view type;  // of the elements, as peaks call it
   Family family = Family::elementwise;
   Work work;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "model/answer_parts.h"
@@ -71,6 +72,8 @@ std::vector<const std::pair<const Key, Judged>*> in_order(const std::map<Key, Ju
   return order;
 }
 
+std::string label(const WorkCall& call) { return std::string(call.op) + (call.backward_of_op ? " (backward)" : ""); }
+
 std::string_view why(costs::NotKnown not_known) {
   switch (not_known) {
     case costs::NotKnown::no_sizes: return "no sizes";
@@ -99,14 +102,14 @@ Table ops_table(const std::vector<Rank>& ranks) {
                                  {{"family", ValueType::text, Unit::none, "Kind of work"},
                                   {"sizes", ValueType::text, Unit::none, "Sizes of its inputs, as recorded"}},
                                  "Calls with these sizes")};
-  using Key = std::tuple<std::string_view, StringId, std::string_view, costs::Family>;
+  using Key = std::tuple<std::string, StringId, std::string_view, costs::Family>;
   for (const Rank& rank : ranks) {
     std::map<Key, Judged> sums;
     const Trace& trace = *rank.costs.trace;
     for (std::size_t i = 0; i < rank.work.all.size(); i++) {
       const WorkCall& call = rank.work.all[i];
       const StringId sizes = call.row == WorkCall::none ? StringId::none : trace.ops.input_dims[call.row];
-      sums[Key{call.op, sizes, call.type, call.family}].add(rank.judged[i]);
+      sums[Key{label(call), sizes, call.type, call.family}].add(rank.judged[i]);
     }
     for (const auto* one : in_order(sums)) {
       const auto& [op, sizes, type, family] = one->first;
@@ -124,7 +127,7 @@ Table kernels_table(const std::vector<Rank>& ranks) {
                                   {"helper", ValueType::boolean, Unit::none,
                                    "Is another kernel of the same call longer? The work counts for that one"}},
                                  "Kernels")};
-  using Key = std::tuple<StringId, std::string_view, bool>;
+  using Key = std::tuple<StringId, std::string, bool>;
   const WorkCall kNothing;
   for (const Rank& rank : ranks) {
     std::map<Key, Judged> sums;
@@ -135,7 +138,7 @@ Table kernels_table(const std::vector<Rank>& ranks) {
       const WorkCall& call = rank.work.all[at];
       const bool helper = call.kernel != row;
       const SliceId slice = trace.device.slice[row];
-      sums[Key{trace.slices.name[slice], call.op, helper}].add(
+      sums[Key{trace.slices.name[slice], label(call), helper}].add(
           judge(helper ? kNothing : call, trace.slices.dur_ns[slice], rank.peaks()));
     }
     for (const auto* one : in_order(sums)) {
