@@ -44,7 +44,7 @@ build: setup-build venv web ## the command line at build/stepscope, and a .venv 
 demo: build venv-torch ## train a small GPT under stepscope run, print the report, name the page
 	@tools/demo.sh
 
-check: build ## layers, layout, clang-tidy, ruff, mypy, tsc, notices, 30 s of each fuzz target
+check: build ## layers, layout, clang-tidy, ruff, mypy, tsc, notices, 10 s of each fuzz target
 	@tools/setup.sh build test check fuzz
 	@tools/check.sh $(JOBS)
 

@@ -42,7 +42,7 @@ types() {
 }
 
 fuzz() {
-  tools/cmake_build.sh fuzz build-fuzz "$jobs" fuzz_targets && tools/fuzz.sh build-fuzz 30 "$jobs"
+  tools/cmake_build.sh fuzz build-fuzz "$jobs" fuzz_targets && tools/fuzz.sh build-fuzz 10 "$jobs"
 }
 
 part layers "$bin/python" tools/check_layers.py
@@ -55,5 +55,5 @@ part tsc tools/web.sh types
 part notices "$bin/python" tools/notices.py --check build
 part documents "$bin/python" tools/check_docs.py
 [ "${SKIP_TIDY:-}" ] || part clang-tidy tidy
-[ "${SKIP_FUZZ:-}" ] || part "fuzzing, 30 s per target" fuzz
+[ "${SKIP_FUZZ:-}" ] || part "fuzzing, 10 s per target" fuzz
 [ $failed -eq 0 ]

@@ -113,10 +113,15 @@ std::vector<TableColumn> module_columns() {
           {"module", ValueType::text, Unit::none, "Path of the module; unknown: in no module"},
           {"class", ValueType::text, Unit::none, "Its class; unknown: not recorded, or nobody calls it"},
           {"depth", ValueType::integer, Unit::none, "Modules around it"},
+          {"parent", ValueType::text, Unit::none, "Path of the innermost of them"},
           {"calls", ValueType::integer, Unit::count, "Calls of the module"},
           {"forward_ns", ValueType::integer, Unit::ns,
            "Summed time of its calls in forward: from the start of the first device work launched within a call to the "
            "end of the last; on the host where there is none; unknown: no call in forward"},
+          {"parameters", ValueType::integer, Unit::count,
+           "Of itself and all modules below it; one that several share counts where it stands first; unknown: not "
+           "recorded, as stepscope run does"},
+          {"forward_macs", ValueType::integer, Unit::count, "Multiply-adds in forward: half of forward_flop"},
           {"forward_flop", ValueType::integer, Unit::flop, "Itself and all modules below it, forward"},
           {"backward_flop", ValueType::integer, Unit::flop, "The same, backward: by the forward operator"},
           {"recompute_flop", ValueType::integer, Unit::flop, "The same, forward that ran again in backward"},
@@ -129,6 +134,7 @@ std::vector<TableColumn> module_columns() {
 void add_module(Table& table, const RankCosts& rank, std::vector<Value> lead, const FlopSum& total,
                 const FlopSum& own) {
   lead.insert(lead.begin(), rank.rank());
+  lead.emplace_back(total.by_part[0] / 2);
   for (const std::int64_t part : total.by_part) lead.emplace_back(part);
   lead.insert(lead.end(), {rank.causal(total.causal()), share(total.all(), rank.sum.all()), own.all()});
   table.rows.push_back(std::move(lead));
@@ -138,18 +144,22 @@ Table by_module(const std::vector<RankCosts>& ranks) {
   Table table{.name = "by_module", .columns = module_columns()};
   for (const RankCosts& rank : ranks) {
     const ModuleTree tree = module_tree(*rank.trace, rank.products);
+    const auto parent = [&](const ModuleNode& node) {
+      return node.place.parent == ModulePaths::none ? Value() : text(tree.nodes[node.place.parent].place.path);
+    };
     std::vector<const ModuleNode*> order;
     for (const ModuleNode& node : tree.nodes) order.push_back(&node);
     std::stable_sort(order.begin(), order.end(),
                      [](const auto* a, const auto* b) { return a->total.all() > b->total.all(); });
     for (const ModuleNode* node : order) {
       add_module(table, rank,
-                 {node->path, text(rank.trace->strings[node->type]), std::int64_t{node->depth}, count(node->calls),
-                  to_value(node->forward_ns)},
+                 {node->place.path, text(rank.trace->strings[node->place.type]), std::int64_t{node->place.depth},
+                  count(node->calls), to_value(node->forward_ns), to_value(node->parameters)},
                  node->total, node->own);
     }
     if (tree.outside.calls > 0 && !tree.nodes.empty()) {
-      add_module(table, rank, {Value(), Value(), Value(), Value(), Value()}, tree.outside, tree.outside);
+      add_module(table, rank, {Value(), Value(), Value(), Value(), Value(), Value(), Value()}, tree.outside,
+                 tree.outside);
     }
   }
   return table;

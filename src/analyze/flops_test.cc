@@ -112,6 +112,7 @@ TEST_CASE("flops: a gradient belongs to the module of the forward operator, a li
   addmm(f, cpu, 150);
   f.op(engine, kNode + "AddmmBackward0", 300, 50, {.sequence = 8, .fwd_thread = 1});
   f.op(engine, "aten::mm", 310, 10, {.dims = "[[2,4],[4,3]]"});
+  f.trace.module_sizes = {{"Net", 5}, {"layers", 0}, {"layers.0", 12}, {"layers.1.never.called", 7}, {"head", 3}};
   const Answer answer = ask(run_of(std::move(f)), "flops");
   const auto of = [&](const char* module, const char* column) {
     return cell(answer, "by_module", "module", module, column);
@@ -126,9 +127,15 @@ TEST_CASE("flops: a gradient belongs to the module of the forward operator, a li
   CHECK(of("Net", "own_flop") == Value(kFlop));
   CHECK(of("Net", "depth") == Value(Ns{0}));
   CHECK(of("layers.1", "depth") == Value(Ns{2}));
+  CHECK(of("layers.1", "parent") == Value(std::string("layers")));
+  CHECK(of("layers.1", "parameters") == Value(Ns{7}));
+  CHECK(of("layers", "parameters") == Value(Ns{19}));
+  CHECK(of("Net", "parameters") == Value(Ns{27}));
+  CHECK(of("Net", "forward_macs") == Value(3 * kFlop / 2));
+  CHECK(of("layers", "parent") == Value(std::string("Net")));
   const auto& rows = answer.table("by_module")->rows;
   CHECK(rows.back()[1] == Value());  // in no module
-  CHECK(rows.back()[6] == Value(kFlop));
+  CHECK(rows.back()[9] == Value(kFlop));
 }
 
 TEST_CASE("flops: a gradient belongs to its module where only what runs as the node says whose it is") {

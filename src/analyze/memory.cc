@@ -4,12 +4,11 @@
 // From the [memory] events of torch.profiler (profile_memory=True). The totals are the caching allocator's own; what
 // was allocated before the recording is in them, but no event says by whom: it is a row of its own.
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 #include "analyze/analysis.h"
 #include "analyze/memory/categories.h"
 #include "analyze/memory/growth.h"
+#include "analyze/memory/peak.h"
 #include "model/answer_parts.h"
 
 namespace stepscope::analyze {
@@ -67,51 +66,6 @@ Table devices_table(const std::vector<Held>& all) {
          reserved.size() == 0 ? Value() : Value(whole(*std::max_element(reserved.v.begin(), reserved.v.end()))),
          memory.absolute, count(memory.allocations.size()), count(memory.frees), count(memory.unknown_frees),
          memory.unknown_freed_bytes, static_cast<std::int64_t>(left)});
-  }
-  return table;
-}
-
-// What was alive at the peak, by operator, phase and use.
-Table peak_table(const std::vector<Held>& all) {
-  Table table{
-      .name = "at_peak",
-      .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
-                  {"device", ValueType::text, Unit::none, "Device of the allocator"},
-                  {"op", ValueType::text, Unit::none,
-                   "Operator or range that allocated it, but for those that only allocate for the one around them; "
-                   "unknown: none, or before the recording"},
-                  {"phase", ValueType::text, Unit::none, "Phase of the allocation; unknown: before the recording"},
-                  {"category", ValueType::text, Unit::none, "What it is used for"},
-                  {"bytes", ValueType::integer, Unit::bytes, "Bytes alive at the peak"},
-                  {"share", ValueType::real, Unit::ratio, "Share of the peak"},
-                  {"allocations", ValueType::integer, Unit::count, "Allocations; unknown: before the recording"}}};
-  struct Sum {
-    std::int64_t bytes = 0, allocations = 0;
-  };
-  for (const Held& held : all) {
-    std::map<std::tuple<StringId, Phase, MemoryCategory>, Sum> sums;
-    std::int64_t known = 0;
-    const std::int64_t peak = whole(held.stats.high);
-    for (std::size_t i = 0; i < held.memory.allocations.size(); i++) {
-      if (!held.memory.alive(held.memory.allocations[i], held.peak)) continue;
-      Sum& sum = sums[{held.op_name(i), held.phase(i), held.use[i].category}];
-      sum.bytes += held.bytes(i);
-      sum.allocations++;
-      known += held.bytes(i);
-    }
-    const std::size_t first = table.rows.size();
-    for (const auto& [key, sum] : sums) {
-      const auto& [op, phase, category] = key;
-      table.rows.push_back({held.rank(), held.memory.name(), text(held.trace->strings[op]), text(to_string(phase)),
-                            text(to_string(category)), sum.bytes, share(sum.bytes, peak), sum.allocations});
-    }
-    if (known < peak) {
-      table.rows.push_back({held.rank(), held.memory.name(), Value(), Value(), text(to_string(MemoryCategory::unknown)),
-                            peak - known, share(peak - known, peak), Value()});
-    }
-    std::stable_sort(
-        table.rows.begin() + static_cast<std::ptrdiff_t>(first), table.rows.end(),
-        [](const auto& x, const auto& y) { return std::get<std::int64_t>(x[5]) > std::get<std::int64_t>(y[5]); });
   }
   return table;
 }
@@ -236,6 +190,7 @@ Result<Answer> run_memory(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer;
   const std::vector<Held> all = held_memory(run);
+  const memory::OtherStacks others(run.stack_steps);
   add_scalars(answer, all);
   for (const Held& held : all) {
     const std::string where = "_rank" + std::to_string(held.rank()) + "_" + held.memory.name();
@@ -246,9 +201,9 @@ Result<Answer> run_memory(const Run& run, const AnalyzeOptions& options) {
   }
   answer.tables = {devices_table(all)};
   memory::add_categories(answer, all);
-  answer.tables.push_back(peak_table(all));
+  memory::add_peak(answer, all, others);
   answer.tables.push_back(phases_table(all));
-  memory::add_growth(answer, all, run.stack_steps);
+  memory::add_growth(answer, all, others);
   answer.tables.push_back(largest_table(all, options.max_rows, answer));
   for (Table& table : answer.tables) {
     limit_rows(answer, table, options.max_rows, table.name == "steps" ? "later steps" : "those with fewer bytes");
@@ -257,8 +212,7 @@ Result<Answer> run_memory(const Run& run, const AnalyzeOptions& options) {
   if (std::any_of(all.begin(), all.end(), [](const Held& held) { return !held.memory.absolute; })) {
     answer.notes.push_back(
         "Where the allocator gives no totals (column totals), bytes count from the beginning of the recording: what "
-        "was "
-        "allocated before is missing from them.");
+        "was allocated before is missing from them.");
   }
   return answer;
 }

@@ -196,5 +196,52 @@ TEST_CASE("memory: who leaves something behind in many steps, and from where") {
   CHECK(answer.findings[0].where.op == "aten::clone");
 }
 
+TEST_CASE("memory: the peak by module, of a gradient that of the forward operator") {
+  Memory m;
+  m.total = 100;  // before the recording
+  const TrackId engine = m.f.host("2");
+  m.f.op(m.cpu, "stepscope.module: Net (Net)", 0, 100);
+  m.f.op(m.cpu, "stepscope.module: layers.0 (Linear)", 10, 30);
+  m.f.op(m.cpu, "aten::linear", 12, 20, {.sequence = 5});
+  m.event(14, 1, 300);
+  m.f.op(m.cpu, "aten::clone", 60, 10);
+  m.event(64, 2, 50);
+  m.f.op(engine, "autograd::engine::evaluate_function: AddmmBackward0", 200, 50, {.sequence = 5, .fwd_thread = 1});
+  m.f.op(engine, "aten::mm", 210, 20);
+  m.event(215, 3, 80);
+  m.f.trace.memory.track[2] = engine;
+  m.f.op(m.cpu, "aten::zeros", 300, 20);
+  m.event(305, 4, 7);
+  const Answer answer = ask(run_of(std::move(m.f)), "memory");
+  const auto of = [&](const char* module, const char* column) {
+    return cell(answer, "by_module", "module", module, column);
+  };
+  CHECK(of("Net", "bytes") == Value(Ns{430}));
+  CHECK(of("Net", "own_bytes") == Value(Ns{50}));
+  CHECK(of("layers.0", "bytes") == Value(Ns{380}));
+  CHECK(of("layers.0", "parent") == Value(std::string("layers")));
+  CHECK(of("layers.0", "class") == Value(std::string("Linear")));
+  const auto& rows = answer.table("by_module")->rows;
+  CHECK(rows.back()[2] == Value());         // in no module:
+  CHECK(rows.back()[6] == Value(Ns{107}));  // of before, and the last one
+  CHECK(answer.table("by_stack")->rows.empty());
+}
+
+TEST_CASE("memory: the peak by the place in the program") {
+  Memory m;
+  m.f.slice(m.cpu, "python_function", "train.py(12): main", 5, 900);
+  m.f.op(m.cpu, "aten::clone", 10, 20);
+  m.event(12, 1, 100);
+  m.f.op(m.cpu, "aten::relu", 40, 20);
+  m.event(42, 2, 50);
+  m.f.op(m.cpu, "aten::relu", 950, 20);
+  m.event(960, 3, 30);
+  const Answer answer = ask(run_of(std::move(m.f)), "memory");
+  CHECK(cell(answer, "by_stack", "stack", "train.py(12): main", "bytes") == Value(Ns{150}));
+  CHECK(cell(answer, "by_stack", "stack", "train.py(12): main", "allocations") == Value(Ns{2}));
+  REQUIRE(answer.table("by_stack")->rows.size() == 2);
+  CHECK(answer.table("by_stack")->rows[1][6] == Value());
+}
+
 }  // namespace
 }  // namespace stepscope

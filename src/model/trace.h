@@ -305,6 +305,12 @@ struct ProcessGroup {
   std::vector<std::int64_t> ranks;  // may be cut by the writer
 };
 
+// What the program says of a module of its model.
+struct ModuleSize {
+  std::string path;
+  std::int64_t parameters = 0;  // of its own, each parameter at the first module that has it; 0 is none
+};
+
 enum class Phase : std::uint8_t {
   other,
   dataloader,
@@ -372,6 +378,7 @@ struct Trace {
   std::vector<Metadata> metadata;
   std::vector<DeviceInfo> devices;
   std::vector<ProcessGroup> groups;
+  std::vector<ModuleSize> module_sizes;  // of every module; empty: not recorded
   std::vector<Category> categories;
   std::vector<Track> tracks;
   std::int64_t clock_base_ns = kAbsent;  // baseTimeNanoseconds: add to times for Unix time

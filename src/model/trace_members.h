@@ -157,6 +157,12 @@ void each_member(MaybeConst<Step> auto& part, V& visit) {
 }
 
 template <class V>
+void each_member(MaybeConst<ModuleSize> auto& part, V& visit) {
+  auto& [path, parameters] = part;
+  detail::visit_all(visit, path, parameters);
+}
+
+template <class V>
 void each_member(MaybeConst<ModuleCall> auto& part, V& visit) {
   auto& [slice, name, type] = part;
   detail::visit_all(visit, slice, name, type);
@@ -182,14 +188,15 @@ void each_member(MaybeConst<Issue> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<Trace> auto& part, V& visit) {
-  auto& [source, rank, strings, metadata, devices, groups, categories, tracks, clock_base, slices, ops, launches,
-         device, copy_speeds, collectives, memory, flows, instants, counters, nodes, samples, sampled, issues, by_track,
-         track_begin, class_rules, steps, step_source, modules, backward, links, clock] = part;
+  auto& [source, rank, strings, metadata, devices, groups, module_sizes, categories, tracks, clock_base, slices, ops,
+         launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes, samples, sampled, issues,
+         by_track, track_begin, class_rules, steps, step_source, modules, backward, links, clock] = part;
   (void)clock;                   // belongs to the run
   (void)samples, (void)sampled;  // of traces of telemetry, which are read anew each time
-  detail::visit_all(visit, source, rank, strings, metadata, devices, groups, categories, tracks, clock_base, slices,
-                    ops, launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes, issues,
-                    by_track, track_begin, class_rules, steps, step_source, modules, backward, links);
+  detail::visit_all(visit, source, rank, strings, metadata, devices, groups, module_sizes, categories, tracks,
+                    clock_base, slices, ops, launches, device, copy_speeds, collectives, memory, flows, instants,
+                    counters, nodes, issues, by_track, track_begin, class_rules, steps, step_source, modules, backward,
+                    links);
 }
 
 }  // namespace stepscope

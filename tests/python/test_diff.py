@@ -19,7 +19,7 @@ import sys, torch
 torch.set_num_threads(1)
 model, extra = torch.nn.Linear(64, 64), int(sys.argv[1])
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-data, big = torch.randn(32, 64), torch.randn(512, 512)
+data, big = torch.randn(32, 64), torch.randn(320, 320)
 for _ in range(20):
     optimizer.zero_grad()
     model(data).square().mean().backward()

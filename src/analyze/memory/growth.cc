@@ -88,33 +88,6 @@ std::map<Site, Kept> kept_by_site(const Held& held) {
 // A place that leaves something behind again and again; what only the first step keeps (states, caches) is no growth.
 bool grows(const Kept& kept) { return kept.steps.size() >= 3; }
 
-// From where an operator is called in a phase, by the step recorded with stacks: of the largest allocation.
-class OtherStacks {
- public:
-  explicit OtherStacks(const std::vector<Trace>& traces) {
-    for (const Trace& trace : traces) {
-      for (const Held& held : held_memory(trace)) add(held);
-    }
-  }
-
-  std::string of(std::int64_t rank, std::string_view op, Phase phase) const {
-    const auto found = stacks_.find({rank, std::string(op), phase});
-    return found == stacks_.end() ? "" : found->second.second;
-  }
-
- private:
-  void add(const Held& held) {
-    for (std::size_t at = 0; at < held.memory.allocations.size(); at++) {
-      auto& [bytes, stack] = stacks_[{held.rank(), std::string(held.trace->strings[held.op_name(at)]), held.phase(at)}];
-      if (held.bytes(at) <= bytes) continue;
-      bytes = held.bytes(at);
-      stack = stack_of(*held.trace, held.around[at]);
-    }
-  }
-
-  std::map<std::tuple<std::int64_t, std::string, Phase>, std::pair<std::int64_t, std::string>> stacks_;
-};
-
 Table growth_table() {
   return {.name = "growth",
           .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
@@ -186,9 +159,8 @@ void find_growth(Answer& answer, const Held& held, const std::vector<std::int64_
 
 }  // namespace
 
-void add_growth(Answer& answer, const std::vector<Held>& all, const std::vector<Trace>& stack_steps) {
+void add_growth(Answer& answer, const std::vector<Held>& all, const OtherStacks& others) {
   Table steps = steps_table(), sites = growth_table();
-  const OtherStacks others(stack_steps);
   for (const Held& held : all) {
     const std::vector<std::int64_t> ends = add_steps(steps, held);
     const std::size_t first = sites.rows.size();

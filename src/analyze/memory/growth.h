@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "analyze/memory/held.h"
+#include "analyze/memory/other_stacks.h"
 
 namespace stepscope::analyze::memory {
 
-// Tables steps and growth, finding memory_growth. `stack_steps`: where the recording itself has no Python stacks, the
-// step that was recorded with them says from where an operator is called.
-void add_growth(Answer& answer, const std::vector<Held>& all, const std::vector<Trace>& stack_steps);
+// Tables steps and growth, finding memory_growth.
+void add_growth(Answer& answer, const std::vector<Held>& all, const OtherStacks& others);
 
 }  // namespace stepscope::analyze::memory

@@ -64,6 +64,17 @@ void add_groups(Trace& trace, std::string_view array) {
   }
 }
 
+// Of our own hooks: [["", 0], ["layers.0", 1024], …].
+void add_module_sizes(Trace& trace, std::string_view array) {
+  for (const std::string_view item : items(array)) {
+    if (item.front() != '[') continue;
+    const std::vector<std::string_view> pair = items(item);
+    if (pair.size() != 2) continue;
+    const long long parameters = formats::value_int(pair[1], -1);
+    if (parameters >= 0) trace.module_sizes.push_back({formats::value_text(pair[0]), parameters});
+  }
+}
+
 void add_rank(Trace& trace, std::string_view object) {
   for (const auto& [key, raw_key, value] : formats::members(object)) {
     if (key == "backend") trace.rank.backend = formats::value_text(value);
@@ -83,6 +94,7 @@ void apply_top_level(Trace& trace, std::string_view key, std::string_view value)
   if (value.empty()) return;
   if (key == "deviceProperties" && value.front() == '[') add_devices(trace, value);
   if (key == "distributedInfo" && value.front() == '{') add_rank(trace, value);
+  if (key == "stepscope_modules" && value.front() == '[') add_module_sizes(trace, value);
   if (key == "baseTimeNanoseconds") trace.clock_base_ns = formats::value_int(value, kAbsent);
   if (key == "schemaVersion" || key == "deviceProperties" || key == "traceName") trace.source.writer = "kineto";
   trace.metadata.push_back({std::string(key), std::string(value.substr(0, kMetadataLimit))});

@@ -7,17 +7,20 @@ Wrappers' own path parts are left out.
 
 from __future__ import annotations
 
+import contextlib
 from threading import get_ident
 
 from .module_hooks import ModuleHook, is_compiled_in_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 PREFIX = "stepscope.module: "
 _WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _WRAPPING = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "OptimizedModule", "DDP")
+_HELD = (("NaiveAMPModel", "model"),)  # class and name of the child that it is a shell of
 
 
 class ModuleRanges:
@@ -26,32 +29,32 @@ class ModuleRanges:
 
         self.hooks: list[ModuleHook] = []
         self.paths: dict[str, type] = {}  # of every module that got hooks
+        self.sizes: dict[str, int] = {}  # parameters of every module itself, each where it stands first
         self.open: dict[int, list[tuple[str, Any]]] = {}  # per thread: name, range
         self.range: Any = getattr(torch._C._profiler, "_RecordFunctionFast", None)
         self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         if self.range is None:
             return
         for model in models:
-            self.add(model, "", type(model).__name__ if len(models) > 1 else "", set())
+            self.add(model, type(model).__name__ if len(models) > 1 else "")
 
-    def add(self, module: Any, path: str, root: str, seen: set[int]) -> None:
-        """Pre-order over the tree; a module that stands in it twice keeps its first path."""
-        import torch
+    def add(self, model: Any, root: str) -> None:
+        for path, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
+            if has_forward(module) and not is_closed(module):
+                self.hook(module, path or type(module).__name__)
+        with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
+            self.measure(model, root)
 
-        if id(module) in seen or isinstance(module, torch.jit.ScriptModule) or is_compiled(module):
-            return
-        seen.add(id(module))
-        if has_forward(module):
-            self.hook(module, ".".join(part for part in (root, path) if part) or type(module).__name__)
-        if is_compiled_in_place(module):
-            return
-        wrapper = type(module).__name__ in _WRAPPING
-        for name, child in module.__dict__["_modules"].items():
-            if child is None:
-                continue
-            hidden = name in _WRAPPERS and (wrapper or name.startswith("_"))
-            inner = path if hidden else f"{path}.{name}" if path else name
-            self.add(child, inner, root, seen)
+    def measure(self, model: Any, root: str) -> None:
+        sizes: dict[str, int] = {}
+        counted: set[int] = set()
+        for path, module in tree(model, root, lambda one: True):
+            own = [one for one in module.__dict__.get("_parameters", {}).values() if one is not None]
+            fresh = {id(one): one for one in own if id(one) not in counted}
+            counted.update(fresh)
+            shown = path or type(module).__name__
+            sizes[shown] = sizes.get(shown, 0) + sum(map(_elements, fresh.values()))
+        self.sizes.update(sizes)
 
     def hook(self, module: Any, shown: str) -> None:
         self.paths[shown] = type(module)
@@ -96,6 +99,45 @@ def _place(cls: type) -> dict[str, Any]:
     code = getattr(getattr(cls, "forward", None), "__code__", None)
     line = cls.__dict__.get("__firstlineno__", getattr(code, "co_firstlineno", None))
     return {"file": getattr(code, "co_filename", None), "line": line}
+
+
+def _elements(parameter: Any) -> int:
+    """Of the whole parameter: a DTensor tells those of all its shards, ZeRO keeps their number."""
+    return int(getattr(parameter, "ds_numel", None) or parameter.numel())
+
+
+def tree(model: Any, root: str, enters: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
+    """Path and module, pre-order; one that stands in the tree twice keeps its first path, and None is no module.
+
+    `root`: in front of all paths. `enters` says whether to go on to a module's children.
+    """
+    seen: set[int] = set()
+    waiting = [("", model)]
+    while waiting:
+        path, module = waiting.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        yield ".".join(part for part in (root, path) if part), module
+        if enters(module):
+            waiting += reversed(list(_children(path, module)))
+
+
+def _children(path: str, module: Any) -> Iterator[tuple[str, Any]]:
+    kind = type(module).__name__
+    for name, child in module.__dict__.get("_modules", {}).items():
+        if child is None:
+            continue
+        wrapped = name in _WRAPPERS and (kind in _WRAPPING or name.startswith("_"))
+        hidden = wrapped or (kind, name) in _HELD
+        yield (path if hidden else f"{path}.{name}" if path else name), child
+
+
+def is_closed(module: Any) -> bool:
+    """Hooks inside would be compiled, or become part of a script."""
+    import torch
+
+    return isinstance(module, torch.jit.ScriptModule) or is_compiled(module)
 
 
 def has_forward(module: Any) -> bool:

@@ -179,6 +179,8 @@ class Recorder:
             "partial_steps": self.partial_steps,
         }
         self.profiler.add_metadata_json("stepscope", json.dumps(about))
+        if self.ranges is not None and self.ranges.sizes:
+            self.profiler.add_metadata_json("stepscope_modules", json.dumps(list(self.ranges.sizes.items())))
         if self.execution_trace is not None:
             self.execution_trace.stop()
         with torch_profiler.quiet_kineto():

@@ -1,0 +1,118 @@
+#include "model/module_paths.h"
+
+#include "model/lookup.h"
+
+namespace stepscope {
+namespace {
+
+constexpr std::uint32_t kDeepest = 64;  // what is deeper belongs to the module at this depth
+
+}  // namespace
+
+ModulePaths::ModulePaths(const Trace& trace) : trace_(trace) {
+  if (trace.modules.empty()) return;
+  row_at_.assign(trace.slices.size(), none);
+  node_at_.assign(trace.modules.size(), none);
+  for (std::uint32_t row = 0; row < trace.modules.size(); row++) {
+    row_at_[static_cast<std::size_t>(trace.modules[row].slice)] = row;
+  }
+  for (const Backward& link : trace.backward) forward_.try_emplace(link.backward, link.forward);
+  find_root();
+  for (const SliceId slice : trace.by_track) {  // callers before what they call
+    const std::uint32_t row = row_at_[static_cast<std::size_t>(slice)];
+    if (row == none) continue;
+    Node& found = nodes_[place(row)];
+    if (found.type == StringId::none) found.type = trace.modules[row].type;
+  }
+}
+
+// Only the hooks' ranges have whole paths; they have a category of their own.
+bool ModulePaths::has_path(SliceId slice) const {
+  const CategoryId category = trace_.slices.category[slice];
+  return category != CategoryId::none &&
+         trace_.strings[trace_.categories[static_cast<std::size_t>(category)].name] == "module" &&
+         trace_.kind(slice) == SliceKind::user_annotation;
+}
+
+// The hooks call the model itself by its class, and the modules in it by their paths within it. Of several models
+// every path begins with the class.
+void ModulePaths::find_root() {
+  for (const ModuleCall& call : trace_.modules) {
+    if (call.type == StringId::none || call.name != call.type || !has_path(call.slice)) continue;
+    if (call_around(call.slice) != none) continue;
+    if (root_ != StringId::none && root_ != call.name) {
+      root_ = StringId::none;
+      return;
+    }
+    root_ = call.name;
+  }
+}
+
+std::uint32_t ModulePaths::innermost(SliceId at) const {
+  for (int level = 0; at != SliceId::none && level < kDeepestWalk; level++, at = trace_.slices.parent[at]) {
+    if (const std::uint32_t row = row_at_[static_cast<std::size_t>(at)]; row != none) return row;
+  }
+  return none;
+}
+
+std::uint32_t ModulePaths::call_around(SliceId slice) const { return innermost(trace_.slices.parent[slice]); }
+
+std::uint32_t ModulePaths::node_at(std::string_view path) const {
+  for (std::size_t end = path.size(); end != path.npos && end > 0; end = path.rfind('.', end - 1)) {
+    if (const auto found = index_.find(std::string(path.substr(0, end))); found != index_.end()) return found->second;
+  }
+  const auto model = index_.find(std::string(trace_.strings[root_]));
+  return root_ == StringId::none || model == index_.end() ? none : model->second;
+}
+
+std::uint32_t ModulePaths::node_of(SliceId slice) const {
+  if (nodes_.empty() || slice == SliceId::none) return none;
+  std::uint32_t row = innermost(slice);
+  if (row == none) row = innermost(forward_of(slice));
+  return row == none ? none : node_at_[row];
+}
+
+// The node of autograd has the number of its forward operator, or what runs as the node does (FSDP's hooks take it from
+// the node).
+SliceId ModulePaths::forward_of(SliceId slice) const {
+  for (int level = 0; slice != SliceId::none && level < kDeepestWalk; level++, slice = trace_.slices.parent[slice]) {
+    if (const auto found = forward_.find(slice); found != forward_.end()) return found->second;
+  }
+  return SliceId::none;
+}
+
+std::uint32_t ModulePaths::node(const std::string& path, std::uint32_t parent) {
+  if (parent != none && nodes_[parent].depth >= kDeepest) return parent;
+  const auto [known, fresh] = index_.try_emplace(path, static_cast<std::uint32_t>(nodes_.size()));
+  if (fresh) {
+    const std::uint32_t depth = parent == none ? 0 : nodes_[parent].depth + 1;
+    nodes_.push_back({.path = path, .parent = parent, .depth = depth});
+  }
+  return known->second;
+}
+
+std::uint32_t ModulePaths::node_of_path(std::string_view path) {
+  const std::string_view root = trace_.strings[root_];
+  std::uint32_t at = root_ == StringId::none ? none : node(std::string(root), none);
+  if (root_ != StringId::none && path == root) return at;
+  for (std::size_t end = path.find('.');; end = path.find('.', end + 1)) {
+    at = node(std::string(path.substr(0, end)), at);
+    if (end == path.npos || nodes_[at].depth >= kDeepest) return at;
+  }
+}
+
+std::uint32_t ModulePaths::node_of_name(const ModuleCall& call) {
+  const std::uint32_t caller = call_around(call.slice);
+  const std::string name(trace_.strings[call.name]);
+  if (caller == none) return node(name, none);
+  const std::uint32_t above = place(caller);
+  return node(nodes_[above].path + "." + name, above);
+}
+
+std::uint32_t ModulePaths::place(std::uint32_t row) {
+  if (node_at_[row] != none) return node_at_[row];
+  const ModuleCall& call = trace_.modules[row];
+  return node_at_[row] = has_path(call.slice) ? node_of_path(trace_.strings[call.name]) : node_of_name(call);
+}
+
+}  // namespace stepscope
