@@ -11,11 +11,13 @@ from .module_hooks import ModuleHook, is_compiled_in_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 PREFIX = "stepscope.module: "
 _WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _WRAPPING = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "OptimizedModule", "DDP")
+_HELD = (("NaiveAMPModel", "model"),)  # class and name of the child that it is a shell of
 
 
 class ModuleRanges:
@@ -30,26 +32,10 @@ class ModuleRanges:
         if self.range is None:
             return
         for model in models:
-            self.add(model, "", type(model).__name__ if len(models) > 1 else "", set())
-
-    def add(self, module: Any, path: str, root: str, seen: set[int]) -> None:
-        """Pre-order over the tree; a module that stands in it twice keeps its first path."""
-        import torch
-
-        if id(module) in seen or isinstance(module, torch.jit.ScriptModule) or is_compiled(module):
-            return
-        seen.add(id(module))
-        if has_forward(module):
-            self.hook(module, ".".join(part for part in (root, path) if part) or type(module).__name__)
-        if is_compiled_in_place(module):
-            return
-        wrapper = type(module).__name__ in _WRAPPING
-        for name, child in module.__dict__["_modules"].items():
-            if child is None:
-                continue
-            hidden = name in _WRAPPERS and (wrapper or name.startswith("_"))
-            inner = path if hidden else f"{path}.{name}" if path else name
-            self.add(child, inner, root, seen)
+            root = type(model).__name__ if len(models) > 1 else ""
+            for path, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
+                if has_forward(module) and not is_closed(module):
+                    self.hook(module, path or type(module).__name__)
 
     def hook(self, module: Any, shown: str) -> None:
         self.paths[shown] = type(module)
@@ -87,6 +73,40 @@ def _place(cls: type) -> dict[str, Any]:
     code = getattr(getattr(cls, "forward", None), "__code__", None)
     line = cls.__dict__.get("__firstlineno__", getattr(code, "co_firstlineno", None))
     return {"file": getattr(code, "co_filename", None), "line": line}
+
+
+def tree(model: Any, root: str, enters: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
+    """Path and module, pre-order; one that stands in the tree twice keeps its first path, and None is no module.
+
+    `root`: in front of all paths. `enters` says whether to go on to a module's children.
+    """
+    seen: set[int] = set()
+    waiting = [("", model)]
+    while waiting:
+        path, module = waiting.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        yield ".".join(part for part in (root, path) if part), module
+        if enters(module):
+            waiting += reversed(list(_children(path, module)))
+
+
+def _children(path: str, module: Any) -> Iterator[tuple[str, Any]]:
+    kind = type(module).__name__
+    for name, child in module.__dict__.get("_modules", {}).items():
+        if child is None:
+            continue
+        wrapped = name in _WRAPPERS and (kind in _WRAPPING or name.startswith("_"))
+        hidden = wrapped or (kind, name) in _HELD
+        yield (path if hidden else f"{path}.{name}" if path else name), child
+
+
+def is_closed(module: Any) -> bool:
+    """Hooks inside would be compiled, or become part of a script."""
+    import torch
+
+    return isinstance(module, torch.jit.ScriptModule) or is_compiled(module)
 
 
 def has_forward(module: Any) -> bool:
