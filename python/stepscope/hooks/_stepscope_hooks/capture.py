@@ -20,6 +20,7 @@ from . import (
     marks,
     memory_history,
     memory_snapshot,
+    memory_watch,
     module_hooks,
     moments,
     parallel,
@@ -69,6 +70,7 @@ class Capture:
         self.requests = Requests(settings.run_folder)
         self.recordings = Recordings(self)
         self.history = memory_history.MemoryHistory(self)
+        self.memory = memory_watch.MemoryWatch(self)
         self.detached = False  # everything was taken out of the process again
         self.leave_at: int | None = None  # the step at which that happens
         self.successor: Callable[[], None] | None = None  # someone who attached meanwhile
@@ -108,6 +110,7 @@ class Capture:
             return
         self.phases.install()
         self.history.arm()
+        self.memory.arm()
         first = None if process.is_spawned() else self.wanted(0)
         if first is not None:
             self.recordings.start(first, 0)
@@ -167,6 +170,7 @@ class Capture:
             parallel.forget()
             module_hooks.after_fork()
             self.history.forget()
+            self.memory.forget()
             self.reset()
 
     # Phases, from the hooks: these run in every step of the job ---------------------------------------------------
@@ -175,6 +179,7 @@ class Capture:
             return
         if self.boundary_waits and not self.open:
             self.at_boundary()
+        self.memory.phase_begins(phase)
         try:
             shown = None
             if phase in _PHASE_RANGES and (self.recordings.active is not None or self.history.on):
@@ -202,6 +207,8 @@ class Capture:
                 shown.__exit__(None, None, None)
         except Exception as error:
             self.notes.problem(f"marking a phase failed: {error!r}")
+        if not self.open:  # a pass within a pass, as in a backward pass that recomputes, is a part of it
+            self.memory.phase_ends(phase)
 
     def range(self, name: str) -> Any:
         import torch
@@ -230,6 +237,7 @@ class Capture:
 
     def optimizer_ends(self, optimizer: Any, kwargs: dict[str, Any]) -> None:
         self.phase_ends(marks.OPTIMIZER)
+        self.memory.optimizer_seen(optimizer)
         with self.notes.guard("counting a step"):
             if not self.leads(optimizer):
                 return
@@ -257,6 +265,7 @@ class Capture:
         if not self.marks.tried:
             self.open_marks()
         self.marks.step(self.boundary, self.step_began, now, phase)
+        self.memory.step_ended()
         self.step_began = now
         self.boundary += 1
         moments.left.step_done()
@@ -367,6 +376,7 @@ class Capture:
         if self.boundary <= 3 and not self.without_optimizer and not self.forward_seen:
             leader = self.leader() if self.leader is not None else None
             self.phases.find_roots(leader)
+        self.memory.begin(self.models())
         self.forward_seen = False
         if not self.off:
             self.recordings.at_boundary()
@@ -388,11 +398,15 @@ class Capture:
     # By the clock, on the main thread -----------------------------------------------------------------------------
     def first_forward(self) -> None:
         with self.notes.guard("looking for the model"):
-            if threading.get_ident() == self.thread and not process.is_data_worker() and not roots.optimizer_exists():
+            if threading.get_ident() != self.thread or process.is_data_worker():
+                return
+            if self.memory.waiting or not roots.optimizer_exists():
                 self.find_models()
+            if not process.is_helper():
+                self.memory.begin(self.models())
 
     def find_models(self) -> None:
-        """For jobs that never step an optimizer."""
+        """For jobs that never step an optimizer, and where all steps are to be seen."""
         if self.boundary == 0 and not self.phases.roots and not self.open:
             self.phases.find_roots()
 
@@ -408,6 +422,7 @@ class Capture:
         self.detached = True
         self.record_no_more("the hooks have left the process")
         self.history.stop()
+        self.memory.stop()
         self.marks.part(self.boundary, marks.LEFT)
         self.phases.uninstall()
         if self.other is not None:
@@ -433,6 +448,7 @@ class Capture:
                 return
             self.acting = True  # for good: the clock does nothing any more
             self.history.finish()
+            self.memory.finish()
             self.recordings.finish()
             if self.notes.shown:
                 self.tell(ended=True)
