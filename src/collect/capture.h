@@ -65,6 +65,7 @@ struct Capture {
   Parts with;
   Budget budget;
   std::optional<MemoryHistory> memory_history;
+  std::int64_t memory_steps = 0;  // from the first on, whose state of memory by module is measured
   bool nsys = false;  // records in place of torch.profiler
 };
 

@@ -9,6 +9,7 @@ import { health } from "./health";
 import { idle } from "./idle";
 import { issues } from "./issues";
 import { kernels } from "./kernels";
+import { memoryState } from "./memory_state";
 import { operators } from "./operators";
 import type { Panel } from "../draw/panel";
 import { phases } from "./phases";
@@ -16,7 +17,7 @@ import { provenance } from "./provenance";
 import { steps } from "./steps";
 import { timeline } from "./timeline";
 
-const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication];
+const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication, memoryState];
 const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {

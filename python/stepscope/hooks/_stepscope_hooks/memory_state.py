@@ -75,6 +75,7 @@ class MemoryState:
             self._hook(model)
         first = next((p for model in self.models for _, _, p in model.parameters), None)
         self.device = getattr(first, "device", None)
+        self.record.about["device"] = None if self.device is None else str(self.device)
         self.look()
         self.ledger.cut()
         keeper.expect()
