@@ -30,6 +30,8 @@ class Options(ctypes.Structure):
         ("rules_path", ctypes.c_char_p),
         ("progress", ctypes.c_void_p),
         ("user", ctypes.c_void_p),
+        ("peaks_path", ctypes.c_char_p),
+        ("flop_rules_path", ctypes.c_char_p),
     ]
 
 
@@ -166,8 +168,9 @@ class Library:
         """Arrow arrays, schemas and streams that somebody still holds."""
         return int(self._dll.stepscope_alive())
 
-    def open(self, paths: list[bytes], use_cache: bool, threads: int, rules: bytes | None) -> int:
-        options = Options(ctypes.sizeof(Options), int(use_cache), threads, rules, None, None)
+    def open(self, paths: list[bytes], use_cache: bool, threads: int, tables: dict[str, bytes]) -> int:
+        """`tables`: files by the names of their options, such as rules_path."""
+        options = Options(struct_size=ctypes.sizeof(Options), use_cache=int(use_cache), threads=threads, **tables)
         error = ctypes.c_void_p()
         run = self._dll.stepscope_open(_list(paths), len(paths), ctypes.byref(options), ctypes.byref(error))
         if not run:

@@ -414,6 +414,12 @@ struct Trace {
   StepId step_at(std::int64_t time_ns) const;
 };
 
+// A table that the user gave, as text; who needs it parses it.
+struct UserTable {
+  std::string file;  // empty: none was given
+  std::string text;
+};
+
 // What was opened together: one trace per rank file, in rank order.
 struct Run {
   std::string path;  // as the user gave it
@@ -428,7 +434,8 @@ struct Run {
   std::vector<Trace> telemetry;
   // What filled the memory of each rank's model, by rank, where that was measured.
   std::vector<MemoryState> memory_states;
-  Matches matches;  // derived
+  UserTable peaks, flop_rules;  // what devices can do, what operators take (costs/)
+  Matches matches;              // derived
 };
 
 // Time on the run's clock of the moment that `trace` calls `t`.
