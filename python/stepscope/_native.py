@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # typing and pathlib would double the time of the import
 if TYPE_CHECKING:
     from pathlib import Path
 
-ABI_VERSION = 3  # STEPSCOPE_ABI_VERSION that this package was written against
+ABI_VERSION = 4  # STEPSCOPE_ABI_VERSION that this package was written against
 FILE_NAME = "libstepscope.so"
 
 
