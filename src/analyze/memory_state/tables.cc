@@ -85,8 +85,8 @@ Table tree_table(std::string name) {
            {"category", ValueType::text, Unit::none, "What the memory is used for"},
            {"path", ValueType::text, Unit::none,
             "Module, parameter, or what the optimizer has of one; (all): the whole category"},
-           {"class", ValueType::text, Unit::none, "Class of the module; unknown: it is none"},
-           {"parent", ValueType::text, Unit::none, "Path of the one that it belongs to; unknown: it is the whole"},
+           {"class", ValueType::text, Unit::none, "Class of the module; empty: it is none"},
+           {"parent", ValueType::text, Unit::none, "Path of the one that it belongs to; empty: it is the whole"},
            {"depth", ValueType::integer, Unit::none, "How far below the whole"},
            {"own_bytes", ValueType::integer, Unit::bytes, "Its own, without those below it"},
            {"total_bytes", ValueType::integer, Unit::bytes, "With those below it"},
@@ -103,8 +103,8 @@ std::size_t add_layout(const MemoryState& state, const MemoryLayout& layout, Tab
     left_out += Rows(state, tree).each([&](const MemoryTreeRow& row, const MemoryNode& node) {
       std::vector<Value> cells{state.rank};
       for (Value& cell : moment_cells(layout.moment)) cells.push_back(std::move(cell));
-      for (Value cell : {Value(std::string(to_string(tree.category))), text(path_of(node)), text(node.class_name),
-                         row.node == 0 ? Value() : text(path_of(state.nodes[node.parent])),
+      for (Value cell : {Value(std::string(to_string(tree.category))), text(path_of(node)), Value(node.class_name),
+                         Value(std::string(row.node == 0 ? "" : path_of(state.nodes[node.parent]))),
                          Value(static_cast<std::int64_t>(node.depth)), Value(row.own_bytes), Value(row.total_bytes),
                          share(row.total_bytes, whole)}) {
         cells.push_back(std::move(cell));

@@ -167,7 +167,8 @@ std::string plan_text(const collect::Settings& settings, int pid) {
     out += (ranks.find(',') == std::string::npos ? " of rank " : " of ranks ") + collect::shown(ranks);
   if (settings.capture.nsys) out += " with nsys";
   if (const std::int64_t steps = settings.capture.memory_steps; steps > 0) {
-    out += fmt::format(", memory by module of the first {}", steps == 1 ? "step" : fmt::format("{} steps", steps));
+    out += fmt::format("{} memory by module of the first {}", out.ends_with(',') ? "" : ",",
+                       steps == 1 ? "step" : fmt::format("{} steps", steps));
   }
   if (!settings.left_out.empty()) out += ", which records no " + settings.left_out;
   return out;

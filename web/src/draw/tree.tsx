@@ -72,7 +72,7 @@ function find(root: Placed, id: string | null): Placed {
 }
 
 function fill(part: Part): string {
-  const strength = Math.max(35, 100 - Math.max(0, part.at.depth - 1) * 14);
+  const strength = Math.max(25, 80 - part.at.depth * 9); // so that dark and light text can be read on it
   return part.at.depth === 0 ? "var(--tint)" : `color-mix(in srgb, ${part.at.data.node.color} ${strength}%, var(--bg))`;
 }
 
@@ -80,7 +80,7 @@ function fill(part: Part): string {
 export function readOut(at: Placed, whole: number, unit: Unit): string {
   const { node } = at.data;
   const total = at.value ?? 0;
-  const own = at.children === undefined ? "" : `, of it ${formatNumber(node.own, unit)} its own`;
+  const own = at.children === undefined || node.own <= 0 ? "" : `, of it ${formatNumber(node.own, unit)} its own`;
   const share = at.depth > 0 && whole > 0 ? `; ${percent(total / whole)} of all` : "";
   return `${node.about ?? node.name}: ${formatNumber(total, unit)}${own}${share}`;
 }
@@ -137,7 +137,7 @@ function Sunburst(props: Drawing) {
   );
 }
 
-const LETTER = 9.5; // about as wide
+const LETTER = 11; // about as wide
 
 /** Along its ring where there is room, else across it; upright in both halves. */
 function Label(props: { part: Part; from: number; width: number }) {

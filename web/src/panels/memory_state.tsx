@@ -56,7 +56,7 @@ export function nodesOf(from: Table, rows: Value[][], whole: string): TreeNode[]
     const type = at(row, "class");
     const shown = several ? words(category) : whole;
     const name = depth === 0 ? shown : path.split(".").pop()!;
-    const about = depth === 0 ? shown : `${path}${type === null ? "" : ` (${type})`}`;
+    const about = depth === 0 ? shown : `${several ? `${shown} of ` : ""}${path}${type ? ` (${type})` : ""}`;
     nodes.push({ id, parent, name, about, own: asNumber(at(row, "own_bytes")) ?? 0, color });
   }
   return nodes;
@@ -72,7 +72,7 @@ function when(from: Table, row: Value[]): string {
   const at = (name: string) => row[columnIndex(from, name)] ?? null;
   const pass = at("micro_batch");
   const event = String(at("event") ?? "");
-  const place = event === "step" ? "before or at the end of" : event === "begin" ? "before" : `in the ${event} pass${pass === null ? "" : ` ${pass}`} of`;
+  const place = event === "step" ? "before or at the end of" : event === "begin" ? "before" : `before or at the end of ${event} pass${pass === null ? "" : ` ${pass}`} of`;
   return `${place} step ${at("step")}`;
 }
 

@@ -412,13 +412,14 @@ class Capture:
             if threading.get_ident() != self.thread or process.is_data_worker():
                 return
             if self.memory.waiting or not roots.optimizer_exists():
-                self.find_models()
+                self.find_models(anew=self.memory.waiting)
             if not process.is_helper():
                 self.memory.begin(self.models())
 
-    def find_models(self) -> None:
-        """For jobs that never step an optimizer, and where all steps are to be seen."""
-        if self.boundary == 0 and not self.phases.roots and not self.open:
+    def find_models(self, anew: bool = False) -> None:
+        """For jobs that never step an optimizer, and where all steps are to be seen. `anew`: also where the clock found
+        some before: the job may have wrapped them since."""
+        if self.boundary == 0 and (anew or not self.phases.roots) and not self.open:
             self.phases.find_roots()
 
     @property

@@ -138,6 +138,8 @@ class ModuleHook:
                 around.place()
 
     def enter(self, args: Any = (), kwargs: Any = None) -> None:
+        if id(self) not in _living:
+            return  # removed since torch made its list of hooks to call
         self.inside += 1
         if self.inputs is not None:
             self.inputs(args, kwargs or {})

@@ -152,9 +152,13 @@ class Phases:
     # Forward passes -----------------------------------------------------------------------------------------------
     def find_roots(self, optimizer: Any = None) -> None:
         """Looks for the outermost modules: all, or those of this optimizer; there later searches go a level deeper."""
-        self.remove_roots()
         level = 0 if optimizer is None else self.searches
-        self.roots = [roots.Root(module, self) for module in roots.outermost(optimizer, level)]
+        found = roots.outermost(optimizer, level)
+        known = {id(root.module()): root for root in self.roots}
+        for root in self.roots:
+            if all(root.module() is not module for module in found):
+                root.remove()
+        self.roots = [known.get(id(module)) or roots.Root(module, self) for module in found]
         self.searches += 0 if optimizer is None else 1
 
     def remove_roots(self) -> None:

@@ -37,8 +37,9 @@ def pieces(tensor: Any) -> Iterator[Piece]:
     flatten = getattr(type(tensor), "__tensor_flatten__", None)
     layout = str(tensor.layout)
     if flatten is not None:
-        for name in flatten(tensor)[0]:
-            yield from pieces(getattr(tensor, name))
+        for part in (getattr(tensor, name) for name in flatten(tensor)[0]):
+            if hasattr(part, "untyped_storage"):  # torch 2.13 names a DTensor's mesh too
+                yield from pieces(part)
     elif layout in _SPARSE_PARTS:
         for part in _SPARSE_PARTS[layout]:
             yield from pieces(getattr(tensor, part)())
