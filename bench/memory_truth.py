@@ -13,6 +13,7 @@ import json
 import sys
 import tempfile
 import types
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def ours(name: str, folder: Path) -> tuple[int, int, int]:
 def theirs(name: str, folder: Path, module: Any) -> str:
     model, batch = cases.make(name)
     optimizer = torch.optim.Adam(model.parameters())
+    warnings.simplefilter("ignore")  # of the hook that it puts on the whole model
     try:
         profiler = module.SimpleMemoryProfiler(model, optimizer, str(folder), total_steps=3)
         output = model(batch)

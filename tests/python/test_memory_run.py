@@ -67,7 +67,9 @@ def check_page(page: Path, state: dict[str, Any]) -> None:
         assert answer["scalars"]["peak_bytes"]["value"] == state["peak"]["total_bytes"]
     else:
         found = rows(answer, "largest")
-        largest = sum(state["largest"][row["category"].replace(" ", "_")]["bytes"] for row in found if row["depth"] == 0)
+        largest = sum(
+            state["largest"][row["category"].replace(" ", "_")]["bytes"] for row in found if row["depth"] == 0
+        )
         assert largest == sum(row["own_bytes"] for row in found) > 0
 
 

@@ -85,12 +85,12 @@ Table tree_table(std::string name) {
            {"category", ValueType::text, Unit::none, "What the memory is used for"},
            {"path", ValueType::text, Unit::none,
             "Module, parameter, or what the optimizer has of one; (all): the whole category"},
-           {"class", ValueType::text, Unit::none, "Class of the module; empty: it is none"},
-           {"parent", ValueType::text, Unit::none, "Path of the one that it belongs to; empty: it is the whole"},
-           {"depth", ValueType::integer, Unit::none, "How far below the whole"},
            {"own_bytes", ValueType::integer, Unit::bytes, "Its own, without those below it"},
            {"total_bytes", ValueType::integer, Unit::bytes, "With those below it"},
-           {"share", ValueType::real, Unit::ratio, "Share of all bytes in this table's moment of the rank"}}) {
+           {"share", ValueType::real, Unit::ratio, "Share of all bytes in this table's moment of the rank"},
+           {"class", ValueType::text, Unit::none, "Class of the module; empty: it is none"},
+           {"parent", ValueType::text, Unit::none, "Path of the one that it belongs to; empty: it is the whole"},
+           {"depth", ValueType::integer, Unit::none, "How far below the whole"}}) {
     table.columns.push_back(std::move(column));
   }
   return table;
@@ -103,10 +103,10 @@ std::size_t add_layout(const MemoryState& state, const MemoryLayout& layout, Tab
     left_out += Rows(state, tree).each([&](const MemoryTreeRow& row, const MemoryNode& node) {
       std::vector<Value> cells{state.rank};
       for (Value& cell : moment_cells(layout.moment)) cells.push_back(std::move(cell));
-      for (Value cell : {Value(std::string(to_string(tree.category))), text(path_of(node)), Value(node.class_name),
+      for (Value cell : {Value(std::string(to_string(tree.category))), text(path_of(node)), Value(row.own_bytes),
+                         Value(row.total_bytes), share(row.total_bytes, whole), Value(node.class_name),
                          Value(std::string(row.node == 0 ? "" : path_of(state.nodes[node.parent]))),
-                         Value(static_cast<std::int64_t>(node.depth)), Value(row.own_bytes), Value(row.total_bytes),
-                         share(row.total_bytes, whole)}) {
+                         Value(static_cast<std::int64_t>(node.depth))}) {
         cells.push_back(std::move(cell));
       }
       table.rows.push_back(std::move(cells));

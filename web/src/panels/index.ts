@@ -21,9 +21,10 @@ const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communi
 const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {
-  const own = new Set([...FIRST, ...LAST].flatMap((panel) => panel.shows));
+  const [first, last] = [FIRST, LAST].map((panels) => panels.filter((panel) => panel.applies(report))) as [Panel[], Panel[]];
+  const own = new Set([...first, ...last].flatMap((panel) => panel.shows));
   const others = Object.entries(report.answers).filter(([name]) => !own.has(name));
   const absent = others.filter(([, answer]) => knowsNothing(answer));
   const generic = others.filter(([, answer]) => !knowsNothing(answer)).map(([name, answer]) => genericPanel(name, answer));
-  return [...FIRST, ...generic, ...LAST, absentPanel(absent)].filter((panel) => panel.applies(report));
+  return [...first, ...generic, ...last, absentPanel(absent)].filter((panel) => panel.applies(report));
 }
