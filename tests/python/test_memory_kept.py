@@ -183,6 +183,7 @@ def changed_in_place(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["output", "input", "leaf", "view"])
 @pytest.mark.parametrize("anomaly", [False, True])
+@pytest.mark.filterwarnings("ignore:Error detected in")
 def test_changed_in_place(kind: str, anomaly: bool, begin: Begin) -> None:
     with torch.autograd.set_detect_anomaly(anomaly):
         plain = raised(lambda: changed_in_place(kind))

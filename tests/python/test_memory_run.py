@@ -10,6 +10,7 @@ from typing import Any
 from jobs import Job, Place, needs_torch, report, rows
 from test_launchers import torchrun
 
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["params_memory", "grads_memory", "os_memory", "activation_memory", "summary"]
 FILES = sorted(["memory.log", "memory_state.json", *(f"{name}_sunburst.html" for name in PAGES)])
 
@@ -106,6 +107,31 @@ def test_a_job_that_knows_nothing(place: Place) -> None:
     assert answer["scalars"]["peak_bytes"]["value"] == measured["peak"]["total_bytes"]
     layer = "layer: param_mem.0.weight, layer_mem: 1.00 MB, total_mem: 1.00 MB"
     assert layer in (folder / "memory.log").read_text()
+
+
+@needs_torch
+def test_without_a_run(place: Place) -> None:
+    """A script of InternEvo's kind: no file but those in its folder, no word but its own."""
+    script = place.script("""
+        import torch
+        from stepscope.memory import SimpleMemoryProfiler
+        model = torch.nn.LSTM(32, 32, batch_first=True)  # returns tuples
+        optimizer = torch.optim.Adam(model.parameters())
+        profiler = SimpleMemoryProfiler(model, optimizer, "memory_trace/rank0_dp0_tp0", total_steps=2)
+        for step in range(3):
+            model(torch.randn(2, 8, 32))[0].mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            profiler.step()
+        print(profiler.problems)
+    """)
+    done = place.execute([sys.executable, script], PYTHONPATH=str(ROOT / "python"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+    folder = place.folder / "memory_trace" / "rank0_dp0_tp0"
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    assert sorted(path.name for path in place.folder.iterdir()) == ["job.py", "memory_trace"]
+    for name in PAGES:
+        check_page(folder / f"{name}_sunburst.html", state(folder))
 
 
 @needs_torch
