@@ -18,7 +18,7 @@ import weakref
 
 from . import moments, other_profiler, recorder, recordings, spool, torch_profiler
 from .module_hooks import is_compiled_in_place
-from .modules import ModuleRanges, has_forward, is_compiled
+from .modules import ModuleRanges, has_forward, is_closed, is_compiled, tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,22 +51,16 @@ class NumberedModules(ModuleRanges):
         self.hooked: dict[int, Any] = {}  # number -> hook
         super().__init__([model])
 
-    def add(self, module: Any, path: str, root: str, seen: set[int]) -> None:
-        import torch
-
-        if id(module) in seen or isinstance(module, torch.jit.ScriptModule):
-            return
-        seen.add(id(module))
-        compiled = is_compiled(module) or is_compiled_in_place(module)
-        if type(module) not in self.ignored and (compiled or has_forward(module) or "forward" in module.__dict__):
-            number = self.numbers[id(module)]
-            self.hook(module, str(number))
-            self.hooked[number] = self.hooks[-1]
-            self.tell_of_calls(self.hooks[-1])
-        if not compiled:
-            for child in module.__dict__["_modules"].values():
-                if child is not None:
-                    self.add(child, path, root, seen)
+    def add(self, model: Any, root: str) -> None:
+        for _, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
+            compiled = is_compiled(module) or is_compiled_in_place(module)
+            if type(module) in self.ignored or (is_closed(module) and not compiled):
+                continue
+            if compiled or has_forward(module) or "forward" in module.__dict__:
+                number = self.numbers[id(module)]
+                self.hook(module, str(number))
+                self.hooked[number] = self.hooks[-1]
+                self.tell_of_calls(self.hooks[-1])
 
     def tell_of_calls(self, hook: Any) -> None:
         begin, called = hook.before, self.called

@@ -34,10 +34,12 @@ class ModuleRanges:
         if self.range is None:
             return
         for model in models:
-            root = type(model).__name__ if len(models) > 1 else ""
-            for path, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
-                if has_forward(module) and not is_closed(module):
-                    self.hook(module, path or type(module).__name__)
+            self.add(model, type(model).__name__ if len(models) > 1 else "")
+
+    def add(self, model: Any, root: str) -> None:
+        for path, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
+            if has_forward(module) and not is_closed(module):
+                self.hook(module, path or type(module).__name__)
 
     def hook(self, module: Any, shown: str) -> None:
         self.paths[shown] = type(module)
