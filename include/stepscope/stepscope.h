@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define STEPSCOPE_ABI_VERSION 3
+#define STEPSCOPE_ABI_VERSION 4
 
 /* What was opened together; opaque. */
 typedef struct stepscope_run stepscope_run;
@@ -94,6 +94,10 @@ STEPSCOPE_API int stepscope_query(stepscope_run* run, const char* sql, const ste
 
 /* JSON text of the arguments of a slice, read again from its file. `rank` and `slice` as in the table "slices". */
 STEPSCOPE_API char* stepscope_slice_text(stepscope_run* run, int64_t rank, uint32_t slice, char** error);
+
+/* Writes the five pages of the state of memory (docs/memory.md) beside the memory_state.json that lies in `folder`.
+ * Returns 0; on failure 1, among others where the library was built without the page. Since 4. */
+STEPSCOPE_API int stepscope_memory_pages(const char* folder, char** error);
 
 /* A stream on the heap, as a capsule needs it: made empty (release is NULL); released where its owner has not moved it
  * away, then freed. */

@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # typing and pathlib would double the time of the import
 if TYPE_CHECKING:
     from pathlib import Path
 
-ABI_VERSION = 3  # STEPSCOPE_ABI_VERSION that this package was written against
+ABI_VERSION = 4  # STEPSCOPE_ABI_VERSION that this package was written against
 FILE_NAME = "libstepscope.so"
 
 
@@ -114,6 +114,7 @@ _FUNCTIONS = {
         ],
     ),
     "stepscope_slice_text": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, _error]),
+    "stepscope_memory_pages": (ctypes.c_int, [ctypes.c_char_p, _error]),
     "stepscope_stream_new": (_stream, []),
     "stepscope_stream_free": (None, [_stream]),
     "stepscope_capsule_setup": (None, [ctypes.c_void_p]),
@@ -190,6 +191,12 @@ class Library:
 
     def slice_text(self, run: int, rank: int, number: int) -> str:
         return self._text("stepscope_slice_text", run, rank, number)
+
+    def memory_pages(self, folder: bytes) -> None:
+        """Writes the pages of the state of memory beside the memory_state.json of that folder."""
+        error = ctypes.c_void_p()
+        if self._dll.stepscope_memory_pages(folder, ctypes.byref(error)) != 0:
+            raise self._taken_error(error)
 
     def stream(self, run: int, name: str) -> ctypes._Pointer[ArrowArrayStream]:
         """The table as a stream on the heap; give it to free_stream or capsule."""

@@ -12,6 +12,7 @@
 #include "capi/opened.h"
 #include "query/query.h"
 #include "report/json_writer.h"
+#include "report/memory_pages.h"
 #include "report/report.h"
 #include "session/session.h"
 
@@ -202,6 +203,22 @@ char* stepscope_slice_text(stepscope_run* run, int64_t rank, uint32_t slice, cha
                         "Use a number below " + std::to_string(trace->slices.size())));
     }
     return session::slice_text(*trace, static_cast<SliceId>(slice));
+  });
+}
+
+int stepscope_memory_pages(const char* folder, char** error) {
+  return guarded<int>(error, 1, [&]() -> Result<int> {
+    if (folder == nullptr) return fail(usage("the folder is NULL"));
+    const std::string path = std::string(folder) + "/memory_state.json";
+    session::OpenOptions options;
+    options.use_cache = false;
+    Result<Run> run = session::open(std::span(&path, 1), options);
+    if (!run) return fail(std::move(run.error()));
+    const std::string name = "memory_state";
+    Result<Report> made = session::answer(*run, std::span(&name, 1));
+    if (!made) return fail(std::move(made.error()));
+    if (auto written = report::write_memory_pages(*made, folder); !written) return fail(std::move(written.error()));
+    return 0;
   });
 }
 

@@ -13,7 +13,9 @@
 #include "cli/open_paths.h"
 #include "cli/report_output.h"
 #include "cli/terminal.h"
+#include "report/anonymous.h"
 #include "report/arrange.h"
+#include "report/memory_pages.h"
 #include "session/session.h"
 
 namespace stepscope::cli {
@@ -72,6 +74,23 @@ int report_outcome(const Report& report, const ReportOptions& options) {
   return code;
 }
 
+// `--html FOLDER`: the pages of the state of memory, which are five.
+Result<void> write_pages(Report report, const ReportOptions& options) {
+  if (options.only != std::vector<std::string>{"memory_state"}) {
+    return fail({ErrorKind::usage, "it is a folder", options.output.html, std::nullopt,
+                 "Name a file in it; only the pages of memory are several: --only memory_state"});
+  }
+  if (report.inputs.size() > 1) {
+    return fail({ErrorKind::usage, "the pages are of one rank, and there are several", options.output.html,
+                 std::nullopt, "Give the folder of one, such as RUN/memory_trace/rank0_dp0_tp0"});
+  }
+  if (options.output.anonymous) report::anonymize(report);
+  if (auto written = report::write_memory_pages(report, options.output.html); !written) return written;
+  print_notice(fmt::format("wrote {} pages into {}; they need no network", report::memory_page_names().size(),
+                           options.output.html));
+  return {};
+}
+
 // Before anything is read: a slip in a name should not cost the minutes of opening a big trace.
 std::optional<Error> unknown_answer(const ReportOptions& options) {
   const std::string& mode = options.compat.mode;
@@ -103,6 +122,10 @@ int run_report(ReportOptions& options) {
   const auto report = make_report(options);
   if (!report) return refused(report.error());
   const bool whole = !options.only.empty() || !options.compat.mode.empty();
+  if (options.output.to_folder()) {
+    if (const auto written = write_pages(*report, options); !written) return refused(written.error());
+    return report_outcome(*report, options);
+  }
   if (const auto written = options.output.write(*report, whole, whole ? 0 : kRows); !written) {
     return refused(written.error());
   }

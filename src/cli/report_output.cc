@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cli/help.h"
 #include "cli/terminal.h"
 #include "report/anonymous.h"
@@ -24,6 +26,11 @@ void ReportOutput::add_options(CLI::App& app, const std::string& longest) {
   app.add_option("--rows", rows, "Longest table in the text; 0 shows all rows (default: " + longest + ")")
       ->type_name("N")
       ->check(whole_number(0, 1'000'000'000));
+}
+
+bool ReportOutput::to_folder() const {
+  std::error_code code;
+  return !html.empty() && std::filesystem::is_directory(html, code);
 }
 
 Result<void> ReportOutput::write(Report report, bool details, std::size_t longest) const {

@@ -24,6 +24,7 @@ struct ReportOutput {
   void add_options(CLI::App& app, const std::string& longest);
   // Where the report goes, of path and html.
   const std::string& target() const { return html.empty() ? path : html; }
+  bool to_folder() const;  // the page is to go into a folder
   // `details` and `rows` are of the text: whole answers, and the longest table where --rows is not given.
   Result<void> write(Report report, bool details, std::size_t longest) const;
 };

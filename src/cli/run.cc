@@ -15,6 +15,7 @@
 
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/run/memory_pages.h"
 #include "cli/run/sentences.h"
 #include "cli/setting_options.h"
 #include "cli/terminal.h"
@@ -150,6 +151,7 @@ void finish(const Place& place, run::Manifest& manifest, const collect::Settings
   if (!nsys.empty()) {
     for (std::string& problem : collect::export_reports(nsys, folder)) manifest.problems.push_back(std::move(problem));
   }
+  make_memory_pages(folder, manifest.host, manifest.problems);
   auto written = place.write(manifest);
   if (!place.speaks()) return;
   if (place.task && ending.code == 0) {  // the others end at the same time, if all is well

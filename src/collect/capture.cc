@@ -79,6 +79,7 @@ std::string to_text(const Capture& capture) {
   if (capture.budget.share) out += " budget=" + short_share(*capture.budget.share);
   if (capture.budget.bytes) out += " budget_bytes=" + std::to_string(*capture.budget.bytes);
   if (capture.memory_history) out += to_text(*capture.memory_history);
+  if (capture.memory_steps > 0) out += " memory_state=" + std::to_string(capture.memory_steps);
   if (capture.nsys) out += " nsys=on";
   return out.substr(1);
 }

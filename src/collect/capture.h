@@ -65,7 +65,8 @@ struct Capture {
   Parts with;
   Budget budget;
   std::optional<MemoryHistory> memory_history;
-  bool nsys = false;  // records in place of torch.profiler
+  std::int64_t memory_steps = 0;  // from the first on, whose state of memory by module is measured
+  bool nsys = false;              // records in place of torch.profiler
 };
 
 inline constexpr std::size_t kMostWindows = 256;  // all of it travels in one variable of the environment

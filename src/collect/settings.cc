@@ -177,18 +177,26 @@ Result<void> join_pairs(SettingDraft& draft, const std::vector<Given>& all) {
   return {};
 }
 
-// --max-entries and the like say nothing by themselves. Its ranks are those of the timeline where any are named, else
-// the last, as Megatron has it.
+// The setting that this one is a part of; empty: it stands by itself.
+std::string_view whole_of(std::string_view name) {
+  if (name == "memory-steps") return "memory";
+  const bool history = name == "max-entries" || name == "memory-every" || name == "memory-snapshot-path";
+  return history ? "memory-history" : "";
+}
+
+// --max-entries and the like say nothing by themselves. The ranks of the history are those of the timeline where any
+// are named, else the last, as Megatron has it.
 Result<void> join_memory(SettingDraft& draft, const std::vector<Given>& all) {
   for (const Given& given : all) {
-    const std::string_view name = given.setting->name;
     if (given.is_used && given.setting->question == "ranks") draft.memory.ranks = draft.out.capture.ranks;
-    const bool part = name == "max-entries" || name == "memory-every" || name == "memory-snapshot-path";
-    if (part && given.is_used && given.source == kTyped && !draft.memory_history) {
-      return fail(located(given, {ErrorKind::usage, "it is for --memory-history", {}, {}, "Add --memory-history"}));
+    const std::string whole(whole_of(given.setting->name));
+    const bool is_there = whole == "memory" ? draft.memory_state : draft.memory_history;
+    if (!whole.empty() && given.is_used && given.source == kTyped && !is_there) {
+      return fail(located(given, {ErrorKind::usage, "it is for --" + whole, {}, {}, "Add --" + whole}));
     }
   }
   if (draft.memory_history) draft.out.capture.memory_history = draft.memory;
+  if (draft.memory_state) draft.out.capture.memory_steps = draft.memory_steps;
   return {};
 }
 

@@ -11,8 +11,9 @@ struct SettingDraft {
   Settings out;
   std::optional<std::int64_t> step_start, step_end;
   std::optional<double> time, warmup;
-  bool memory_history = false;
+  bool memory_history = false, memory_state = false;
   MemoryHistory memory;
+  std::int64_t memory_steps = 5;  // as InternEvo's profiler has it
 };
 
 }  // namespace stepscope::collect

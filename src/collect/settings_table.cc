@@ -9,8 +9,8 @@
 namespace stepscope::collect {
 namespace {
 
-constexpr std::string_view kWhen = "When to record", kWhat = "What to record", kWhere = "Where to",
-                           kMemory = "Memory of GPUs", kNsys = "Nsight Systems";
+constexpr std::string_view kWhen = "When to record", kWhat = "What to record", kWhere = "Where to", kMemory = "Memory",
+                           kNsys = "Nsight Systems";
 
 // Parses into one member.
 template <auto Parse, class Target>
@@ -73,6 +73,10 @@ Result<void> take_budget(std::string_view text, SettingDraft& d) {
   return into<parse_budget>(text, d.out.capture.budget);
 }
 
+Result<void> take_memory(std::string_view text, SettingDraft& d) { return into<parse_switch>(text, d.memory_state); }
+Result<void> take_memory_steps(std::string_view text, SettingDraft& d) {
+  return into<parse_number>(text, d.memory_steps);
+}
 Result<void> take_history(std::string_view text, SettingDraft& d) { return into<parse_switch>(text, d.memory_history); }
 Result<void> take_entries(std::string_view text, SettingDraft& d) { return into<parse_number>(text, d.memory.entries); }
 Result<void> take_every(std::string_view text, SettingDraft& d) { return into<parse_number>(text, d.memory.every); }
@@ -151,6 +155,11 @@ constexpr std::array kSettings{
     Setting{"telemetry", Form::value, "LIST", kWhat,
             "Collectors that sample the machine beside the job, with intervals if need be (cpu:10ms,io), or off", "on",
             "telemetry", "telemetry", false, take_telemetry},
+    Setting{"memory", Form::flag, "", kMemory,
+            "What fills it: parameters, gradients, optimizer state and activations by module, into memory_trace", "off",
+            "state of memory", "state", false, take_memory},
+    Setting{"memory-steps", Form::value, "N", kMemory, "Steps to measure for that, from the first (default 5)", "", "",
+            "", false, take_memory_steps},
     Setting{
         "memory-history", Form::flag, "", kMemory,
         "torch's history of GPU memory, with Python stacks; written every N steps, when memory runs out, at the end",

@@ -277,6 +277,20 @@ TEST_CASE("memory history: the last rank unless ranks are named, and its parts a
   CHECK(capture_of(read_settings({{"memory-history", "false"}}, folder.path())) == usual);
 }
 
+TEST_CASE("the state of memory: of the first five steps, or as many as are said") {
+  const TempFolder folder;
+  const std::string usual = "ranks=all with=shapes,memory,modules";
+  CHECK(capture_of(read_settings({{"memory", "true"}}, folder.path())) == usual + " memory_state=5");
+  CHECK(capture_of(read_settings({{"memory", "true"}, {"memory-steps", "12"}}, folder.path())) ==
+        usual + " memory_state=12");
+  CHECK(capture_of(read_settings({{"memory", "true"}, {"ranks", "0"}}, folder.path())) ==
+        "ranks=0 with=shapes,memory,modules memory_state=5");
+  CHECK(says(read_settings({{"memory-steps", "5"}}, folder.path()), "Add --memory"));
+  CHECK(says(read_settings({{"memory", "true"}, {"memory-steps", "0"}}, folder.path()), "no whole number"));
+  CHECK(capture_of(read_settings({{"memory", "false"}, {"no-memory", "true"}}, folder.path())) ==
+        "ranks=all with=shapes,modules");
+}
+
 TEST_CASE("nsys: windows are never automatic, and what it has not is left out and said") {
   const TempFolder folder;
   auto read = read_settings({{"nsys", "true"}}, folder.path());

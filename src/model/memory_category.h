@@ -11,7 +11,9 @@ namespace stepscope {
 
 enum class MemoryCategory : std::uint8_t {
   parameter,
+  buffer,  // of a module, beside its parameters
   gradient,
+  master_parameter,  // the optimizer's own copy of a parameter, in full precision
   optimizer_state,
   activation,     // kept for the backward pass
   temporary,      // gone by the end of the operator, or of the pass, that allocated it
@@ -20,7 +22,7 @@ enum class MemoryCategory : std::uint8_t {
   input,          // batches, from the data loader
   unknown,
 };
-inline constexpr std::size_t kMemoryCategories = 9;
+inline constexpr std::size_t kMemoryCategories = 11;
 
 std::string_view to_string(MemoryCategory category);  // "parameter", "optimizer state" …
 

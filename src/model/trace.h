@@ -16,6 +16,7 @@
 #include "base/string_pool.h"
 #include "model/issue.h"
 #include "model/matches.h"
+#include "model/memory_state.h"
 #include "model/telemetry.h"
 
 namespace stepscope {
@@ -438,6 +439,8 @@ struct Run {
   std::vector<Trace> history;
   // What was sampled of the machine beside the job, one per sampler.
   std::vector<Trace> telemetry;
+  // What filled the memory of each rank's model, by rank, where that was measured.
+  std::vector<MemoryState> memory_states;
   UserTable peaks, flop_rules;  // what devices can do, what operators take (costs/)
   Matches matches;              // derived
 };

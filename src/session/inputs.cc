@@ -12,6 +12,7 @@
 #include <set>
 
 #include "formats/gzip_stream.h"
+#include "model/memory_state.h"
 #include "run/manifest.h"
 #include "run/run_folder.h"
 #include "run/schema_version.h"
@@ -127,7 +128,7 @@ void keep_newest_run(std::vector<std::string>& found, const std::string& folder,
   const auto has_steps = [&](const auto& run) {
     return has_any(run, [](std::string_view path) {
       return path.starts_with("traces/") || path.starts_with(std::string(run::kNsysFolder) + "/") ||
-             (path.starts_with("telemetry/") && path.ends_with(".ring"));
+             (path.starts_with("telemetry/") && path.ends_with(".ring")) || path.starts_with("memory_trace/");
     });
   };
   const auto has_samples = [&](const auto& run) {
@@ -211,9 +212,15 @@ bool leave_to_others(std::vector<InputFile>& files, std::string_view reader) {
   return false;
 }
 
-// The marks of a run's ranks and its telemetry are opened where nothing better is: beside traces they are looked at by
-// run_marks and run_telemetry.
+// The marks of a run's ranks, its telemetry and its states of memory are opened where nothing better is: beside traces
+// they are looked at by run_marks, run_telemetry and run_memory.
 void prefer_traces(std::vector<InputFile>& files, std::vector<Issue>& issues) {
+  if (leave_to_others(files, kMemoryStateFiles)) {
+    issues.push_back({"only_memory", Severity::info, "no trace was recorded beside this state of memory",
+                      "See it: stepscope report --only memory_state", 1, files.front().path, std::nullopt,
+                      std::nullopt});
+    return;
+  }
   if (leave_to_others(files, kSampleFiles)) {
     issues.push_back({"only_samples", Severity::info, "no trace was recorded beside this telemetry",
                       "See it: stepscope report --only system,counters", 1, files.front().path, std::nullopt,

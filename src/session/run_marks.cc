@@ -179,6 +179,7 @@ std::string run_folder_of(const std::string& trace_path) {
   const fs::path traces = own.parent_path();
   std::error_code code;
   const fs::path folder = traces.parent_path();
+  if (traces.filename() == "memory_trace" && fs::exists(folder / "run.json", code)) return folder.string();
   return traces.filename() == "traces" && fs::is_directory(folder / "telemetry", code) ? folder.string() : "";
 }
 

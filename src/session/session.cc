@@ -23,6 +23,7 @@
 #include "session/parts.h"
 #include "session/ranks.h"
 #include "session/run_marks.h"
+#include "session/run_memory.h"
 #include "session/run_telemetry.h"
 
 namespace stepscope::session {
@@ -175,6 +176,7 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
     run.history = read_history(folder);
     read_telemetry(folder, run);
   }
+  read_memory_states(folder, run);
   derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
   return run;
 }

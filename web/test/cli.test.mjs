@@ -84,6 +84,28 @@ describe("the page of the command line", { skip: noCli }, () => {
     await agrees(await pageOf(file));
   });
 
+  test("the five pages of a state of memory", async () => {
+    const state = join(root, "tests", "traces", "tiny_memory_state.json");
+    run("report", state, "--no-cache", "--only", "memory_state", "--html", folder);
+    const { largest, peak } = JSON.parse(readFileSync(state, "utf8"));
+    const bytes = (...names) => names.reduce((sum, name) => sum + (largest[name]?.bytes ?? 0), 0);
+    const wanted = {
+      params_memory: bytes("parameter", "buffer"),
+      grads_memory: bytes("gradient"),
+      os_memory: bytes("master_parameter", "optimizer_state"),
+      activation_memory: bytes("activation", "input"),
+      summary: peak.total_bytes,
+    };
+    for (const [name, size] of Object.entries(wanted)) {
+      const shown = await browser.open("", { file: join(folder, `${name}_sunburst.html`) });
+      const center = await shown.page.locator('[data-panel="memory_state"] .sunburst .value').textContent();
+      assert.equal(center, formatValue(size, "bytes"), name);
+      assert.ok((await shown.page.locator(".sunburst path").count()) > 5, name);
+      assert.equal(await shown.page.locator(".failed").count(), 0);
+      assert.deepEqual([shown.errors, shown.requests()], [[], []]);
+    }
+  });
+
   const real = ["deepseek/train.json", "hta/ns_resolution_trace", "hta/cpu_only", "hta/trace_diff", "hta/amd_trace"];
   for (const path of real) {
     const skip = existsSync(join(CORPUS, path)) ? false : `no ${path} in ${CORPUS}`;

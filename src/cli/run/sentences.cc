@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/run/memory_pages.h"
 #include "collect/requests.h"
 #include "report/format.h"
 #include "run/progress.h"
@@ -122,6 +123,12 @@ std::string recorded_steps(const Outcome& out) {
   return fmt::format("steps {}-{}", *out.first_step, *out.last_step);
 }
 
+std::string memory_text(const Outcome& out, const std::string& folder) {
+  if (out.memory_traces == 0) return "";
+  return fmt::format("; memory of {} in {}", report::format_plural(out.memory_traces, "rank"),
+                     shown_path(folder + "/memory_trace"));
+}
+
 // How the job ended, where that says why less was recorded.
 std::string ending_text(const Outcome& out, const collect::Ending& ending) {
   std::string text = ending.signal ? fmt::format("; the job was ended by signal {}", *ending.signal) : "";
@@ -159,6 +166,10 @@ std::string plan_text(const collect::Settings& settings, int pid) {
   if (ranks != "all")
     out += (ranks.find(',') == std::string::npos ? " of rank " : " of ranks ") + collect::shown(ranks);
   if (settings.capture.nsys) out += " with nsys";
+  if (const std::int64_t steps = settings.capture.memory_steps; steps > 0) {
+    out += fmt::format("{} memory by module of the first {}", out.ends_with(',') ? "" : ",",
+                       steps == 1 ? "step" : fmt::format("{} steps", steps));
+  }
   if (!settings.left_out.empty()) out += ", which records no " + settings.left_out;
   return out;
 }
@@ -192,6 +203,7 @@ Outcome outcome_of(const std::string& folder, const run::Manifest& manifest) {
     out.lost += !progress.running && progress.recording_since ? 1 : 0;
   }
   if (out.problem.empty() && !manifest.problems.empty()) out.problem = manifest.problems.front();
+  out.memory_traces = memory_traces(folder).size();
   std::sort(out.ranks.begin(), out.ranks.end());
   out.ranks.erase(std::unique(out.ranks.begin(), out.ranks.end()), out.ranks.end());
   return out;
@@ -203,8 +215,12 @@ std::string end_text(const Outcome& out, const std::string& folder, const collec
   if (out.traces == 0 && !settings.trace && out.steps_seen > 0) {
     const std::string problem = out.problem.empty() ? "" : "; a problem: " + out.problem;
     return fmt::format(
-        "kept the steps and phases of {} steps; no timeline was asked for{}{}. Next: stepscope report {}",
-        out.steps_seen, ending_text(out, ending), problem, shown_path(folder));
+        "kept the steps and phases of {} steps; no timeline was asked for{}{}{}. Next: stepscope report {}",
+        out.steps_seen, memory_text(out, folder), ending_text(out, ending), problem, shown_path(folder));
+  }
+  if (out.traces == 0 && out.memory_traces > 0) {
+    return fmt::format("recorded no timeline: {}{}. Next: stepscope report {} --only memory_state",
+                       why_nothing(out, folder, capture, ending), memory_text(out, folder), shown_path(folder));
   }
   if (out.traces == 0) {
     const std::string next = run::ring_files(folder).empty() ? ". See " : ". Its steps: stepscope report ";
@@ -218,6 +234,7 @@ std::string end_text(const Outcome& out, const std::string& folder, const collec
   if (out.own_traces > 0 && out.own_traces < out.traces) {
     text += fmt::format("; with {} of {}", report::format_plural(out.own_traces, "trace"), own);
   }
+  text += memory_text(out, folder);
   text += run::cost_text(out.cost_s);
   text += ending_text(out, ending);
   if (!out.problem.empty()) text += fmt::format("; a problem: {}", out.problem);

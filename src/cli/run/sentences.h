@@ -22,6 +22,7 @@ std::string plan_text(const collect::Settings& settings, int pid);
 struct Outcome {
   std::size_t traces = 0, processes = 0;  // with a recording
   std::size_t own_traces = 0;             // of the traces, those that the job wrote itself
+  std::size_t memory_traces = 0;          // ranks whose memory was measured
   std::size_t lost = 0;                   // ranks that ended in the middle of a part
   std::uintmax_t bytes = 0;
   std::int64_t steps_seen = 0;

@@ -152,6 +152,6 @@ export const health: Panel = {
   label: "Overview",
   title: "Where does the time go?",
   shows: ["overview"],
-  applies: () => true,
+  applies: (report) => report.answers.overview !== undefined || report.issues.some((issue) => issue.severity === "lost"),
   view: View,
 };

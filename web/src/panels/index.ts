@@ -9,6 +9,7 @@ import { health } from "./health";
 import { idle } from "./idle";
 import { issues } from "./issues";
 import { kernels } from "./kernels";
+import { memoryState } from "./memory_state";
 import { operators } from "./operators";
 import type { Panel } from "../draw/panel";
 import { phases } from "./phases";
@@ -16,13 +17,14 @@ import { provenance } from "./provenance";
 import { steps } from "./steps";
 import { timeline } from "./timeline";
 
-const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication];
+const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication, memoryState];
 const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {
-  const own = new Set([...FIRST, ...LAST].flatMap((panel) => panel.shows));
+  const [first, last] = [FIRST, LAST].map((panels) => panels.filter((panel) => panel.applies(report))) as [Panel[], Panel[]];
+  const own = new Set([...first, ...last].flatMap((panel) => panel.shows));
   const others = Object.entries(report.answers).filter(([name]) => !own.has(name));
   const absent = others.filter(([, answer]) => knowsNothing(answer));
   const generic = others.filter(([, answer]) => !knowsNothing(answer)).map(([name, answer]) => genericPanel(name, answer));
-  return [...FIRST, ...generic, ...LAST, absentPanel(absent)].filter((panel) => panel.applies(report));
+  return [...first, ...generic, ...last, absentPanel(absent)].filter((panel) => panel.applies(report));
 }

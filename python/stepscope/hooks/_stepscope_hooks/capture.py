@@ -20,6 +20,7 @@ from . import (
     marks,
     memory_history,
     memory_snapshot,
+    memory_watch,
     module_hooks,
     moments,
     parallel,
@@ -71,6 +72,7 @@ class Capture:
         self.requests = Requests(settings.run_folder)
         self.recordings = Recordings(self)
         self.history = memory_history.MemoryHistory(self)
+        self.memory = memory_watch.MemoryWatch(self)
         self.detached = False  # everything was taken out of the process again
         self.leave_at: int | None = None  # the step at which that happens
         self.successor: Callable[[], None] | None = None  # someone who attached meanwhile
@@ -112,6 +114,7 @@ class Capture:
         self.deepspeed = deepspeed_flops.DeepSpeedFlops(self)
         self.deepspeed.watch()
         self.history.arm()
+        self.memory.arm()
         first = None if process.is_spawned() else self.wanted(0)
         if first is not None:
             self.recordings.start(first, 0)
@@ -171,6 +174,7 @@ class Capture:
             parallel.forget()
             module_hooks.after_fork()
             self.history.forget()
+            self.memory.forget()
             self.reset()
 
     # Phases, from the hooks: these run in every step of the job ---------------------------------------------------
@@ -179,6 +183,7 @@ class Capture:
             return
         if self.boundary_waits and not self.open:
             self.at_boundary()
+        self.memory.phase_begins(phase)
         try:
             shown = None
             if phase in _PHASE_RANGES and (self.recordings.active is not None or self.history.on):
@@ -206,6 +211,8 @@ class Capture:
                 shown.__exit__(None, None, None)
         except Exception as error:
             self.notes.problem(f"marking a phase failed: {error!r}")
+        if not self.open:  # a pass within a pass, as in a backward pass that recomputes, is a part of it
+            self.memory.phase_ends(phase)
 
     def range(self, name: str) -> Any:
         import torch
@@ -241,6 +248,7 @@ class Capture:
 
     def optimizer_ends(self, optimizer: Any, kwargs: dict[str, Any]) -> None:
         self.phase_ends(marks.OPTIMIZER)
+        self.memory.optimizer_seen(optimizer)
         with self.notes.guard("counting a step"):
             if not self.leads(optimizer):
                 return
@@ -268,6 +276,7 @@ class Capture:
         if not self.marks.tried:
             self.open_marks()
         self.marks.step(self.boundary, self.step_began, now, phase)
+        self.memory.step_ended()
         self.step_began = now
         self.boundary += 1
         moments.left.step_done()
@@ -378,6 +387,7 @@ class Capture:
         if self.boundary <= 3 and not self.without_optimizer and not self.forward_seen:
             leader = self.leader() if self.leader is not None else None
             self.phases.find_roots(leader)
+        self.memory.begin(self.models())
         self.forward_seen = False
         if not self.off:
             self.recordings.at_boundary()
@@ -399,12 +409,17 @@ class Capture:
     # By the clock, on the main thread -----------------------------------------------------------------------------
     def first_forward(self) -> None:
         with self.notes.guard("looking for the model"):
-            if threading.get_ident() == self.thread and not process.is_data_worker() and not roots.optimizer_exists():
-                self.find_models()
+            if threading.get_ident() != self.thread or process.is_data_worker():
+                return
+            if self.memory.waiting or not roots.optimizer_exists():
+                self.find_models(anew=self.memory.waiting)
+            if not process.is_helper():
+                self.memory.begin(self.models())
 
-    def find_models(self) -> None:
-        """For jobs that never step an optimizer."""
-        if self.boundary == 0 and not self.phases.roots and not self.open:
+    def find_models(self, anew: bool = False) -> None:
+        """For jobs that never step an optimizer, and where all steps are to be seen. `anew`: also where the clock found
+        some before: the job may have wrapped them since."""
+        if self.boundary == 0 and (anew or not self.phases.roots) and not self.open:
             self.phases.find_roots()
 
     @property
@@ -419,6 +434,7 @@ class Capture:
         self.detached = True
         self.record_no_more("the hooks have left the process")
         self.history.stop()
+        self.memory.stop()
         self.marks.part(self.boundary, marks.LEFT)
         self.phases.uninstall()
         if self.other is not None:
@@ -448,6 +464,7 @@ class Capture:
             if self.deepspeed is not None:
                 self.deepspeed.finish()
             self.history.finish()
+            self.memory.finish()
             self.recordings.finish()
             if self.notes.shown:
                 self.tell(ended=True)

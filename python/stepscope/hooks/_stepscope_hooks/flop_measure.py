@@ -18,7 +18,7 @@ import weakref
 
 from . import moments, other_profiler, recorder, recordings, spool, torch_profiler
 from .module_hooks import is_compiled_in_place
-from .modules import ModuleRanges, has_forward, is_compiled, tree
+from .modules import ModuleRanges, has_forward, is_closed, is_compiled, tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,18 +52,11 @@ class NumberedModules(ModuleRanges):
         super().__init__([model])
 
     def add(self, model: Any, root: str) -> None:
-        import torch
-
-        def compiled(one: Any) -> bool:
-            return is_compiled(one) or is_compiled_in_place(one)
-
-        def scripted(one: Any) -> bool:
-            return isinstance(one, torch.jit.ScriptModule)
-
-        for _, module in tree(model, root, lambda one: not (compiled(one) or scripted(one))):
-            if scripted(module) or type(module) in self.ignored:
+        for _, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
+            compiled = is_compiled(module) or is_compiled_in_place(module)
+            if type(module) in self.ignored or (is_closed(module) and not compiled):
                 continue
-            if compiled(module) or has_forward(module) or "forward" in module.__dict__:
+            if compiled or has_forward(module) or "forward" in module.__dict__:
                 number = self.numbers[id(module)]
                 self.hook(module, str(number))
                 self.hooked[number] = self.hooks[-1]

@@ -40,11 +40,12 @@ _lock = threading.RLock()  # hooks may come from our clock's thread, just when a
 class _Call:
     """One of the two functions that torch calls."""
 
-    def __init__(self, function: Callable[..., None], arguments: int) -> None:
+    def __init__(self, function: Callable[..., None], arguments: int, passes: bool = False) -> None:
         self.function, self.arguments = function, arguments
+        self.passes = passes  # what the module is called with
 
     def __call__(self, *args: Any) -> None:
-        self.function()
+        self.function(*args[1:]) if self.passes else self.function()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         does_nothing = string.Formatter()
@@ -64,7 +65,7 @@ class _CompiledCall:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         hooks = list(self.hooks)
         for hook in hooks:
-            hook.enter()
+            hook.enter(args, kwargs)
         try:
             return self.own(*args, **kwargs)
         finally:
@@ -94,14 +95,19 @@ class ModuleHook:
     """Calls `before()` and `after()` around each forward pass of a module, also one that raises; around other hooks.
 
     `outermost`: around those of ours too that come later. Where it is told that a forward pass has ended, no range of
-    the module is open any more.
+    the module is open any more. `inputs`: is called first, with what the module is called with.
     """
 
     def __init__(
-        self, module: Any, before: Callable[[], None], after: Callable[[], None], outermost: bool = False
+        self,
+        module: Any,
+        before: Callable[[], None],
+        after: Callable[[], None],
+        outermost: bool = False,
+        inputs: Callable[[Any, Any], None] | None = None,
     ) -> None:
         self.module = weakref.ref(module)
-        self.before, self.after = before, after
+        self.before, self.after, self.inputs = before, after, inputs
         self.inside = 0
         self.handles: list[Any] = []
         with _lock:
@@ -120,8 +126,10 @@ class ModuleHook:
             if is_compiled_in_place(module):
                 self.handles = [_CompiledHandle(module, self)]
             else:
+                passes = self.inputs is not None
+                call = _Call(self.enter, 3 if passes else 2, passes)
                 self.handles = [
-                    module.register_forward_pre_hook(_Call(self.enter, 2), prepend=True),
+                    module.register_forward_pre_hook(call, prepend=True, with_kwargs=passes),
                     module.register_forward_hook(_Call(self.leave, 3), always_call=True),
                 ]
             around = _outermost.get(id(module))
@@ -129,8 +137,12 @@ class ModuleHook:
                 around.lift()
                 around.place()
 
-    def enter(self) -> None:
+    def enter(self, args: Any = (), kwargs: Any = None) -> None:
+        if id(self) not in _living:
+            return  # removed since torch made its list of hooks to call
         self.inside += 1
+        if self.inputs is not None:
+            self.inputs(args, kwargs or {})
         self.before()
 
     def leave(self) -> None:
@@ -151,6 +163,11 @@ class ModuleHook:
             if not _living:
                 _let_into_states()
                 _forget_compiler()
+
+
+def of(module: Any) -> list[ModuleHook]:
+    """Ours on this module, in the order in which they came."""
+    return [hook for hook in list(_living.values()) if hook.module() is module and hook.handles]
 
 
 def after_fork() -> None:

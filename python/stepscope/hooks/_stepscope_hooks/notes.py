@@ -24,7 +24,7 @@ _FIRST_NAMESPACE = "4026531836"  # of processes, outside of all containers: Linu
 class Notes:
     def __init__(self, run_folder: str) -> None:
         self.run_folder = run_folder
-        self.host = _file_name_part(socket.gethostname())
+        self.host = host_name()
         self.namespace = _namespace()
         self.fields: dict[str, Any] = {"problems": [], "windows": [], "ended": False}
         self.shown = False  # becomes a file only when there is something to tell
@@ -100,6 +100,10 @@ def _namespace() -> str:
     except OSError:
         return ""
     return "" if number == _FIRST_NAMESPACE else f"-{number}"
+
+
+def host_name() -> str:
+    return _file_name_part(socket.gethostname())
 
 
 def _file_name_part(text: str) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Phases:
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
-        self.compiling = _compiling()
+        self.compiling = compiling()
         self.roots: list[roots.Root] = []
         self.depth = threading.local()
         self.searches = 0  # for the outermost modules
@@ -40,7 +40,8 @@ class Phases:
         self.handles: list[Any] = []  # of torch's hooks
         self.replaced = Replaced()
 
-    def install(self) -> None:
+    def install(self, first_call: bool = True) -> None:
+        """`first_call`: also tells when a module is called for the first time."""
         import torch
         from torch.optim import optimizer
 
@@ -50,7 +51,7 @@ class Phases:
         self.handles.append(optimizer.register_optimizer_step_post_hook(self.after_optimizer))
         modules = getattr(getattr(getattr(torch, "nn", None), "modules", None), "module", None)
         everywhere = getattr(modules, "register_module_forward_pre_hook", None)
-        if everywhere is not None:
+        if everywhere is not None and first_call:
             self.first_call = everywhere(self.before_first_forward)
         self.replaced.replace(torch.autograd, "backward", self.timed_backward)
         self.replaced.replace(torch, "compile", self.before_compile)
@@ -137,23 +138,27 @@ class Phases:
             handle.remove()
 
     @own_code.called_as_is
-    def before_first_forward(self, module: Any, args: object) -> None:
+    def before_first_forward(self, module: Any, args: Any) -> None:
         """The first module is called: a job without an optimizer has its model now, and this is its first step."""
         if self.compiling():
             return
         self.forget_first_call()
-        before = self.roots  # of a search by the clock: torch calls their hooks
+        before = module_hooks.of(module)  # of a search by the clock: torch calls these
         self.observer.first_forward()
-        for root in self.roots:
-            if root.module() is module and root not in before:
-                root.hook.enter()  # torch has its list of hooks before the call already
+        for hook in module_hooks.of(module):
+            if hook not in before:
+                hook.enter(args)  # torch has its list of hooks before the call already
 
     # Forward passes -----------------------------------------------------------------------------------------------
     def find_roots(self, optimizer: Any = None) -> None:
         """Looks for the outermost modules: all, or those of this optimizer; there later searches go a level deeper."""
-        self.remove_roots()
         level = 0 if optimizer is None else self.searches
-        self.roots = [roots.Root(module, self) for module in roots.outermost(optimizer, level)]
+        found = roots.outermost(optimizer, level)
+        known = {id(root.module()): root for root in self.roots}
+        for root in self.roots:
+            if all(root.module() is not module for module in found):
+                root.remove()
+        self.roots = [known.get(id(module)) or roots.Root(module, self) for module in found]
         self.searches += 0 if optimizer is None else 1
 
     def remove_roots(self) -> None:
@@ -183,7 +188,7 @@ class Phases:
             self.observer.forward_ended(torch.is_grad_enabled())
 
 
-def _compiling() -> Callable[[], bool]:
+def compiling() -> Callable[[], bool]:
     """Whether what runs is being compiled or traced: a range of ours would become part of that program."""
     import torch
 

@@ -19,9 +19,9 @@ MOST = 64  # outermost modules that get hooks
 class Root:
     """Hooks on one outermost module."""
 
-    def __init__(self, module: Any, phases: Phases) -> None:
+    def __init__(self, module: Any, phases: Phases, outermost: bool = True) -> None:
         self.module = weakref.ref(module)
-        self.hook = ModuleHook(module, phases.enter, phases.leave, outermost=True)
+        self.hook = ModuleHook(module, phases.enter, phases.leave, outermost=outermost)
 
     def remove(self) -> None:
         self.hook.remove()

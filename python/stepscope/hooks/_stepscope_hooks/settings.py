@@ -2,7 +2,7 @@
 
 steps=10:15,40:45|none  cycle=FIRST:ACTIVE:PERIOD:REPEAT  seconds=3:5  ranks=all|0,1,last  with=shapes,memory,modules,…
 budget=0.01 (share of the job's time)  budget_bytes=N  nsys=on
-memory_history=ENTRIES:STEPS  memory_ranks=last  memory_path=PATH (%20 for a blank)
+memory_history=ENTRIES:STEPS  memory_ranks=last  memory_path=PATH (%20 for a blank)  memory_state=STEPS
 Without steps, cycle and seconds: automatic. docs/recording.md
 """
 
@@ -52,6 +52,7 @@ class Settings:
         self.features = DEFAULT_FEATURES if named is None else frozenset(part for part in named.split(",") if part)
         self.nsys = pairs.get("nsys") == "on"  # records in place of torch.profiler
         self.memory = Memory(pairs) if pairs.get("memory_history") else None
+        self.memory_steps = int(pairs.get("memory_state", 0))  # whose state of memory is measured
         self.budget_share = float(pairs["budget"]) if pairs.get("budget") else None
         self.budget_bytes = int(pairs["budget_bytes"]) if pairs.get("budget_bytes") else None
 
