@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "base/string_pool.h"
 #include "model/issue.h"
 #include "model/matches.h"
+#include "model/memory_timeline.h"
 #include "model/telemetry.h"
 
 namespace stepscope {
@@ -365,6 +367,9 @@ struct LinkCounts {
   std::uint64_t partial_overlaps = 0;  // slices that overlap their neighbour without nesting; kept
 };
 
+struct CudaSnapshot;      // model/cuda_snapshot.h
+struct AllocatorHistory;  // model/allocator_history.h
+
 struct Trace {
   Source source;
   RankInfo rank;
@@ -389,6 +394,9 @@ struct Trace {
   GraphNodes nodes;
   Samples samples;  // of telemetry; not of the trace of a rank
   std::vector<SampledSeries> sampled;
+  // Of a file that tells of the device's memory and of nothing else (Run::snapshots): what it is read into.
+  std::shared_ptr<const CudaSnapshot> snapshot;
+  MemoryTimeline memory_timeline;
   std::vector<Issue> issues;
 
   // derived
@@ -400,6 +408,7 @@ struct Trace {
   std::vector<ModuleCall> modules;
   std::vector<Backward> backward;
   LinkCounts links;
+  std::shared_ptr<const AllocatorHistory> snapshot_history;
   TraceClock clock;  // derived from all traces of the run, so never cached
 
   SliceKind kind(SliceId id) const {
@@ -409,6 +418,7 @@ struct Trace {
   std::string_view name(SliceId id) const { return strings[slices.name[id]]; }
   // An execution trace or Chakra file: what depends on what, and nothing of when it ran.
   bool only_graph() const { return nodes.size() > 0 && slices.size() == 0; }
+  bool only_memory() const { return snapshot != nullptr || memory_timeline.size() > 0; }
   // The (derived) step whose host part contains `time_ns`; none: outside all steps. O(log steps).
   StepId step_at(std::int64_t time_ns) const;
 };
@@ -425,6 +435,9 @@ struct Run {
   std::vector<Trace> history;
   // What was sampled of the machine beside the job, one per sampler.
   std::vector<Trace> telemetry;
+  // Memory snapshots and memory timelines, one per file, by rank. They are of moments of their own, so `traces`, which
+  // may be empty beside them, does not hold them.
+  std::vector<Trace> snapshots;
   Matches matches;  // derived
 };
 

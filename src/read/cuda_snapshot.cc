@@ -1,9 +1,12 @@
 #include "read/cuda_snapshot.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "read/cuda_snapshot/row_maker.h"
+#include "read/file_text_trace.h"
+#include "read/reader.h"
 
 namespace stepscope::read {
 namespace {
@@ -33,6 +36,8 @@ Result<CudaSnapshot> read_cuda_snapshot(const std::string& path, std::uint64_t m
   snapshot.path = path;
   snapshot.text_bytes = pickle.offset();
   snapshot.protocol = pickle.protocol();
+  snapshot.compressed = file->compressed();
+  snapshot.file_bytes = file->file_bytes();
   snapshot.issues = rows.faults().issues(snapshot.strings, path);
   if (pickle.bytes_behind()) {
     snapshot.issues.push_back({"snapshot_bytes_behind", Severity::info,
@@ -40,6 +45,37 @@ Result<CudaSnapshot> read_cuda_snapshot(const std::string& path, std::uint64_t m
                                std::nullopt});
   }
   return snapshot;
+}
+
+namespace {
+
+Result<std::vector<Trace>> read_file(const std::string& path, const ReadOptions& options) {
+  Result<CudaSnapshot> snapshot = read_cuda_snapshot(path, options.max_text_bytes);
+  if (!snapshot) return fail(snapshot.error());
+  std::vector<Trace> traces(1);
+  Trace& trace = traces.front();
+  trace.source = {.path = path,
+                  .format = "cuda_snapshot",
+                  .writer = "torch",
+                  .compressed = snapshot->compressed,
+                  .file_bytes = snapshot->file_bytes,
+                  .text_bytes = snapshot->text_bytes,
+                  .events = snapshot->events.size()};
+  trace.issues = std::move(snapshot->issues);
+  trace.snapshot = std::make_shared<const CudaSnapshot>(*std::move(snapshot));
+  return traces;
+}
+
+Result<std::vector<std::string>> no_text(const Trace& trace, std::span<const std::uint64_t>) {
+  return fail({ErrorKind::unsupported, "a memory snapshot has no slices with arguments", trace.source.path,
+               std::nullopt, "Use the tables snapshot_events and snapshot_frames"});
+}
+
+}  // namespace
+
+Reader cuda_snapshot_reader() {
+  return {"cuda_snapshot", "Memory snapshots of torch (torch.cuda.memory._dump_snapshot)", looks_like_cuda_snapshot,
+          read_file, no_text};
 }
 
 }  // namespace stepscope::read

@@ -1,6 +1,7 @@
 // Reader of the CUDA memory snapshots of torch (torch.cuda.memory._dump_snapshot), of every version, plain or gzip.
 //
-// It is no Reader of readers.list: a snapshot is no trace. Nothing that the file holds is ever run (formats/pickle.h).
+// As a Reader it gives one Trace that has the snapshot and nothing else. Nothing that the file holds is ever run
+// (formats/pickle.h).
 #pragma once
 
 #include <string>

@@ -8,8 +8,8 @@
 
 namespace stepscope::session {
 
-// The run folder that a trace or a file of marks lies in: …/traces/rankR…/FILE, …/telemetry/FILE; empty where it lies
-// in none.
+// The run folder that a trace, a file of marks or a memory snapshot lies in: …/traces/rankR…/FILE, …/telemetry/FILE,
+// …/memory/FILE; empty where it lies in none.
 std::string run_folder_of(const std::string& trace_path);
 
 // Adds issues for ranks that have marks and no trace, that the world lacks, that ended before the others, and for steps
