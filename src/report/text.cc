@@ -27,6 +27,7 @@ void write_answer_details(Page& page, const Answer& answer) {
   std::string empty;
   for (const auto& table : answer.tables) {
     if (answer.name == "quality" && table.name == "issues") continue;  // shown below, with their places
+    if (table.bulky) continue;
     if (table.rows.empty()) {
       empty += (empty.empty() ? "" : ", ") + readable_name(table.name);
       continue;
