@@ -397,6 +397,7 @@ struct Trace {
   // Of a file that tells of the device's memory and of nothing else (Run::snapshots): what it is read into.
   std::shared_ptr<const CudaSnapshot> snapshot;
   MemoryTimeline memory_timeline;
+  std::int64_t memory_file = kAbsent;  // its number in Run::snapshots
   std::vector<Issue> issues;
 
   // derived

@@ -97,6 +97,8 @@ std::string tidied(std::string_view name, bool& is_function) {
 
 // The start of the name, then the part from byte `differ` on.
 std::string show_from(std::string_view name, std::size_t differ, std::size_t width) {
+  const std::size_t frame = name.substr(0, differ).rfind(kCalledBy);
+  if (frame != name.npos) differ = frame + kCalledBy.size();
   while (differ > 0 && differ < name.size() && (is_word(name[differ - 1]) || (name[differ] & 0xC0) == 0x80)) differ--;
   const std::size_t head = width / 3;
   if (display_width(name.substr(0, differ)) <= head) return cut_end(name, width);

@@ -119,6 +119,7 @@ void settle_snapshots(Run& run) {
   }
   std::stable_sort(run.snapshots.begin(), run.snapshots.end(),
                    [](const Trace& a, const Trace& b) { return a.rank.rank < b.rank.rank; });
+  for (std::size_t i = 0; i < run.snapshots.size(); i++) run.snapshots[i].memory_file = static_cast<std::int64_t>(i);
 }
 
 }  // namespace stepscope::session

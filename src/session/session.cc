@@ -322,6 +322,25 @@ Result<Comparison> compare(const Run& a, const Run& b, const diff::Options& opti
   return out;
 }
 
+Result<Report> memory_report(const Run& run, const MemoryView& view) {
+  const bool grows = !view.from.empty() || !view.to.empty();
+  Result<Answer> answer = grows ? memory_between(run, view) : memory_at(run, view);
+  if (!answer) return fail(answer.error());
+  Report report{.path = run.path};
+  add_inputs(report, run);
+  report.answers.push_back(*std::move(answer));
+  return report;
+}
+
+Result<Report> memory_report(const Run& a, const Run& b, const MemoryView& view) {
+  Result<Answer> answer = memory_against(a, b, view);
+  if (!answer) return fail(answer.error());
+  Report report{.path = a.path + " → " + b.path};
+  for (const Run* run : {&a, &b}) add_inputs(report, *run);
+  report.answers.push_back(*std::move(answer));
+  return report;
+}
+
 Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices) {
   const read::Reader* reader = read::reader_named(trace.source.format);
   if (reader == nullptr) {

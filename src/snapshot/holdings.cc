@@ -81,9 +81,10 @@ HeldShares Holdings::add(const View& view, const State& state, ToldStacks& told)
   if (none != categories.end()) shares.uncategorized = none->bytes;
   for (const Group& group : groups(GroupBy::evidence)) {
     const MemoryCategory category = view.history().classes[group.class_number].category;
-    evidence_.rows.push_back(row(view, state,
-                                 {named(group.name), named(std::string(to_string(category))), group.bytes,
-                                  share(group.bytes, shares.bytes), count(group.blocks), named(group.evidence)}));
+    evidence_.rows.push_back(
+        row(view, state,
+            {named(group.name), group.bytes, share(group.bytes, shares.bytes), named(group.evidence),
+             named(std::string(to_string(category))), count(group.blocks)}));
   }
   add_stacks(view, state, groups(GroupBy::stack), shares.bytes, told);
   return shares;

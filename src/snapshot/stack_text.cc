@@ -52,9 +52,10 @@ std::string joined(const CudaSnapshot& snapshot, StackId stack, const Wanted& wa
   return text;
 }
 
-// "torch::autograd::generated::BmmBackward0::apply(…)" → "BmmBackward0".
+// "torch::autograd::generated::BmmBackward0::apply(…)" → "BmmBackward0", and AccumulateGrad.
 std::string_view backward_operator(std::string_view function) {
-  constexpr std::string_view kGenerated = "torch::autograd::generated::";
+  constexpr std::string_view kGenerated = "torch::autograd::generated::", kAccumulate = "AccumulateGrad";
+  if (function.starts_with("torch::autograd::AccumulateGrad")) return kAccumulate;
   if (!function.starts_with(kGenerated)) return {};
   function.remove_prefix(kGenerated.size());
   const std::string_view name = function.substr(0, function.find_first_of(":_("));
@@ -98,10 +99,12 @@ std::string full_text(const CudaSnapshot& snapshot, StackId stack) {
   std::string text;
   for (const FrameId id : snapshot.frames_of(stack)) {
     const SnapshotFrame& frame = snapshot.frames[id];
+    const std::string_view file = snapshot.strings[frame.file];
     if (!text.empty()) text += '\n';
-    text += std::string(snapshot.strings[frame.file]);
-    if (frame.line != kNotRecorded) text += ":" + std::to_string(frame.line);
-    text += " " + std::string(snapshot.strings[frame.function]);
+    if (!file.empty() && file != "??") text += std::string(file);
+    if (frame.line != kNotRecorded && frame.line != 0) text += ":" + std::to_string(frame.line);
+    if (!text.empty() && text.back() != '\n') text += ' ';
+    text += std::string(snapshot.strings[frame.function]);
   }
   return text;
 }
