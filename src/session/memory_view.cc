@@ -94,7 +94,7 @@ Table moment_table() {
 std::vector<Value> moment_row(const View& one, const State& state, const HeldShares& shares) {
   const LiveBytes live = live_bytes(one.history(), state);
   const FreeMemory memory = free_memory(one.history(), state, std::nullopt);
-  const bool known = !state.segments.empty();
+  const bool known = one.device->ranges.count > 0;
   return row_of(
       one, {moment_event(one, state.moment), moment_time(one, state.moment), moment_step(one, state.moment),
             moment_range(one, state.moment), live.asked, live.blocks, live.pending, value_if(known, memory.reserved),

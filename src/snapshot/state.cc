@@ -7,8 +7,11 @@
 namespace stepscope::snapshot {
 namespace {
 
+// What events say of a stretch that was unmapped since is not all that the segments at the end say.
+bool may_be_same(std::uint32_t a, std::uint32_t b) { return a == kNoEntry || b == kNoEntry || a == b; }
+
 bool is_one_piece(const Segment& a, const Segment& b) {
-  return a.expandable == 1 && b.expandable == 1 && a.stream == b.stream && a.pool == b.pool &&
+  return a.expandable == 1 && b.expandable == 1 && may_be_same(a.stream, b.stream) && may_be_same(a.pool, b.pool) &&
          behind(a.address, a.bytes) == b.address;
 }
 
@@ -27,6 +30,8 @@ std::vector<Segment> segments_at(const HeldRanges& ranges, SnapshotRows rows, st
     }
     joined.back().bytes = plus(joined.back().bytes, piece.bytes);
     joined.back().small = std::max(joined.back().small, piece.small);
+    joined.back().stream = std::min(joined.back().stream, piece.stream);  // kNoEntry is the largest
+    joined.back().pool = std::min(joined.back().pool, piece.pool);
   }
   return joined;
 }
