@@ -44,6 +44,13 @@ class Recording(TorchDispatchMode):
         self.truth: dict[int, str] = {}  # by number of the allocation's event
         self.in_backward = False
         self.ended = False
+        self.at_end: dict[str, Any] = {}
+        self.alive_at_end: set[int] = set()  # numbers of the events that allocated it
+
+    def end(self) -> None:
+        self.ended = True
+        self.at_end = self.allocator.snapshot()
+        self.alive_at_end = {event for _, event in self.places.values()}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
@@ -116,7 +123,7 @@ def train(
     keep: list[torch.Tensor] | None = None,
     ranges: bool = True,
 ) -> torch.nn.Module:
-    """`keep`: gets the loss of each step, with its graph, as jobs do that leak."""
+    """`keep`: gets the output of each step, as in jobs that leak. What is there at the end is in recording.at_end."""
     torch.manual_seed(0)
     mark = recording.range if ranges else (lambda name: contextlib.nullcontext())
     loader = iter(batches(rows, width))
@@ -142,6 +149,7 @@ def train(
             with mark("Optimizer.zero_grad#AdamW.zero_grad"):
                 optimizer.zero_grad()
             if keep is not None:
-                keep.append(loss)
+                keep.append(out)
             del out, loss, batch
+        recording.end()
     return model
