@@ -58,6 +58,7 @@ bench: build venv-torch ## speed of reading against simdjson, json.load and HTA;
 	@$(PY) bench/run.py
 	@$(PY) bench/snapshot.py
 	@$(PY) bench/recording_cost.py
+	@$(PY) bench/flops_profiler_cost.py
 	@$(PY) bench/telemetry_cost.py
 
 fuzz: ## fuzz every reader (SECONDS_EACH=300)

@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define STEPSCOPE_ABI_VERSION 2
+#define STEPSCOPE_ABI_VERSION 3
 
 /* What was opened together; opaque. */
 typedef struct stepscope_run stepscope_run;
@@ -44,6 +44,8 @@ typedef struct stepscope_options {
   /* Called now and then from a thread of stepscope's, never two at once; NULL: not called. share is 0..1. */
   void (*progress)(void* user, const char* what, double share);
   void* user;
+  const char* peaks_path;      /* what devices can do; NULL or "": the built-in table, and STEPSCOPE_PEAKS */
+  const char* flop_rules_path; /* FLOP of the user's kernels; NULL or "": none but STEPSCOPE_FLOP_RULES */
 } stepscope_options;
 
 /* "0.1.0" */

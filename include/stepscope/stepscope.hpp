@@ -29,6 +29,7 @@ struct Options {
   bool use_cache = true;
   unsigned threads = 0;    // 0: all cores this process may use
   std::string rules_path;  // the user's class rules; empty: none
+  std::string peaks_path, flop_rules_path;
 };
 
 // Owns one Arrow stream; movable. Empty only after release().
@@ -110,6 +111,8 @@ inline OpenedRun open(const std::vector<std::string>& paths, const Options& opti
   plain.use_cache = options.use_cache ? 1 : 0;
   plain.threads = options.threads;
   plain.rules_path = options.rules_path.c_str();
+  plain.peaks_path = options.peaks_path.c_str();
+  plain.flop_rules_path = options.flop_rules_path.c_str();
   char* error = nullptr;
   const auto list = detail::pointers(paths);
   stepscope_run* run = stepscope_open(list.data(), list.size(), &plain, &error);

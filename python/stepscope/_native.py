@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # typing and pathlib would double the time of the import
 if TYPE_CHECKING:
     from pathlib import Path
 
-ABI_VERSION = 2  # STEPSCOPE_ABI_VERSION that this package was written against
+ABI_VERSION = 3  # STEPSCOPE_ABI_VERSION that this package was written against
 FILE_NAME = "libstepscope.so"
 
 
@@ -30,6 +30,8 @@ class Options(ctypes.Structure):
         ("rules_path", ctypes.c_char_p),
         ("progress", ctypes.c_void_p),
         ("user", ctypes.c_void_p),
+        ("peaks_path", ctypes.c_char_p),
+        ("flop_rules_path", ctypes.c_char_p),
     ]
 
 
@@ -165,8 +167,9 @@ class Library:
         """Arrow arrays, schemas and streams that somebody still holds."""
         return int(self._dll.stepscope_alive())
 
-    def open(self, paths: list[bytes], use_cache: bool, threads: int, rules: bytes | None) -> int:
-        options = Options(ctypes.sizeof(Options), int(use_cache), threads, rules, None, None)
+    def open(self, paths: list[bytes], use_cache: bool, threads: int, tables: dict[str, bytes]) -> int:
+        """`tables`: files by the names of their options, such as rules_path."""
+        options = Options(struct_size=ctypes.sizeof(Options), use_cache=int(use_cache), threads=threads, **tables)
         error = ctypes.c_void_p()
         run = self._dll.stepscope_open(_list(paths), len(paths), ctypes.byref(options), ctypes.byref(error))
         if not run:

@@ -203,7 +203,18 @@ def _hooks() -> ModuleType:
         known = importlib.util.module_from_spec(spec)
         sys.modules["_stepscope_hooks"] = known
         spec.loader.exec_module(known)
-    for part in ("notes", "parallel", "process", "recorder", "roots", "settings", "spool"):
+    for part in (
+        "flop_measure",
+        "flop_report",
+        "modules",
+        "notes",
+        "parallel",
+        "process",
+        "recorder",
+        "roots",
+        "settings",
+        "spool",
+    ):
         importlib.import_module(f"_stepscope_hooks.{part}")
     return known
 

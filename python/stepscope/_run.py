@@ -24,13 +24,21 @@ _MEMORY_FILES = ("cuda_snapshot", "memory_timeline")
 
 
 def open(
-    path: PathLike | Iterable[PathLike], *, cache: bool = True, threads: int = 0, rules: PathLike | None = None
+    path: PathLike | Iterable[PathLike],
+    *,
+    cache: bool = True,
+    threads: int = 0,
+    rules: PathLike | None = None,
+    peaks: PathLike | None = None,
+    flop_rules: PathLike | None = None,
 ) -> Run:
     """Opens a trace file, several, a glob pattern or a folder of ranks as one run.
 
     cache:   read and write the cache of opened files (STEPSCOPE_CACHE names its folder, or off).
     threads: 0 takes all cores that this process may use.
     rules:   a file of class rules, tried before the built-in ones.
+    peaks:   a file that says what devices can do at most, before the built-in table; else what STEPSCOPE_PEAKS names.
+    flop_rules: a file of formulas for the FLOP of your kernels; else what STEPSCOPE_FLOP_RULES names.
 
     Raises StepscopeError when nothing could be opened; what was odd or lost in a file is a row of run.issues.
     """
@@ -41,7 +49,9 @@ def open(
     except TypeError:
         raise StepscopeError(f"{path!r} is no path", "usage", hint="Give a path, or a list of them") from None
     encoded = [_encoded(one) for one in paths]
-    return Run(new_handle(library().open(encoded, cache, threads, _encoded(rules) if rules is not None else None)))
+    given = {"rules_path": rules, "peaks_path": peaks, "flop_rules_path": flop_rules}
+    tables = {name: _encoded(file) for name, file in given.items() if file is not None}
+    return Run(new_handle(library().open(encoded, cache, threads, tables)))
 
 
 def answer_names() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ._callback import StepRecording
+from .flops._step_report import ReportedStep, chosen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 else:
     from transformers import TrainerCallback
 
-__all__ = ["StepscopeCallback"]
+__all__ = ["FlopsCallback", "StepscopeCallback"]
 
 
 class StepscopeCallback(TrainerCallback):
@@ -47,3 +48,32 @@ class StepscopeCallback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._recording.end()
+
+
+class FlopsCallback(TrainerCallback):
+    """Measures FLOP of one step and prints DeepSpeed's report of it, on rank 0 (docs/flops.md).
+
+    `config` is a DeepSpeed configuration with a block `flops_profiler`, or keywords say what would be in the block:
+    `profile_step` (of `state.global_step`), `module_depth`, `top_modules`, `detailed`, `output_file`.
+    """
+
+    def __init__(self, config: Any = None, **keywords: Any) -> None:
+        self._wanted = config, keywords
+        self._report: ReportedStep | None = None
+        chosen(config, keywords)  # a mistake is told before the training
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        config, keywords = self._wanted
+        self._report = ReportedStep(model, config, batch_size=args.per_device_train_batch_size, **keywords)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self._report is not None:
+            self._report.at(state.global_step)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self._report is not None:
+            self._report.at(state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self._report is not None:
+            self._report.end()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 from ._callback import StepRecording, recorded_by_run
+from .flops._step_report import ReportedStep, chosen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ else:
     except ImportError:
         from pytorch_lightning import Callback
 
-__all__ = ["StepscopeCallback"]
+__all__ = ["FlopsCallback", "StepscopeCallback"]
 
 
 class StepscopeCallback(Callback):
@@ -63,3 +65,45 @@ class StepscopeCallback(Callback):
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         self._recording.end()
+
+
+class FlopsCallback(Callback):
+    """Measures FLOP of one step and prints DeepSpeed's report of it, on rank 0 (docs/flops.md).
+
+    `config` is a DeepSpeed configuration with a block `flops_profiler`, or keywords say what would be in the block:
+    `profile_step` (of `trainer.global_step`), `module_depth`, `top_modules`, `detailed`, `output_file`.
+    """
+
+    def __init__(self, config: Any = None, **keywords: Any) -> None:
+        self._wanted = config, keywords
+        self._report: ReportedStep | None = None
+        chosen(config, keywords)  # a mistake is told before the training
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        config, keywords = self._wanted
+        self._report = ReportedStep(pl_module, config, **keywords)
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        if self._report is not None:
+            self._report.at(trainer.global_step)
+            self._report.batch_begins(_samples(batch))
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if self._report is not None:
+            self._report.at(trainer.global_step)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        if self._report is not None:
+            self._report.end()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        if self._report is not None:
+            self._report.stop()
+
+
+def _samples(batch: Any) -> int | None:
+    """Of a batch: the first size of the first tensor in it; None: there is none."""
+    if getattr(batch, "ndim", 0) > 0:
+        return int(batch.shape[0])
+    parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else ()
+    return next((found for found in map(_samples, parts) if found is not None), None)

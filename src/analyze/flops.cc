@@ -91,7 +91,7 @@ Table by_op(const std::vector<RankCosts>& ranks) {
       {{"op", ValueType::text, Unit::none, "Operator; what it calls counts as part of it"}, kPartColumn, kTypeColumn},
       ranks, [](const RankCosts& rank, std::size_t product) {
         const Product& of = rank.products.all[product];
-        return std::array{of.formula->op, to_string(of.part), rank.types[product]};
+        return std::array{of.op, to_string(of.part), rank.types[product]};
       });
 }
 
@@ -114,6 +114,9 @@ std::vector<TableColumn> module_columns() {
           {"class", ValueType::text, Unit::none, "Its class; unknown: not recorded, or nobody calls it"},
           {"depth", ValueType::integer, Unit::none, "Modules around it"},
           {"calls", ValueType::integer, Unit::count, "Calls of the module"},
+          {"forward_ns", ValueType::integer, Unit::ns,
+           "Summed time of its calls in forward: from the start of the first device work launched within a call to the "
+           "end of the last; on the host where there is none; unknown: no call in forward"},
           {"forward_flop", ValueType::integer, Unit::flop, "Itself and all modules below it, forward"},
           {"backward_flop", ValueType::integer, Unit::flop, "The same, backward: by the forward operator"},
           {"recompute_flop", ValueType::integer, Unit::flop, "The same, forward that ran again in backward"},
@@ -141,11 +144,12 @@ Table by_module(const std::vector<RankCosts>& ranks) {
                      [](const auto* a, const auto* b) { return a->total.all() > b->total.all(); });
     for (const ModuleNode* node : order) {
       add_module(table, rank,
-                 {node->path, text(rank.trace->strings[node->type]), std::int64_t{node->depth}, count(node->calls)},
+                 {node->path, text(rank.trace->strings[node->type]), std::int64_t{node->depth}, count(node->calls),
+                  to_value(node->forward_ns)},
                  node->total, node->own);
     }
     if (tree.outside.calls > 0 && !tree.nodes.empty()) {
-      add_module(table, rank, {Value(), Value(), Value(), Value()}, tree.outside, tree.outside);
+      add_module(table, rank, {Value(), Value(), Value(), Value(), Value()}, tree.outside, tree.outside);
     }
   }
   return table;
@@ -211,9 +215,7 @@ Totals totals_of(const std::vector<RankCosts>& ranks) {
   Totals out;
   for (const RankCosts& rank : ranks) {
     for (const Product& product : rank.products.all) out.sum.add(product);
-    for (std::size_t part = 0; part < kParts; part++) {
-      out.without_sizes[part] += rank.products.calls_without_shapes[part];
-    }
+    for (const auto& call : rank.products.without_shapes) out.without_sizes[static_cast<std::size_t>(call.part)]++;
     out.masks_known = out.masks_known && rank.products.masks_known;
   }
   return out;
@@ -261,9 +263,9 @@ Result<Answer> run_flops(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer;
   std::vector<RankCosts> ranks;
-  const auto peaks = parse_peaks(built_in_peaks(), "");
-  if (!peaks) return fail(peaks.error());
-  for (const Trace& trace : timelines(run)) ranks.emplace_back(trace, *peaks);
+  const auto tables = cost_tables(run);
+  if (!tables) return fail(tables.error());
+  for (const Trace& trace : timelines(run)) ranks.emplace_back(trace, *tables);
   const Totals totals = totals_of(ranks);
   add_totals(answer, totals);
   add_shares(answer, ranks);

@@ -128,7 +128,20 @@ TEST_CASE("flops: a gradient belongs to the module of the forward operator, a li
   CHECK(of("layers.1", "depth") == Value(Ns{2}));
   const auto& rows = answer.table("by_module")->rows;
   CHECK(rows.back()[1] == Value());  // in no module
-  CHECK(rows.back()[5] == Value(kFlop));
+  CHECK(rows.back()[6] == Value(kFlop));
+}
+
+TEST_CASE("flops: a gradient belongs to its module where only what runs as the node says whose it is") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1");
+  f.op(cpu, "stepscope.module: Net (Net)", 0, 100);
+  f.op(cpu, "stepscope.module: layer (FSDPLinear)", 10, 30);
+  addmm(f, cpu, 15, shaped(7, 0));
+  f.op(cpu, kNode + "AddmmBackward0", 300, 50);
+  f.op(cpu, "AddmmBackward0", 305, 40, {.sequence = 7, .fwd_thread = 1});
+  f.op(cpu, "aten::mm", 310, 10, {.dims = "[[2,4],[4,3]]"});
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(cell(answer, "by_module", "module", "layer", "backward_flop") == Value(kFlop));
 }
 
 TEST_CASE("flops: frames have no paths: theirs are the frames around them") {
@@ -247,6 +260,98 @@ TEST_CASE("flops: nothing recorded is unknown, and so is a mask that was not") {
   const Answer attention = ask(run_of(std::move(g)), "flops");
   CHECK(ns(attention, "total_flop") == 48);
   CHECK(unknown(attention, "causal_flop"));
+}
+
+TEST_CASE("flops: a step of which nothing could be counted is unknown, not 0") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1");
+  for (int step = 0; step < 3; step++) f.annotation(cpu, "ProfilerStep#" + std::to_string(step), step * 100, 100);
+  addmm(f, cpu, 10);
+  f.op(cpu, "aten::mm", 110, 10);  // without sizes
+  const Answer answer = ask(run_of(std::move(f)), "flops");
+  CHECK(cell(answer, "steps", "step", "ProfilerStep#0", "forward_flop") == Value(kFlop));
+  CHECK(cell(answer, "steps", "step", "ProfilerStep#1", "forward_flop") == Value());
+  CHECK(cell(answer, "steps", "step", "ProfilerStep#1", "flop_per_s") == Value());
+  CHECK(cell(answer, "steps", "step", "ProfilerStep#2", "forward_flop") == Value(Ns{0}));
+}
+
+// Of the user's table, or said by a range: forward, and backward by the node of autograd.
+struct Custom {
+  TraceFixture f;
+  TrackId cpu = f.host("1"), engine = f.host("2");
+
+  void backward(Ns sequence, std::string_view name) {
+    f.op(engine, kNode + std::string(name), 100, 50, {.sequence = sequence, .fwd_thread = 1});
+    f.op(engine, name, 105, 40, {.sequence = sequence, .fwd_thread = 1, .dims = "[[2,5]]"});
+    f.op(engine, "aten::mm", 110, 10, {.dims = "[[2,4],[4,3]]"});  // part of what the rule tells
+    f.op(engine, "aten::resolve_conj", 111, 1);
+  }
+  Answer answer(std::string table = "") {
+    Run run = run_of(std::move(f));
+    run.flop_rules = {"mine.txt", std::move(table)};
+    return ask(run, "flops");
+  }
+};
+
+TEST_CASE("flops: a rule of the user's tells forward and backward of an autograd function") {
+  Custom c;
+  c.f.op(c.cpu, "MyFunction", 0, 20,
+         {.sequence = 7, .fwd_thread = 0, .dims = "[[2,3],[3,5]]", .types = R"(["c10::BFloat16","float"])"});
+  c.f.op(c.cpu, "aten::mm", 5, 5, {.dims = "[[2,3],[3,5]]"});
+  c.backward(7, "MyFunctionBackward");
+  const Answer answer = c.answer("mine | ^MyFunction$ | 2*prod(d0)*d1[1] | 3*forward | - | it is mine\n");
+  CHECK(ns(answer, "forward_flop") == 60);
+  CHECK(ns(answer, "backward_flop") == 180);
+  CHECK(answer.table("by_op")->rows.size() == 2);
+  CHECK(cell(answer, "by_op", "part", "backward", "op") == Value(std::string("MyFunction")));
+  CHECK(cell(answer, "by_op", "part", "backward", "dtype") == Value(std::string("bfloat16")));
+  CHECK(cell(answer, "by_op", "part", "backward", "time_ns") == Value(Ns{50}));
+}
+
+TEST_CASE("flops: a rule that only counts where nothing below it does") {
+  Custom c;
+  c.f.op(c.cpu, "MyFunction", 0, 20, {.sequence = 7, .fwd_thread = 0, .dims = "[[2,3],[3,5]]"});
+  c.f.op(c.cpu, "aten::mm", 5, 5, {.dims = "[[2,3],[3,4]]"});
+  c.backward(7, "MyFunctionBackward");
+  const Answer answer = c.answer("mine | ^MyFunction$ | 2*prod(d0)*d1[1] | 3*forward | unless below | it is mine\n");
+  CHECK(ns(answer, "forward_flop") == 48);
+  CHECK(ns(answer, "backward_flop") == 48);
+}
+
+TEST_CASE("flops: a rule of the user's wins over a formula of torch's operators, and its unknown stays unknown") {
+  Custom c;
+  addmm(c.f, c.cpu, 0);
+  const Answer answer = c.answer("mine | ^aten::addmm$ | unknown | - | - | sparse\n");
+  CHECK(answer.scalar("forward_flop")->value == Value());
+  CHECK(cell(answer, "uncounted", "name", "aten::addmm", "why") == Value(std::string("no sizes")));
+}
+
+TEST_CASE("flops: what a range says of its work counts for all that runs in it, and for its backward pass once") {
+  Custom c;
+  c.f.annotation(c.cpu, "my kernel [flop=1000 backward_flop=2500 type=bfloat16]", 0, 60);
+  addmm(c.f, c.cpu, 10, shaped(7, 0));
+  addmm(c.f, c.cpu, 30, shaped(8, 0));
+  c.backward(7, "AddmmBackward0");
+  c.f.op(c.engine, kNode + "AddmmBackward0", 200, 50, {.sequence = 8, .fwd_thread = 1});
+  c.f.op(c.engine, "aten::mm", 210, 10, {.dims = "[[2,4],[4,3]]"});
+  c.f.op(c.engine, "aten::resolve_conj", 211, 1);
+  const Answer answer = c.answer();
+  CHECK(ns(answer, "forward_flop") == 1000);
+  CHECK(ns(answer, "backward_flop") == 2500);
+  CHECK(cell(answer, "by_op", "part", "forward", "op") == Value(std::string("my kernel")));
+  CHECK(cell(answer, "by_dtype", "dtype", "bfloat16", "flop") == Value(Ns{3500}));
+}
+
+TEST_CASE("flops: a table of the user's that is wrong is refused with its line") {
+  Custom c;
+  addmm(c.f, c.cpu, 0);
+  Run run = run_of(std::move(c.f));
+  run.flop_rules = {"mine.txt", "mine | ^x$ | 2 * | - | - | why\n"};
+  const auto all = analyze::analyses();
+  const auto flops = std::find_if(all.begin(), all.end(), [](const auto& one) { return one.name == "flops"; });
+  const auto refused = flops->run(run, {});
+  REQUIRE_FALSE(refused);
+  CHECK(to_text(refused.error()).find("mine.txt: line 1: the formula has its end") != std::string::npos);
 }
 
 }  // namespace

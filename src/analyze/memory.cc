@@ -1,14 +1,16 @@
-// memory: how much the allocators held over time, what was alive at the peak, and whether it grows from step to step.
+// memory: how much the allocators held over time and what for, what was alive at the peak, and whether it grows from
+// step to step.
 //
 // From the [memory] events of torch.profiler (profile_memory=True). The totals are the caching allocator's own; what
 // was allocated before the recording is in them, but no event says by whom: it is a row of its own.
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "analyze/analysis.h"
-#include "base/key_index.h"
-#include "model/allocations.h"
+#include "analyze/memory/categories.h"
+#include "analyze/memory/growth.h"
 #include "model/answer_parts.h"
-#include "model/lookup.h"
 
 namespace stepscope::analyze {
 namespace {
@@ -17,49 +19,16 @@ constexpr std::size_t kLargest = 100;  // allocations shown where no other limit
 constexpr std::string_view kNoMemory =
     "No memory events were recorded. Record them with profile_memory=True of torch.profiler.";
 
-struct Held {
-  const Trace* trace;
-  DeviceMemory memory;
-  CurveStats stats;
-  std::uint32_t peak = 0;       // the event of the device, by time, that reached it
-  std::vector<SliceId> around;  // per allocation: the innermost slice of its thread at that time
-};
+using memory::Held;
+using memory::held_memory;
+using memory::step_name;
 
 std::int64_t whole(double value) { return static_cast<std::int64_t>(value); }
-
-std::uint8_t phase_of(const Held& held, std::size_t at) {
-  return held.around[at] == SliceId::none ? 0 : held.trace->slices.phase[held.around[at]];
-}
-
-std::int64_t bytes_of(const Held& held, std::size_t at) {
-  return held.trace->memory.bytes[held.memory.allocations[at].event];
-}
-
-StringId op_of(const Held& held, std::size_t at) {
-  return op_name(*held.trace, op_around(*held.trace, held.around[at]));
-}
-
-Held measure(const Trace& trace, DeviceMemory memory) {
-  Held held{.trace = &trace, .memory = std::move(memory)};
-  const Curve& curve = held.memory.allocated;
-  held.stats = stats_of(curve, curve.t_ns.back());
-  const auto high = std::max_element(curve.v.begin(), curve.v.end());
-  held.peak = static_cast<std::uint32_t>(high - curve.v.begin());
-  for (const Allocation& one : held.memory.allocations)
-    held.around.push_back(slice_at(trace, trace.memory.track[one.event], trace.memory.time_ns[one.event]));
-  return held;
-}
-
-Value step_name(const Trace& trace, std::int64_t time) {
-  const StepId step = trace.step_at(time);
-  return step == StepId::none ? Value() : text(trace.steps[static_cast<std::size_t>(step)].name);
-}
 
 // What the thread of the event that reached the peak was doing.
 Value phase_at_peak(const Held& held) {
   for (std::size_t i = 0; i < held.memory.allocations.size(); i++) {
-    if (held.memory.allocations[i].order == held.peak)
-      return std::string(to_string(static_cast<Phase>(phase_of(held, i))));
+    if (held.memory.allocations[i].order == held.peak) return std::string(to_string(held.phase(i)));
   }
   return {};
 }
@@ -92,7 +61,7 @@ Table devices_table(const std::vector<Held>& all) {
     const auto left = std::count_if(memory.allocations.begin(), memory.allocations.end(),
                                     [](const Allocation& one) { return one.freed == Allocation::never; });
     table.rows.push_back(
-        {held.trace->rank.rank, memory.name(), whole(held.stats.high), held.stats.high_at_ns,
+        {held.rank(), memory.name(), whole(held.stats.high), held.stats.high_at_ns,
          step_name(*held.trace, held.stats.high_at_ns), phase_at_peak(held), whole(held.stats.mean),
          whole(memory.allocated.v.front()), whole(memory.allocated.v.back()),
          reserved.size() == 0 ? Value() : Value(whole(*std::max_element(reserved.v.begin(), reserved.v.end()))),
@@ -102,47 +71,47 @@ Table devices_table(const std::vector<Held>& all) {
   return table;
 }
 
-// What was alive at the peak, by operator and phase.
+// What was alive at the peak, by operator, phase and use.
 Table peak_table(const std::vector<Held>& all) {
   Table table{
       .name = "at_peak",
       .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
                   {"device", ValueType::text, Unit::none, "Device of the allocator"},
                   {"op", ValueType::text, Unit::none,
-                   "Innermost operator or range that allocated it; unknown: none, or before the recording"},
+                   "Operator or range that allocated it, but for those that only allocate for the one around them; "
+                   "unknown: none, or before the recording"},
                   {"phase", ValueType::text, Unit::none, "Phase of the allocation; unknown: before the recording"},
+                  {"category", ValueType::text, Unit::none, "What it is used for"},
                   {"bytes", ValueType::integer, Unit::bytes, "Bytes alive at the peak"},
                   {"share", ValueType::real, Unit::ratio, "Share of the peak"},
                   {"allocations", ValueType::integer, Unit::count, "Allocations; unknown: before the recording"}}};
+  struct Sum {
+    std::int64_t bytes = 0, allocations = 0;
+  };
   for (const Held& held : all) {
-    KeyIndex keys;
-    std::vector<std::pair<std::int64_t, std::int64_t>> sums;  // bytes, allocations
+    std::map<std::tuple<StringId, Phase, MemoryCategory>, Sum> sums;
     std::int64_t known = 0;
     const std::int64_t peak = whole(held.stats.high);
     for (std::size_t i = 0; i < held.memory.allocations.size(); i++) {
       if (!held.memory.alive(held.memory.allocations[i], held.peak)) continue;
-      const std::uint32_t at =
-          keys[static_cast<std::uint64_t>(phase_of(held, i)) << 32 | static_cast<std::uint32_t>(op_of(held, i))];
-      if (at == sums.size()) sums.push_back({});
-      sums[at].first += bytes_of(held, i);
-      sums[at].second++;
-      known += bytes_of(held, i);
+      Sum& sum = sums[{held.op_name(i), held.phase(i), held.use[i].category}];
+      sum.bytes += held.bytes(i);
+      sum.allocations++;
+      known += held.bytes(i);
     }
     const std::size_t first = table.rows.size();
-    for (std::uint32_t at = 0; at < sums.size(); at++) {
-      const auto name = static_cast<StringId>(keys.key(at) & 0xffffffff);
-      const auto phase = static_cast<Phase>(std::min<std::uint64_t>(keys.key(at) >> 32, kPhases - 1));
-      table.rows.push_back({held.trace->rank.rank, held.memory.name(), text(held.trace->strings[name]),
-                            std::string(to_string(phase)), sums[at].first, share(sums[at].first, peak),
-                            sums[at].second});
+    for (const auto& [key, sum] : sums) {
+      const auto& [op, phase, category] = key;
+      table.rows.push_back({held.rank(), held.memory.name(), text(held.trace->strings[op]), text(to_string(phase)),
+                            text(to_string(category)), sum.bytes, share(sum.bytes, peak), sum.allocations});
     }
     if (known < peak) {
-      table.rows.push_back({held.trace->rank.rank, held.memory.name(), Value(), Value(), peak - known,
-                            share(peak - known, peak), Value()});
+      table.rows.push_back({held.rank(), held.memory.name(), Value(), Value(), text(to_string(MemoryCategory::unknown)),
+                            peak - known, share(peak - known, peak), Value()});
     }
     std::stable_sort(
         table.rows.begin() + static_cast<std::ptrdiff_t>(first), table.rows.end(),
-        [](const auto& a, const auto& b) { return std::get<std::int64_t>(a[4]) > std::get<std::int64_t>(b[4]); });
+        [](const auto& x, const auto& y) { return std::get<std::int64_t>(x[5]) > std::get<std::int64_t>(y[5]); });
   }
   return table;
 }
@@ -153,8 +122,9 @@ Table largest_table(const std::vector<Held>& all, std::size_t max_rows, Answer& 
       .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
                   {"device", ValueType::text, Unit::none, "Device of the allocator"},
                   {"bytes", ValueType::integer, Unit::bytes, "Bytes of the allocation"},
-                  {"op", ValueType::text, Unit::none, "Innermost operator or range that allocated it"},
+                  {"op", ValueType::text, Unit::none, "Operator or range that allocated it"},
                   {"phase", ValueType::text, Unit::none, "Phase of the allocation"},
+                  {"category", ValueType::text, Unit::none, "What it is used for"},
                   {"step", ValueType::text, Unit::none, "Step in which it was allocated"},
                   {"start_ns", ValueType::integer, Unit::ns, "When it was allocated, on the clock of the file"},
                   {"lifetime_ns", ValueType::integer, Unit::ns, "Until its free; unknown: not in the recording"},
@@ -166,7 +136,7 @@ Table largest_table(const std::vector<Held>& all, std::size_t max_rows, Answer& 
   };
   std::vector<Big> found;
   for (const Held& held : all) {
-    for (std::size_t i = 0; i < held.memory.allocations.size(); i++) found.push_back({&held, i, bytes_of(held, i)});
+    for (std::size_t i = 0; i < held.memory.allocations.size(); i++) found.push_back({&held, i, held.bytes(i)});
   }
   const std::size_t wanted = std::min(max_rows > 0 ? max_rows : kLargest, found.size());
   const auto before = [](const Big& a, const Big& b) {
@@ -179,9 +149,9 @@ Table largest_table(const std::vector<Held>& all, std::size_t max_rows, Answer& 
     const Allocation& one = held.memory.allocations[big.at];
     const std::int64_t start = held.trace->memory.time_ns[one.event];
     table.rows.push_back(
-        {held.trace->rank.rank, held.memory.name(), big.bytes, text(held.trace->strings[op_of(held, big.at)]),
-         std::string(to_string(static_cast<Phase>(phase_of(held, big.at)))), step_name(*held.trace, start), start,
-         one.freed_ns == kAbsent ? Value() : Value(one.freed_ns - start), held.memory.alive(one, held.peak)});
+        {held.rank(), held.memory.name(), big.bytes, text(held.trace->strings[held.op_name(big.at)]),
+         text(to_string(held.phase(big.at))), text(to_string(held.use[big.at].category)), step_name(*held.trace, start),
+         start, one.freed_ns == kAbsent ? Value() : Value(one.freed_ns - start), held.memory.alive(one, held.peak)});
   }
   if (found.size() > wanted) {
     answer.notes.push_back("Table largest shows " + std::to_string(wanted) + " of " + std::to_string(found.size()) +
@@ -203,8 +173,8 @@ Table phases_table(const std::vector<Held>& all) {
     std::array<std::array<std::int64_t, 4>, kPhases> sums{};
     for (std::size_t i = 0; i < held.memory.allocations.size(); i++) {
       const Allocation& one = held.memory.allocations[i];
-      auto& sum = sums[std::min<std::size_t>(phase_of(held, i), kPhases - 1)];
-      const std::int64_t bytes = bytes_of(held, i);
+      auto& sum = sums[std::min<std::size_t>(static_cast<std::size_t>(held.phase(i)), kPhases - 1)];
+      const std::int64_t bytes = held.bytes(i);
       sum[0]++;
       sum[1] += bytes;
       if (one.freed == Allocation::never) sum[2] += bytes;
@@ -212,76 +182,11 @@ Table phases_table(const std::vector<Held>& all) {
     }
     for (std::size_t phase = 0; phase < kPhases; phase++) {
       if (sums[phase][0] == 0) continue;
-      table.rows.push_back({held.trace->rank.rank, held.memory.name(),
-                            std::string(to_string(static_cast<Phase>(phase))), sums[phase][0], sums[phase][1],
-                            sums[phase][2], sums[phase][3]});
+      table.rows.push_back({held.rank(), held.memory.name(), std::string(to_string(static_cast<Phase>(phase))),
+                            sums[phase][0], sums[phase][1], sums[phase][2], sums[phase][3]});
     }
   }
   return table;
-}
-
-// Allocated bytes at an instant: those of the last point at or before it.
-std::optional<std::size_t> point_at(const Curve& curve, std::int64_t time) {
-  const auto after = std::upper_bound(curve.t_ns.begin(), curve.t_ns.end(), time);
-  if (after == curve.t_ns.begin()) return std::nullopt;
-  return static_cast<std::size_t>(after - curve.t_ns.begin()) - 1;
-}
-
-struct Growth {
-  std::vector<std::int64_t> ends;  // of the whole steps that the events cover
-};
-
-Growth add_steps(Table& table, const Held& held) {
-  Growth growth;
-  const Curve& curve = held.memory.allocated;
-  for (const Step& step : held.trace->steps) {
-    const auto first = point_at(curve, step.start_ns), last = point_at(curve, step.end_ns);
-    if (!last) continue;
-    const std::size_t from = first.value_or(0);
-    const double peak = *std::max_element(curve.v.begin() + static_cast<std::ptrdiff_t>(from),
-                                          curve.v.begin() + static_cast<std::ptrdiff_t>(*last) + 1);
-    table.rows.push_back({held.trace->rank.rank, held.memory.name(), text(step.name), step.partial,
-                          first ? Value(whole(curve.v[*first])) : Value(), whole(curve.v[*last]), whole(peak)});
-    if (!step.partial) growth.ends.push_back(whole(curve.v[*last]));
-  }
-  return growth;
-}
-
-Table steps_table() {
-  return {.name = "steps",
-          .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
-                      {"device", ValueType::text, Unit::none, "Device of the allocator"},
-                      {"step", ValueType::text, Unit::none, "Step"},
-                      {"partial", ValueType::boolean, Unit::none, "Is it cut by the edge of the recording?"},
-                      {"start_bytes", ValueType::integer, Unit::bytes,
-                       "Allocated when it began; unknown: before the first event"},
-                      {"end_bytes", ValueType::integer, Unit::bytes, "Allocated when its host part ended"},
-                      {"peak_bytes", ValueType::integer, Unit::bytes, "Most allocated in between"}}};
-}
-
-// The end of nearly every step lies above the one before, and the sum is worth a look.
-void find_growth(Answer& answer, const Held& held, const Growth& growth) {
-  const auto& ends = growth.ends;
-  if (ends.size() < 4) return;
-  std::size_t up = 0;
-  for (std::size_t i = 2; i < ends.size(); i++) up += ends[i] > ends[i - 1];  // the first may fill caches
-  const std::int64_t grown = ends.back() - ends[1];
-  if (up * 10 < (ends.size() - 2) * 9 || grown < 1 << 20 || grown * 1000 < ends.back()) return;
-  answer.findings.push_back(
-      {.id = "memory_growth",
-       .cause = "memory",
-       .sentence = "Memory of " + held.memory.name() + " grows from step to step, as with a leak",
-       .where = {.rank = held.trace->rank.rank},
-       .evidence = {{.text = "Growth of a step",
-                     .value = grown / static_cast<std::int64_t>(ends.size() - 2),
-                     .unit = Unit::bytes},
-                    {.text = "Steps in which it grew", .value = count(up), .unit = Unit::count},
-                    {.text = "Steps compared", .value = count(ends.size() - 2), .unit = Unit::count}},
-       .gain_reason = "It is about memory, not time.",
-       .confidence = ends.size() >= 8 ? "medium" : "low",
-       .next =
-           "Look for tensors that are kept with their graph (loss instead of loss.item() in a list, hooks, caches); "
-           "memory.largest with an unknown lifetime names who allocated them"});
 }
 
 void find_limit(Answer& answer, const Held& held) {
@@ -295,7 +200,7 @@ void find_limit(Answer& answer, const Held& held) {
       {.id = "memory_near_limit",
        .cause = "memory",
        .sentence = "The allocator holds nearly all memory of " + held.memory.name(),
-       .where = {.rank = held.trace->rank.rank},
+       .where = {.rank = held.rank()},
        .evidence = {{.text = "Reserved at most", .value = peak, .unit = Unit::bytes},
                     {.text = "Memory of the device", .value = info->memory_bytes, .unit = Unit::bytes},
                     {.text = "Allocated at most", .value = whole(held.stats.high), .unit = Unit::bytes}},
@@ -330,24 +235,24 @@ void add_scalars(Answer& answer, const std::vector<Held>& all) {
 Result<Answer> run_memory(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer;
-  std::vector<Held> all;
-  for (const Trace& trace : run.traces) {
-    for (DeviceMemory& memory : device_memories(trace)) all.push_back(measure(trace, std::move(memory)));
-  }
+  const std::vector<Held> all = held_memory(run);
   add_scalars(answer, all);
-  Table steps = steps_table();
   for (const Held& held : all) {
-    const std::string where = "_rank" + std::to_string(held.trace->rank.rank) + "_" + held.memory.name();
+    const std::string where = "_rank" + std::to_string(held.rank()) + "_" + held.memory.name();
     answer.series.push_back(thinned("allocated" + where, Unit::bytes, held.memory.allocated));
     if (held.memory.reserved.size() > 0)
       answer.series.push_back(thinned("reserved" + where, Unit::bytes, held.memory.reserved));
-    find_growth(answer, held, add_steps(steps, held));
     find_limit(answer, held);
   }
-  answer.tables = {devices_table(all), peak_table(all), phases_table(all), std::move(steps)};
+  answer.tables = {devices_table(all)};
+  memory::add_categories(answer, all);
+  answer.tables.push_back(peak_table(all));
+  answer.tables.push_back(phases_table(all));
+  memory::add_growth(answer, all, run.stack_steps);
   answer.tables.push_back(largest_table(all, options.max_rows, answer));
-  limit_rows(answer, answer.tables[1], options.max_rows, "those with fewer bytes");
-  limit_rows(answer, answer.tables[3], options.max_rows, "later steps");
+  for (Table& table : answer.tables) {
+    limit_rows(answer, table, options.max_rows, table.name == "steps" ? "later steps" : "those with fewer bytes");
+  }
   if (all.empty()) answer.notes.push_back(std::string(kNoMemory));
   if (std::any_of(all.begin(), all.end(), [](const Held& held) { return !held.memory.absolute; })) {
     answer.notes.push_back(

@@ -80,12 +80,14 @@ Result<std::vector<std::string>> texts(const char* const* list, std::size_t coun
 
 // The caller's struct may be older (shorter) than ours; what it lacks keeps its default.
 session::OpenOptions read_options(const stepscope_options* given) {
-  stepscope_options plain{sizeof(stepscope_options), 1, 0, nullptr, nullptr, nullptr};
+  stepscope_options plain{sizeof(stepscope_options), 1, 0, nullptr, nullptr, nullptr, nullptr, nullptr};
   if (given != nullptr) std::memcpy(&plain, given, std::min(given->struct_size, sizeof(plain)));
   session::OpenOptions options;
   options.use_cache = plain.use_cache != 0;
   options.threads = plain.threads;
   if (plain.rules_path != nullptr) options.rules_path = plain.rules_path;
+  if (plain.peaks_path != nullptr) options.peaks_path = plain.peaks_path;
+  if (plain.flop_rules_path != nullptr) options.flop_rules_path = plain.flop_rules_path;
   if (plain.progress != nullptr) {
     options.progress = [call = plain.progress, user = plain.user](std::string_view what, double share) {
       call(user, std::string(what).c_str(), share);

@@ -11,6 +11,8 @@ namespace stepscope::cli {
 void OpenPaths::add_options(CLI::App& app) {
   app.add_flag("--no-cache", no_cache, "Read the input again even if it is in the cache, and do not fill the cache");
   app.add_option("--rules", rules, "Your own rules for classes of device work")->type_name("FILE");
+  app.add_option("--peaks", peaks, "What your devices can do at most: FLOP/s and memory bandwidth")->type_name("FILE");
+  app.add_option("--flop-rules", flop_rules, "FLOP of your own kernels, by formulas")->type_name("FILE");
   app.add_option("--threads", threads, "Threads to read with (default: all cores)")
       ->type_name("N")
       ->check(whole_number(1, 4096));
@@ -21,6 +23,8 @@ Result<Run> OpenPaths::open(ProgressLine& progress) const {
   options.use_cache = !no_cache;
   options.threads = threads;
   options.rules_path = rules;
+  options.peaks_path = peaks;
+  options.flop_rules_path = flop_rules;
   options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
   return session::open(paths, options);
 }

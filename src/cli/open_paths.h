@@ -15,7 +15,7 @@ namespace stepscope::cli {
 struct OpenPaths {
   std::vector<std::string> paths;
   bool no_cache = false;
-  std::string rules;
+  std::string rules, peaks, flop_rules;
   unsigned threads = 0;
 
   // Options but PATH, which stands where the command wants it.

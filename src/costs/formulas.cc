@@ -4,32 +4,12 @@
 #include <array>
 #include <span>
 
+#include "costs/counts.h"
+
 namespace stepscope::costs {
 namespace {
 
-using Flop = std::optional<std::int64_t>;
-
-// More than a device does in a day: sizes that nothing real has.
-constexpr std::int64_t kMost = std::int64_t{1} << 60;
-
-Flop times(Flop a, Flop b) {
-  std::int64_t product = 0;
-  if (!a || !b || *a < 0 || *b < 0 || __builtin_mul_overflow(*a, *b, &product) || product > kMost) return std::nullopt;
-  return product;
-}
-
-Flop plus(Flop a, Flop b) { return a && b ? Flop(*a + *b) : std::nullopt; }
-
-Flop product(std::span<const std::int64_t> sizes) {
-  Flop all = 1;
-  for (const std::int64_t size : sizes) all = times(all, size);
-  return all;
-}
-
-// The size `from_end` places before the last.
-Flop last(const Sizes& sizes, std::size_t from_end = 0) {
-  return from_end < sizes.size() ? Flop(sizes[sizes.size() - 1 - from_end]) : std::nullopt;
-}
+using Flop = Count;
 
 Flop multiply_adds(Flop count) { return times(2, count); }
 
@@ -80,26 +60,6 @@ bool is_convolution(const Sizes* x, const Sizes* w) {
   return x != nullptr && w != nullptr && w->size() >= 3 && x->size() == w->size();
 }
 
-// Sides of the output; stride and the others may stand once for all sides.
-Flop output_positions(const Sizes& x, const Sizes& w, const Sizes& stride, const Sizes& padding,
-                      const Sizes& dilation) {
-  const auto of = [](const Sizes& list, std::size_t side) { return list.size() == 1 ? list[0] : list[side]; };
-  const std::size_t sides = x.size() - 2;
-  for (const Sizes* list : {&stride, &padding, &dilation}) {
-    if (list->size() != 1 && list->size() != sides) return std::nullopt;
-    if (std::any_of(list->begin(), list->end(), [](std::int64_t v) { return v < 0 || v > kMost >> 30; })) return {};
-  }
-  Flop positions = 1;
-  for (std::size_t side = 0; side < sides; side++) {
-    const Flop reach = times(of(dilation, side), w[2 + side] - 1);
-    if (!reach || of(stride, side) == 0 || x[2 + side] > kMost) return std::nullopt;
-    const std::int64_t room = x[2 + side] + 2 * of(padding, side) - *reach - 1;
-    if (room < 0) return std::nullopt;
-    positions = times(positions, room / of(stride, side) + 1);
-  }
-  return positions;
-}
-
 // Each output element of a channel sees the kernel over the input channels of its group; groups are in the weight.
 template <std::size_t Stride, std::size_t Padding, std::size_t Dilation>
 Flop direct_convolution(const Inputs& in) {
@@ -107,7 +67,8 @@ Flop direct_convolution(const Inputs& in) {
   const auto stride = parse_sizes(in.value(Stride)), padding = parse_sizes(in.value(Padding)),
              dilation = parse_sizes(in.value(Dilation));
   if (!is_convolution(x, w) || !stride || !padding || !dilation) return std::nullopt;
-  const Flop positions = output_positions(*x, *w, *stride, *padding, *dilation);
+  const Flop positions =
+      window_positions(std::span(*x).subspan(2), {std::span(*w).subspan(2), *stride, *padding, *dilation});
   return multiply_adds(times(times(x->front(), positions), product(*w)));
 }
 

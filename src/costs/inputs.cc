@@ -1,9 +1,8 @@
 #include "costs/inputs.h"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <utility>
+
+#include "costs/element_types.h"
 
 namespace stepscope::costs {
 namespace {
@@ -79,24 +78,6 @@ bool shape(Scanner& in, Shape& out) {
       [&] { return in.sees('[') ? in.sizes(out.list.emplace_back()) : in.number(out.sizes.emplace_back()); });
 }
 
-// As torch's profiler spells C++ types.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kTypes{{
-    {"float", "float32"},
-    {"double", "float64"},
-    {"c10::Half", "float16"},
-    {"c10::BFloat16", "bfloat16"},
-    {"c10::Float8_e4m3fn", "float8_e4m3fn"},
-    {"c10::Float8_e5m2", "float8_e5m2"},
-    {"c10::Float8_e4m3fnuz", "float8_e4m3fnuz"},
-    {"c10::Float8_e5m2fnuz", "float8_e5m2fnuz"},
-    {"c10::Float4_e2m1fn_x2", "float4_e2m1fn_x2"},
-    {"signed char", "int8"},
-    {"unsigned char", "uint8"},
-    {"int", "int32"},
-    {"c10::complex<float>", "complex64"},
-    {"c10::complex<double>", "complex128"},
-}};
-
 }  // namespace
 
 std::vector<Shape> parse_shapes(std::string_view json) {
@@ -149,10 +130,7 @@ std::string_view TraceInputs::type(std::uint32_t row, std::size_t at) {
   const auto [found, fresh] = texts_.try_emplace(text);
   if (fresh) found->second = parse_texts(trace_.strings[text]);
   if (at >= found->second.size()) return {};
-  const std::string_view spelled = found->second[at];
-  const auto* known =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& type) { return type.first == spelled; });
-  return known == kTypes.end() ? spelled : known->second;
+  return element_type(found->second[at]);
 }
 
 }  // namespace stepscope::costs

@@ -1,11 +1,12 @@
 #include "costs/peaks.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <span>
 
+#include "base/table_file.h"
 #include "base/text_parts.h"
 
 namespace stepscope::costs {
@@ -30,19 +31,26 @@ bool positive(std::string_view text, double& out) {
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(out) && out > 0;
 }
 
-bool parse_line(std::string_view line, DevicePeaks& out) {
-  const auto parts = split(line, "|");
-  if (parts.size() != 4) return false;
-  out.words = words_of(parts[0]);
-  out.source = parts[3];
-  if (out.words.empty() || !positive(parts[1], out.gb_per_s)) return false;
-  for (const std::string_view one : split(parts[2], ",")) {
+const TableFormat kFormat{{"name", "bandwidth", "list of peaks", "source"},
+                          "write NAME | GB/s | TYPE TFLOP/s, TYPE TFLOP/s | SOURCE on one line, such as "
+                          "My GPU | 900 | float32 14, float16 112 | data sheet (docs/flops.md)"};
+
+Result<DevicePeaks> parse_row(std::span<const std::string_view> row) {
+  const auto refuse = [](std::string message) {
+    return fail({ErrorKind::malformed, std::move(message), "", std::nullopt, ""});
+  };
+  DevicePeaks out{.words = words_of(row[0]), .source = std::string(row[3])};
+  if (out.words.empty()) return refuse("the name has no letter and no digit");
+  if (!positive(row[1], out.gb_per_s)) return refuse("'" + std::string(row[1]) + "' is no bandwidth in GB/s");
+  for (const std::string_view one : split(row[2], ",")) {
     const std::size_t space = one.find(' ');
     double value = 0;
-    if (space == one.npos || !positive(trimmed(one.substr(space)), value)) return false;
+    if (space == one.npos || !positive(trimmed(one.substr(space)), value)) {
+      return refuse("'" + std::string(one) + "' is no element type and its TFLOP/s");
+    }
     out.tflop_per_s.emplace_back(one.substr(0, space), value);
   }
-  return true;
+  return out;
 }
 
 }  // namespace
@@ -57,15 +65,13 @@ std::optional<double> DevicePeaks::flop_per_s(std::string_view type) const {
 
 Result<std::vector<DevicePeaks>> parse_peaks(std::string_view text, const std::string& file) {
   std::vector<DevicePeaks> table;
-  std::size_t number = 0;
-  for (const std::string_view line : split(text, "\n")) {
-    number++;
-    if (line.empty() || line.front() == '#') continue;
-    if (!parse_line(line, table.emplace_back())) {
-      return fail({ErrorKind::usage, "line " + std::to_string(number) + " is no line of peaks", file, std::nullopt,
-                   "Write NAME | GB/s | TYPE TFLOP/s, TYPE TFLOP/s | SOURCE, such as My GPU | 900 | float32 14 | me"});
-    }
-  }
+  Result<void> done = for_each_row(text, file, kFormat, [&](std::span<const std::string_view> row) -> Result<void> {
+    Result<DevicePeaks> peaks = parse_row(row);
+    if (!peaks) return fail(peaks.error());
+    table.push_back(*std::move(peaks));
+    return {};
+  });
+  if (!done) return fail(done.error());
   return table;
 }
 

@@ -1,10 +1,14 @@
 #include "costs/products.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "base/name_verdicts.h"
+#include "costs/counts.h"
+#include "costs/formulas.h"
 
 namespace stepscope::costs {
 namespace {
@@ -50,14 +54,32 @@ struct Node {
   std::int64_t sequence = kAbsent;
 };
 
+// How the FLOP of what has a name are found; at most one of the three.
+struct Way {
+  const Formula* formula = nullptr;
+  const FlopRule* rule = nullptr;
+  const SaidWork* said = nullptr;
+
+  bool known() const { return formula != nullptr || rule != nullptr || said != nullptr; }
+  bool unless_below() const {
+    return (formula != nullptr && formula->at_most) || (rule != nullptr && rule->unless_below);
+  }
+  bool tells_backward() const {
+    return (rule != nullptr && rule->backward) || (said != nullptr && said->backward_flop);
+  }
+  std::size_t operand() const { return formula != nullptr ? formula->operand : rule != nullptr ? rule->operand : 0; }
+};
+
 class Walk {
  public:
-  explicit Walk(const Trace& trace) : trace_(trace), inputs_(trace), state_(trace.slices.size()) {
+  Walk(const Trace& trace, const CostTables& tables)
+      : trace_(trace), tables_(tables), inputs_(trace), state_(trace.slices.size()) {
     rows_.assign(trace.slices.size(), kNone);
     for (std::uint32_t row = 0; row < trace.ops.size(); row++) {
       rows_[static_cast<std::size_t>(trace.ops.slice[row])] = row;
     }
-    formulas_.resize(trace.strings.size());
+    for (const Backward& link : trace.backward) forward_.try_emplace(link.backward, link.forward);
+    ways_.resize(trace.strings.size());
     out_.known.assign(trace.slices.size(), Known::nothing);
     out_.product_at.assign(trace.slices.size(), Products::none);
   }
@@ -69,7 +91,9 @@ class Walk {
     for (std::size_t at = place_.size(); at-- > 1;) look_below(static_cast<std::uint32_t>(at));
     std::reverse(candidates_.begin(), candidates_.end());
     learn_gradients();
-    for (std::uint32_t at = 1; at < place_.size(); at++) count(at);
+    for (std::uint32_t at = 1; at < place_.size(); at++) count(at, Sweep::forward);
+    next_ = 0;
+    for (std::uint32_t at = 1; at < place_.size(); at++) count(at, Sweep::backward);
     return std::move(out_);
   }
 
@@ -140,26 +164,38 @@ class Walk {
     return here.node != kNone && nodes_[here.node].last == place && !here.worked;
   }
 
-  const Formula* formula(SliceId id) {
+  Way way_of(std::string_view name, bool op) {
+    if (!op) {  // a range of the program's own
+      const auto said = said_work(name);
+      return {.said = said ? &said_.emplace_back(*said) : nullptr};
+    }
+    if (const FlopRule* own = tables_.own.match(name)) return {.rule = own};
+    if (const Formula* formula = formula_of(name)) return {.formula = formula};
+    return {.rule = tables_.shipped.match(name)};
+  }
+
+  const Way& way(SliceId id) {
+    static constexpr Way kNoWay;
     const StringId name = trace_.slices.name[id];
-    if (!is_op(id) || name == StringId::none) return nullptr;
-    std::optional<const Formula*>& known = formulas_[static_cast<std::size_t>(name)];
-    if (!known) known = formula_of(trace_.strings[name]);
+    const SliceKind kind = trace_.kind(id);
+    if ((kind != SliceKind::cpu_op && kind != SliceKind::user_annotation) || name == StringId::none) return kNoWay;
+    std::optional<Way>& known = ways_[static_cast<std::size_t>(name)][kind == SliceKind::cpu_op ? 0 : 1];
+    if (!known) known = way_of(trace_.strings[name], kind == SliceKind::cpu_op);
     return *known;
   }
 
   // Children come before their callers here.
   void look_below(std::uint32_t place) {
     const SliceId id = place_[place], parent = trace_.slices.parent[id];
-    const Formula* found = formula(id);
+    const Way& found = way(id);
     State& here = state(id);
-    if (found != nullptr && !(found->at_most && here.above_formula)) candidates_.push_back(place);
+    if (found.known() && !(found.unless_below() && here.above_formula)) candidates_.push_back(place);
     if (parent == SliceId::none) return;
     State& above = state(parent);
     const SliceKind kind = trace_.kind(id);
     const bool runs = kind == SliceKind::cpu_op || kind == SliceKind::user_annotation || kind == SliceKind::runtime;
     above.worked = above.worked || here.worked || (runs && !says(id, kDetach));
-    above.above_formula = above.above_formula || here.above_formula || found != nullptr;
+    above.above_formula = above.above_formula || here.above_formula || found.known();
   }
 
   // Older recordings have no values of arguments: the gradient of a convolution's output says how large this was.
@@ -173,11 +209,16 @@ class Walk {
     }
   }
 
-  std::optional<std::int64_t> flop(const Formula& found, SliceId id) {
+  std::optional<std::int64_t> flop(const Way& found, SliceId id) {
+    if (found.said != nullptr) return found.said->flop;
     if (row(id) == kNone) return std::nullopt;
     const Inputs inputs = inputs_.of(row(id));
-    const auto known = found.flop(inputs);
-    if (known || found.op != "aten::convolution" || !inputs.values.empty()) return known;
+    if (found.rule != nullptr) return found.rule->flop.value(inputs);
+    auto known = found.formula->flop(inputs);
+    // Sizes count pairs of numbers, and the product runs over both.
+    const bool pairs = inputs_.type(row(id), found.formula->operand).ends_with("_x2");
+    if (known && pairs) known = times(2, known);
+    if (known || found.formula->op != "aten::convolution" || !inputs.values.empty()) return known;
     const auto gradient = gradients_.find(sequence(id));
     return gradient == gradients_.end() ? std::nullopt : convolution_by_gradient(inputs, *gradient->second);
   }
@@ -189,51 +230,144 @@ class Walk {
     return here.tracked && nodes_[here.node].own ? Part::recompute : Part::backward;
   }
 
-  std::int64_t masked(const Formula& found, SliceId id, std::int64_t flop) {
+  std::optional<std::int64_t> bytes(const Way& found, SliceId id) {
+    if (found.said != nullptr) return found.said->bytes;
+    return found.rule != nullptr && found.rule->bytes ? found.rule->bytes->value(inputs_.of(row(id))) : std::nullopt;
+  }
+
+  // False where it has no mask that could be causal; unknown where the value was not recorded.
+  std::optional<bool> is_causal(const Way& found, SliceId id) {
+    if (found.formula != nullptr) return costs::is_causal(*found.formula, inputs_.of(row(id)));
+    if (found.rule == nullptr || !found.rule->causal) return false;
+    const auto said = parse_truths(inputs_.of(row(id)).value(*found.rule->causal));
+    return said && said->size() == 1 ? std::optional<bool>(said->front()) : std::nullopt;
+  }
+
+  std::int64_t masked(const Way& found, SliceId id, std::int64_t flop) {
     const State& here = state(id);
     const bool in_causal_node = here.node != kNone && causal_sequences_.contains(nodes_[here.node].sequence);
     if (here.causal || (in_causal_node && part(id) == Part::backward)) return flop / 2;
-    const auto causal = is_causal(found, inputs_.of(row(id)));
+    const auto causal = is_causal(found, id);
     if (!causal) out_.masks_known = false;
     return causal.value_or(false) ? flop / 2 : 0;
   }
 
-  Known count_op(const Formula& found, std::uint32_t place) {
-    const SliceId id = place_[place];
-    const auto known = flop(found, id);
-    if (!known) {
-      out_.calls_without_shapes[static_cast<std::size_t>(part(id))]++;
-      return Known::no_shapes;
-    }
+  std::string_view op_name(const Way& found, SliceId id) {
+    return found.said != nullptr ? found.said->name : trace_.name(id);
+  }
+
+  Known add(const Way& found, SliceId id, Product product) {
     out_.product_at[static_cast<std::size_t>(id)] = static_cast<std::uint32_t>(out_.all.size());
-    const std::uint32_t node = state(id).node;
-    out_.all.push_back({id, row(id), &found, *known, masked(found, id, *known), part(id),
-                        node == kNone ? SliceId::none : nodes_[node].slice});
+    product.slice = id;
+    product.row = found.said == nullptr ? product.row : Product::no_row;
+    product.operand = found.operand();
+    product.custom = found.formula == nullptr;
+    if (found.said != nullptr) product.said_type = found.said->type;
+    out_.all.push_back(product);
     return Known::counted;
   }
 
-  void count(std::uint32_t place) {
-    const SliceId id = place_[place], parent = trace_.slices.parent[id];
+  Known no_shapes(SliceId id) {
+    out_.without_shapes.push_back({id, part(id)});
+    return Known::no_shapes;
+  }
+
+  Known count_op(const Way& found, SliceId id) {
+    const auto known = flop(found, id);
+    if (!known) return no_shapes(id);
+    const std::uint32_t node = state(id).node;
+    if (found.tells_backward()) told_.try_emplace(id, Told{&found, *known, false});
+    return add(found, id,
+               {.op = op_name(found, id),
+                .row = row(id),
+                .bytes = bytes(found, id),
+                .flop = *known,
+                .masked = masked(found, id, *known),
+                .part = part(id),
+                .node = node == kNone ? SliceId::none : nodes_[node].slice});
+  }
+
+  // ---- backward passes that the forward operator tells ----
+
+  struct Told {
+    const Way* way;
+    std::int64_t forward;
+    bool given;  // to a node: there may be several
+  };
+
+  // The counted forward operator of this node that tells what its backward pass takes.
+  std::pair<SliceId, Told*> told_by(SliceId node) {
+    if (told_.empty() || !says(node, kNode)) return {SliceId::none, nullptr};
+    const auto forward = forward_.find(node);
+    if (forward == forward_.end()) return {SliceId::none, nullptr};
+    const std::uint32_t product = out_.product_at[static_cast<std::size_t>(forward->second)];
+    if (product == Products::none) return {SliceId::none, nullptr};
+    const auto told = told_.find(out_.all[product].slice);
+    return told == told_.end() ? std::pair(SliceId::none, static_cast<Told*>(nullptr))
+                               : std::pair(told->first, &told->second);
+  }
+
+  Known count_node(SliceId node, SliceId forward, Told& told) {
+    const Way& found = *told.way;
+    std::optional<std::int64_t> flop = 0;
+    if (!told.given) {
+      flop = found.said != nullptr ? found.said->backward_flop
+                                   : found.rule->backward->value(inputs_.of(row(forward)), told.forward);
+    }
+    if (!flop) return no_shapes(node);
+    told.given = true;
+    const auto causal = is_causal(found, forward);
+    return add(found, node,
+               {.op = op_name(found, forward),
+                .row = row(forward),
+                .flop = *flop,
+                .masked = causal.value_or(false) ? *flop / 2 : 0,
+                .part = Part::backward,
+                .node = node});
+  }
+
+  // ---- one slice after the other, callers first ----
+
+  enum class Sweep : std::uint8_t { forward, backward };
+
+  void inherit(SliceId id) {
     Known& known = out_.known[static_cast<std::size_t>(id)];
-    if (parent != SliceId::none) {
+    if (const SliceId parent = trace_.slices.parent[id]; parent != SliceId::none) {
       known = out_.known[static_cast<std::size_t>(parent)];
       out_.product_at[static_cast<std::size_t>(id)] = out_.product_at[static_cast<std::size_t>(parent)];
     }
-    const bool candidate = next_ < candidates_.size() && candidates_[next_] == place;
-    if (candidate) next_++;
     if (known == Known::nothing && is_op(id)) known = Known::no_formula;
     if (state(id).compiling || says(id, kCompiler)) known = Known::not_run;
-    if (!candidate || known != Known::no_formula) return;
-    known = was_left(place) ? Known::not_run : count_op(*formula(id), place);
+  }
+
+  void count(std::uint32_t place, Sweep sweep) {
+    const SliceId id = place_[place];
+    const bool candidate = next_ < candidates_.size() && candidates_[next_] == place;
+    if (candidate) next_++;
+    if ((state(id).node == kNone) != (sweep == Sweep::forward)) return;
+    inherit(id);
+    Known& known = out_.known[static_cast<std::size_t>(id)];
+    if (known != Known::no_formula && known != Known::nothing) return;
+    const auto [forward, told] =
+        sweep == Sweep::backward ? told_by(id) : std::pair(SliceId::none, static_cast<Told*>(nullptr));
+    if (told != nullptr && !(told->way->unless_below() && state(id).above_formula)) {
+      known = count_node(id, forward, *told);
+    } else if (candidate) {
+      known = was_left(place) ? Known::not_run : count_op(way(id), id);
+    }
   }
 
   const Trace& trace_;
+  const CostTables& tables_;
   TraceInputs inputs_;
   NameVerdicts<std::uint8_t, std::uint8_t (*)(std::string_view)> words_{trace_.strings, kUnasked, words_of};
-  std::vector<std::optional<const Formula*>> formulas_;  // per name
-  std::vector<std::uint32_t> rows_;                      // per slice: its row of ops
-  std::vector<State> state_;                             // per slice
-  std::vector<SliceId> place_;                           // slices of host threads, callers before what they call
+  std::vector<std::array<std::optional<Way>, 2>> ways_;  // per name: as an operator, as a range
+  std::deque<SaidWork> said_;
+  std::vector<std::uint32_t> rows_;               // per slice: its row of ops
+  std::vector<State> state_;                      // per slice
+  std::unordered_map<SliceId, SliceId> forward_;  // per node of autograd: its forward operator
+  std::unordered_map<SliceId, Told> told_;        // forward operators that tell what their backward pass takes
+  std::vector<SliceId> place_;                    // slices of host threads, callers before what they call
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> candidates_;  // places of operators with a formula
   std::size_t next_ = 0;
@@ -244,6 +378,6 @@ class Walk {
 
 }  // namespace
 
-Products products_of(const Trace& trace) { return Walk(trace).run(); }
+Products products_of(const Trace& trace, const CostTables& tables) { return Walk(trace, tables).run(); }
 
 }  // namespace stepscope::costs

@@ -2,12 +2,17 @@
 
 namespace stepscope::costs {
 
-RankCosts::RankCosts(const Trace& of, const std::vector<DevicePeaks>& table)
-    : trace(&of), products(products_of(of)), time(time_shares(of, products)), inputs(of), peaks(rank_peaks(of, table)) {
+RankCosts::RankCosts(const Trace& of, const CostTables& tables)
+    : trace(&of),
+      products(products_of(of, tables)),
+      time(time_shares(of, products)),
+      inputs(of),
+      peaks(rank_peaks(of, tables.peaks)) {
   for (std::size_t i = 0; i < products.all.size(); i++) {
     const Product& product = products.all[i];
     sum.add(product);
-    const std::string_view type = inputs.type(product.row, product.formula->operand);
+    const bool recorded = product.row != Product::no_row;
+    const std::string_view type = recorded ? inputs.type(product.row, product.operand) : product.said_type;
     types.push_back(type == "float32" && time.on_tensor_cores[i] ? "tfloat32" : type);
   }
 }

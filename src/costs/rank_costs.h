@@ -19,7 +19,7 @@ struct RankCosts {
   RankPeaks peaks;
   FlopSum sum;
 
-  RankCosts(const Trace& of, const std::vector<DevicePeaks>& table);
+  RankCosts(const Trace& of, const CostTables& tables);
   std::int64_t rank() const { return trace->rank.rank; }
   // Unknown where of some attention it was not recorded whether its mask is causal.
   Value causal(std::int64_t flop) const { return value_if(products.masks_known, flop); }

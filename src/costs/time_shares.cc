@@ -32,12 +32,6 @@ class Adder {
   KeyIndex rows_;
 };
 
-bool computes(const Trace& trace, std::size_t row) {
-  const auto what = static_cast<DeviceClass>(trace.device.device_class[row]);
-  return trace.kind(trace.device.slice[row]) == SliceKind::kernel &&
-         (what == DeviceClass::compute || what == DeviceClass::unclassified);
-}
-
 // cuBLAS and CUTLASS name what their tensor cores multiply: "tf32f32", and "s1688" for the instruction.
 std::uint8_t takes_tfloat32(std::string_view kernel) {
   return kernel.find("tf32") != kernel.npos || kernel.find("s1688gemm") != kernel.npos ? 1 : 0;
@@ -73,6 +67,12 @@ void add_operators(const Trace& trace, const Products& products, TimeShares& out
 }
 
 }  // namespace
+
+bool computes(const Trace& trace, std::size_t device_row) {
+  const auto what = static_cast<DeviceClass>(trace.device.device_class[device_row]);
+  return trace.kind(trace.device.slice[device_row]) == SliceKind::kernel &&
+         (what == DeviceClass::compute || what == DeviceClass::unclassified);
+}
 
 TimeShares time_shares(const Trace& trace, const Products& products) {
   TimeShares out;

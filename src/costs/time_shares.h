@@ -31,6 +31,9 @@ struct TimeShares {
   }
 };
 
+// Is it a kernel that computes, or one that nobody knows? No communication, copy or fill.
+bool computes(const Trace& trace, std::size_t device_row);
+
 TimeShares time_shares(const Trace& trace, const Products& products);
 
 }  // namespace stepscope::costs

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <random>
+#include <tuple>
 
 #include "derive/derive.h"
 #include "model/trace_fixture.h"

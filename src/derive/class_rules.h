@@ -1,26 +1,19 @@
 // The rule table of device classes: text → rules, and the question "which rule fits this piece of work?".
 //
-// A line is NAME | CLASS | FAMILY | PATTERN | WHY. A pattern is alternatives joined by " or ", each of which is terms
-// joined by " and ", each of which is text to be found in the name, case-sensitively: "^text" at its start, "text$" at
-// its end, "^text$" all of it, "not text" nowhere; @memcpy, @memset and @collective ask what the profiler recorded.
-// docs/class-rules.md is the user's description.
+// A line is NAME | CLASS | FAMILY | PATTERN | WHY. Beside text to look for (base/name_pattern.h) a pattern may ask for
+// @memcpy, @memset and @collective: what the profiler recorded. docs/class-rules.md is the user's description.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/name_pattern.h"
 #include "base/result.h"
 #include "model/trace.h"
 
 namespace stepscope::derive {
-
-struct Term {
-  enum class How : std::uint8_t { contains, starts, ends, equals, memcpy, memset, collective };
-  How how = How::contains;
-  bool negated = false;
-  std::string text;
-};
 
 // What a rule may ask about a piece of work.
 struct WorkName {
@@ -40,11 +33,10 @@ class RuleTable {
   const std::vector<ClassRule>& rules() const { return rules_; }
 
  private:
-  using Pattern = std::vector<std::vector<Term>>;  // any of (all of terms)
-  Result<Pattern> parse_pattern(std::string_view text) const;
+  Result<void> add_row(std::span<const std::string_view> row, std::size_t first_own);
 
   std::vector<ClassRule> rules_;
-  std::vector<Pattern> patterns_;
+  std::vector<NamePattern> patterns_;
 };
 
 // The user's table (empty path: none), then the built-in one.

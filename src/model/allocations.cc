@@ -40,6 +40,7 @@ void pair_by_address(const Trace& trace, const std::vector<std::uint32_t>& event
         continue;
       }
       out.allocations[open[at]].freed = order;
+      out.allocations[open[at]].free_event = event;
       out.allocations[open[at]].freed_ns = trace.memory.time_ns[event];
       open[at] = kNone;
     }

@@ -17,9 +17,10 @@ namespace stepscope {
 struct Allocation {
   static constexpr std::uint32_t never = 0xffffffff;
 
-  std::uint32_t event = 0;      // row of Trace::memory
-  std::uint32_t order = 0;      // place among the device's events by time
-  std::uint32_t freed = never;  // place of the free; never: not in the recording
+  std::uint32_t event = 0;           // row of Trace::memory
+  std::uint32_t order = 0;           // place among the device's events by time
+  std::uint32_t freed = never;       // place of the free; never: not in the recording
+  std::uint32_t free_event = never;  // its row of Trace::memory
   std::int64_t freed_ns = kAbsent;
 };
 

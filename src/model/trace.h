@@ -424,6 +424,12 @@ struct Trace {
   StepId step_at(std::int64_t time_ns) const;
 };
 
+// A table that the user gave, as text; who needs it parses it.
+struct UserTable {
+  std::string file;  // empty: none was given
+  std::string text;
+};
+
 // What was opened together: one trace per rank file, in rank order.
 struct Run {
   std::string path;  // as the user gave it
@@ -439,7 +445,8 @@ struct Run {
   // Memory snapshots and memory timelines, one per file, by rank. They are of moments of their own, so `traces`, which
   // may be empty beside them, does not hold them.
   std::vector<Trace> snapshots;
-  Matches matches;  // derived
+  UserTable peaks, flop_rules;  // what devices can do, what operators take (costs/)
+  Matches matches;              // derived
 };
 
 // Time on the run's clock of the moment that `trace` calls `t`.

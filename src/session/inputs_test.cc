@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <chrono>
 
 #include <cstdlib>
 #include <filesystem>

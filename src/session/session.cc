@@ -11,8 +11,10 @@
 
 #include "analyze/analysis.h"
 #include "base/did_you_mean.h"
+#include "base/table_file.h"
 #include "base/whole_file.h"
 #include "base/workers.h"
+#include "costs/cost_tables.h"
 #include "derive/derive.h"
 #include "derive/derive_run.h"
 #include "formats/json_text.h"
@@ -106,6 +108,28 @@ std::vector<Outcome> open_all(const std::vector<InputFile>& files, const OpenOpt
   return outcomes;
 }
 
+Result<void> take_table(UserTable& table, const std::string& path, const char* variable, std::string_view what,
+                        std::string_view document) {
+  const char* named = std::getenv(variable);
+  table.file = !path.empty() ? path : named != nullptr ? named : "";
+  if (table.file.empty()) return {};
+  Result<std::string> text = read_table(table.file, what, document);
+  if (!text) return fail(text.error());
+  table.text = *std::move(text);
+  return {};
+}
+
+// The user's tables of costs; a mistake in them is told before a large file is read.
+Result<void> take_cost_tables(Run& run, const OpenOptions& options) {
+  Result<void> done = take_table(run.peaks, options.peaks_path, "STEPSCOPE_PEAKS", "peaks", "docs/flops.md");
+  if (!done) return done;
+  done =
+      take_table(run.flop_rules, options.flop_rules_path, "STEPSCOPE_FLOP_RULES", "FLOP rules", "docs/flop-rules.md");
+  if (!done) return done;
+  const Result<costs::CostTables> tables = costs::cost_tables(run);
+  return tables ? Result<void>() : fail(tables.error());
+}
+
 // Parts become whole recordings, and what was put together is derived.
 Result<void> settle_recordings(Run& run, const OpenOptions& options) {
   join_parts(run.traces, run);
@@ -130,6 +154,7 @@ Result<void> settle_recordings(Run& run, const OpenOptions& options) {
 Result<Run> open(std::span<const std::string> paths, const OpenOptions& options) {
   Run run;
   if (!paths.empty()) run.path = paths.front();
+  if (const auto given = take_cost_tables(run, options); !given) return fail(given.error());
   const auto files = find_inputs(paths, run.issues);
   if (!files) return fail(files.error());
   std::optional<Error> first_error;

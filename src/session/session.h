@@ -21,7 +21,9 @@ struct OpenOptions {
   bool use_cache = true;  // --no-cache, STEPSCOPE_CACHE=off
   unsigned threads = 0;   // 0: all cores this process may use
   bool tolerant_only = false;
-  std::string rules_path;  // the user's class rules
+  std::string rules_path;       // the user's class rules
+  std::string peaks_path;       // what devices can do; empty: what STEPSCOPE_PEAKS names
+  std::string flop_rules_path;  // FLOP of the user's kernels; empty: what STEPSCOPE_FLOP_RULES names
   // Called now and then with a sentence and the share done (0..1); may be empty. Called from one thread at a time.
   std::function<void(std::string_view what, double share)> progress;
 };

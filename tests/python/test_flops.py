@@ -13,6 +13,7 @@ if importlib.util.find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
 
 import flops_models as models
+import flops_nets as nets
 import torch
 from flops_models import BY_NAME, ROWS, Row, record_step
 
@@ -157,3 +158,30 @@ def test_older_recordings_have_no_arguments(tmp_path: Path) -> None:
     fc = 2 * 2 * 256 * 7 * 7 * 100
     assert found["scalars"]["backward_flop"]["value"] == 2 * fc
     assert any("3 calls" in note and "lower bounds" in note for note in found["notes"])
+
+
+def test_rules_and_ranges_tell_what_torch_does_not_see(tmp_path: Path) -> None:
+    job = models.Job(nets.OutsideNet(), (torch.rand(4, 16),))
+    ranges = ModuleRanges([job.model])
+    try:
+        trace = record_step(job, tmp_path / "trace.json")
+    finally:
+        ranges.remove()
+    rules = tmp_path / "own.rules"
+    rules.write_text("outside | ^Outside$ | 2*prod(d0)*d1[0] | 2*forward | - | the product above\n")
+    with package.open(trace, cache=False, flop_rules=rules) as run:
+        found = run.answer("flops")
+    outside = 2 * 4 * 32 * 8
+    rows = {(row["op"], row["part"]): row for row in table(found, "by_op")}
+    assert {key: row["flop"] for key, row in rows.items()} == {
+        ("Outside", "forward"): outside,
+        ("Outside", "backward"): 2 * outside,
+        ("said", "forward"): 1000,
+        ("said", "backward"): 2500,
+    }
+    assert all(row["dtype"] == "float32" and row["time_ns"] > 0 for row in rows.values())
+    modules = {row["module"]: row for row in table(found, "by_module")}
+    assert modules["OutsideNet"]["forward_flop"] == 1000 + outside
+    assert modules["OutsideNet"]["backward_flop"] == 2500 + 2 * outside
+    with package.open(trace, cache=False) as run:  # without the rule: what torch saw
+        assert run.answer("flops")["scalars"]["total_flop"]["value"] == 3500

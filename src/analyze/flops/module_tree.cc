@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analyze/flops/module_times.h"
 #include "model/lookup.h"
 
 namespace stepscope::analyze::flops {
 
+using costs::add_up;
 using costs::Product;
 
 namespace {
@@ -15,7 +17,8 @@ constexpr std::uint32_t kDeepest = 64;  // what is deeper belongs to the module 
 
 class Builder {
  public:
-  explicit Builder(const Trace& trace) : trace_(trace), row_at_(trace.slices.size(), ModuleNode::none) {
+  explicit Builder(const Trace& trace)
+      : trace_(trace), row_at_(trace.slices.size(), ModuleNode::none), times_(forward_times(trace)) {
     for (std::uint32_t row = 0; row < trace.modules.size(); row++) {
       row_at_[static_cast<std::size_t>(trace.modules[row].slice)] = row;
     }
@@ -111,22 +114,41 @@ class Builder {
   }
 
   void call(std::uint32_t row) {
-    ModuleNode& found = tree_.nodes[call_node(row)];
+    const std::uint32_t node = call_node(row);
+    ModuleNode& found = tree_.nodes[node];
     found.calls++;
     if (found.type == StringId::none) found.type = trace_.modules[row].type;
+    if (times_[row] && !within(row, node)) found.forward_ns = add_up(found.forward_ns.value_or(0), *times_[row]);
+  }
+
+  // Is the call made within another call of the same module?
+  bool within(std::uint32_t row, std::uint32_t node) {
+    for (row = around(trace_.modules[row].slice); row != ModuleNode::none; row = around(trace_.modules[row].slice)) {
+      if (call_node(row) == node) return true;
+    }
+    return false;
   }
 
   std::uint32_t place_of(const Product& product) {
     std::uint32_t row = around(product.slice);
-    if (row == ModuleNode::none && product.node != SliceId::none) {
-      const auto forward = forward_.find(product.node);
-      if (forward != forward_.end()) row = around(forward->second, true);
-    }
+    if (row == ModuleNode::none && product.node != SliceId::none) row = around(forward_of(product), true);
     return row == ModuleNode::none ? row : call_node(row);
+  }
+
+  // The forward operator whose gradient it is: its node of autograd has the number, or what runs as the node does
+  // (FSDP's hooks take it from the node). none: not recorded.
+  SliceId forward_of(const Product& product) const {
+    SliceId at = product.slice;
+    for (int level = 0; at != SliceId::none && level < kDeepestWalk; level++, at = trace_.slices.parent[at]) {
+      if (const auto found = forward_.find(at); found != forward_.end()) return found->second;
+      if (at == product.node) break;
+    }
+    return SliceId::none;
   }
 
   const Trace& trace_;
   std::vector<std::uint32_t> row_at_;  // per slice: the call of a module that it is
+  std::vector<std::optional<std::int64_t>> times_;
   std::unordered_map<SliceId, SliceId> forward_;
   StringId root_ = StringId::none;
   ModuleTree tree_;

@@ -6,6 +6,7 @@
 // and annotations have names only: their path is the ranges around them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct ModuleNode {
   std::uint32_t parent = none;
   std::uint32_t depth = 0;
   std::uint64_t calls = 0;
-  FlopSum own, total;  // own: without the modules below it
+  std::optional<std::int64_t> forward_ns;  // of its calls, see module_times.h; nothing: none in forward
+  FlopSum own, total;                      // own: without the modules below it
 };
 
 struct ModuleTree {

@@ -14,7 +14,12 @@ struct StepLine {
   const Step* step;
   std::int64_t wall_ns = 0;
   FlopSum sum;
+  std::array<bool, kParts> without_sizes{};  // a call of the part has a formula, but not the sizes for it
   Ideal ideal;
+
+  // A part of which nothing could be counted is no 0.
+  bool knows(Part part) const { return sum.of(part) > 0 || !without_sizes[static_cast<std::size_t>(part)]; }
+  bool knows_all() const { return knows(Part::forward) && knows(Part::backward) && knows(Part::recompute); }
 };
 
 std::vector<StepLine> lines_of(const RankCosts& rank) {
@@ -30,6 +35,11 @@ std::vector<StepLine> lines_of(const RankCosts& rank) {
     StepLine& line = lines[static_cast<std::size_t>(step)];
     line.sum.add(product);
     line.ideal.add(product, rank.types[i], rank.peaks);
+  }
+  for (const auto& call : rank.products.without_shapes) {
+    const StepId step = rank.trace->step_at(rank.trace->slices.start_ns[call.slice]);
+    if (step != StepId::none)
+      lines[static_cast<std::size_t>(step)].without_sizes[static_cast<std::size_t>(call.part)] = true;
   }
   return lines;
 }
@@ -81,11 +91,11 @@ std::vector<Value> cells(const StepLine& line) {
                          text(line.step->name),
                          line.step->partial,
                          line.wall_ns,
-                         line.sum.of(Part::forward),
-                         line.sum.of(Part::backward),
-                         line.sum.of(Part::recompute),
-                         line.rank->causal(line.sum.causal()),
-                         per_second(line.sum.all(), line.wall_ns)};
+                         value_if(line.knows(Part::forward), line.sum.of(Part::forward)),
+                         value_if(line.knows(Part::backward), line.sum.of(Part::backward)),
+                         value_if(line.knows(Part::recompute), line.sum.of(Part::recompute)),
+                         line.knows_all() ? line.rank->causal(line.sum.causal()) : Value(),
+                         line.knows_all() ? per_second(line.sum.all(), line.wall_ns) : Value()};
   for (const Share& share : kShares) row.push_back(believed(share_of(line, share)));
   return row;
 }

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "base/temp_fixture.h"

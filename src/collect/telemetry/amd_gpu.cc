@@ -2,6 +2,7 @@
 // and which rank uses which of them, from those of its compute driver KFD.
 //
 // Left out: pcie_bw, which makes its reader wait a second, and the binary gpu_metrics, whose layout changes by chip.
+#include <algorithm>
 #include <filesystem>
 
 #include "collect/telemetry/amd_gpu/compute_processes.h"

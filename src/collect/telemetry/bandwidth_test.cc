@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <unistd.h>
+#include <chrono>
 
 #include <array>
 #include <cerrno>

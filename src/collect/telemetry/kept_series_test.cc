@@ -1,5 +1,7 @@
 // What sources count becomes series that never fall; lines of files of any length.
 #include "collect/telemetry/kept_series.h"
+
+#include <limits>
 #include "base/temp_fixture.h"
 #include "collect/telemetry/lines.h"
 #include "collect/telemetry/telemetry_fixture.h"

@@ -6,6 +6,7 @@ phases, roots, module_hooks: hooks on steps   marks: the record of all steps   m
 recorder, spool: torch.profiler               nvtx: for nsys in its place
 memory_history, memory_snapshot: of GPUs
 replaced: ours in the place of a function of torch's          own_code: what torch.compile leaves alone
+flop_measure, flop_report: of stepscope.flops      deepspeed_flops, when_imported: in the place of DeepSpeed's profiler
 Nothing here may raise into the job, print, or change what the job computes.
 """
 

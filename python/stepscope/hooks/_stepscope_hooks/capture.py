@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .deepspeed_flops import DeepSpeedFlops
     from .notes import Notes
     from .other_profiler import OtherProfiler
     from .process import Identity
@@ -64,6 +65,7 @@ class Capture:
         self.by_time: Timer | None = None  # the timer of a window in seconds
         self.identity: Identity | None = None  # rank, world size, source
         self.other: OtherProfiler | None = None  # of the job's own
+        self.deepspeed: DeepSpeedFlops | None = None
         self.marks = Marks(notes)
         self.phases = phases.Phases(self)
         self.requests = Requests(settings.run_folder)
@@ -95,7 +97,7 @@ class Capture:
 
     # Setting up -------------------------------------------------------------------------------------------------
     def arm(self) -> None:
-        from . import other_profiler, timer
+        from . import deepspeed_flops, other_profiler, timer
 
         self.other = other_profiler.OtherProfiler(self)
         self.other.watch()
@@ -107,6 +109,8 @@ class Capture:
             self.tell()
             return
         self.phases.install()
+        self.deepspeed = deepspeed_flops.DeepSpeedFlops(self)
+        self.deepspeed.watch()
         self.history.arm()
         first = None if process.is_spawned() else self.wanted(0)
         if first is not None:
@@ -209,6 +213,13 @@ class Capture:
         shown = torch.autograd.profiler.record_function(name)
         shown.__enter__()
         return shown
+
+    def end_ranges(self) -> None:
+        """Of the phases that run: a recording stops within them."""
+        for at, (phase, start, shown) in reversed(list(enumerate(self.open))):
+            if shown is not None:
+                shown.__exit__(None, None, None)
+                self.open[at] = (phase, start, None)
 
     def open_marks(self) -> None:
         """A process that steps an optimizer is a rank; what only runs a model may be a helper of one."""
@@ -412,6 +423,8 @@ class Capture:
         self.phases.uninstall()
         if self.other is not None:
             self.other.replaced.undo()
+        if self.deepspeed is not None:
+            self.deepspeed.leave()
         if self.by_time is not None:
             self.by_time.cancel()
         atexit.unregister(self.finish)
@@ -432,6 +445,8 @@ class Capture:
             if self.notes.pid != os.getpid():
                 return
             self.acting = True  # for good: the clock does nothing any more
+            if self.deepspeed is not None:
+                self.deepspeed.finish()
             self.history.finish()
             self.recordings.finish()
             if self.notes.shown:

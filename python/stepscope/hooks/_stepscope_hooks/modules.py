@@ -7,6 +7,8 @@ Wrappers' own path parts are left out.
 
 from __future__ import annotations
 
+from threading import get_ident
+
 from .module_hooks import ModuleHook, is_compiled_in_place
 
 TYPE_CHECKING = False
@@ -24,7 +26,7 @@ class ModuleRanges:
 
         self.hooks: list[ModuleHook] = []
         self.paths: dict[str, type] = {}  # of every module that got hooks
-        self.open: list[tuple[str, Any]] = []  # name, range
+        self.open: dict[int, list[tuple[str, Any]]] = {}  # per thread: name, range
         self.range: Any = getattr(torch._C._profiler, "_RecordFunctionFast", None)
         self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         if self.range is None:
@@ -59,18 +61,25 @@ class ModuleRanges:
             if not self.compiling():
                 opened = self.range(name)
                 opened.__enter__()
-                self.open.append((name, opened))
+                self.open.setdefault(get_ident(), []).append((name, opened))
 
         def after() -> None:
             if self.compiling():
                 return
-            while self.open:  # those that an exception passed by end with their caller
-                entered, opened = self.open.pop()
+            here = self.open.get(get_ident())
+            while here:  # those that an exception passed by end with their caller
+                entered, opened = here.pop()
                 opened.__exit__(None, None, None)
                 if entered is name:
                     break
 
         self.hooks.append(ModuleHook(module, before, after))
+
+    def end_open(self) -> None:
+        """Ends the ranges of this thread: the recording stops while their modules run."""
+        here = self.open.pop(get_ident(), [])
+        while here:
+            here.pop()[1].__exit__(None, None, None)
 
     def remove(self) -> None:
         for hook in self.hooks:

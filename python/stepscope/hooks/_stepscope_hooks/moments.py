@@ -48,8 +48,16 @@ STILL_OPEN = "a range was still open from the recording before, and torch would 
 NO_MOMENT = "torch was compiling or in its backward pass at every look, or a range stayed open since the last recording"
 LONGEST_S = 10.0  # that a range is open in a job without steps, but for those that Python knows
 
+measured_by: Any = (
+    None  # a measurement of FLOP that has torch's profiler (flop_measure.py); a recording waits for its end
+)
+
 
 def fits() -> bool:
+    return measured_by is None and undisturbed()
+
+
+def undisturbed() -> bool:
     """Whether nothing below us on this thread's stack will put its state back, nor is an import going on: torch imports
     parts of itself late, and half of a module may be there."""
     older = (_RUNS_COMPILED,) if torch_version.before(2, 13) else ()  # a job crashed with 2.5

@@ -95,6 +95,25 @@ def runs() -> bool:
     return bool(getattr(torch.autograd.profiler, "_is_profiler_enabled", False) or (here is not None and here()))
 
 
+def is_alone(ours: Any = None) -> bool:
+    """Whether no profiler of torch's but this one is prepared or runs: a second one takes the place of the first, and
+    the end of the first is then the end of the second. Looks at all objects: 75 ms per million."""
+    import torch
+
+    from .roots import instances
+
+    found = [one for one in instances(torch.autograd.profiler.profile) if one is not ours]
+    return not any(getattr(one, "entered", False) and one.kineto_results is None for one in found)
+
+
+def may_warm_up() -> bool:
+    """Whether a torch.profiler.profile is there: nothing else tells of one that is prepared and does not run yet."""
+    import torch
+
+    known = getattr(getattr(torch.autograd.profiler, "KinetoStepTracker", None), "_step_dict", None)
+    return known is None or "ProfilerStep" in known
+
+
 _own = threading.local()
 
 

@@ -29,6 +29,7 @@ class Recordings:
         self.budget = Budget(capture.settings)
         self.termination = Termination(capture.notes, self.save_in_child)
         self.before_exec = BeforeExec(self.program_ends)
+        self.takers: list[Callable[[], bool]] = []  # say whether the next step is another profiler's
         self.reset()
 
     def reset(self) -> None:
@@ -64,6 +65,12 @@ class Recordings:
     def at_boundary(self) -> None:
         """Between two steps: ends, goes on with, begins or prepares what the plan has for this place."""
         capture = self.capture
+        if not self.settings.nsys and any(takes() for takes in self.takers):
+            self.give_way(whole=True)
+            taken = capture.wanted(capture.boundary)
+            if taken is not None:
+                self.wait(taken, "DeepSpeed's FLOPS profiler measured it")
+            return
         self.go_on(capture.wanted(capture.boundary))
         window = capture.wanted(capture.boundary)  # which a budget may just have ended
         if self.active is None and window is not None:
@@ -249,6 +256,22 @@ class Recordings:
         finally:
             moments.left.leaves(recorder.left_open, in_step=window == SECONDS)
         self.answer(window, "recorded" if complete else "cut short")
+
+    def give_way(self, whole: bool = False) -> None:
+        """To a measurement of FLOP: what records ends here, and its window goes on afterwards as another recording.
+        `whole`: between two steps."""
+        if self.settings.nsys:  # which collects no further once a window has ended
+            return
+        self.ready = None
+        if self.active is None or self.active[0].thread != threading.get_ident():
+            return
+        recorder = self.active[0]
+        if whole:
+            recorder.end_step()
+        self.capture.end_ranges()
+        if recorder.ranges is not None:
+            recorder.ranges.end_open()
+        self.close(complete=False)
 
     def answer(self, window: Window | str, how: str) -> None:
         """To the request that asked for this window, if one did."""

@@ -49,8 +49,8 @@ class Spool:
             self.text_bytes = os.path.getsize(self.plain) if os.path.exists(self.plain) else 0
         else:
             try:
-                self._export_to(memory, profiler)
-                self.left_open = _unfinished(memory)
+                export_to(memory, profiler, self.plain)
+                self.left_open = unfinished(memory)
                 if needs_work and os.fstat(memory).st_size > 0 and not _has_work(memory):
                     return False
                 self.compress(memory)
@@ -59,18 +59,6 @@ class Spool:
         if self.text_bytes == 0:
             raise OSError("torch wrote no trace (is the disk full?)")
         return True
-
-    def _export_to(self, memory: int, profiler: Any) -> None:
-        links = [self.plain, self.plain + ".tmp"]
-        try:
-            for link in links:
-                os.symlink(f"/proc/self/fd/{memory}", link)
-            with other_profiler.own_profiler():
-                profiler.export_chrome_trace(self.plain)
-        finally:
-            for link in links:
-                if os.path.islink(link):
-                    os.unlink(link)
 
     def compress(self, memory: int) -> None:
         """Starts to write what a file in memory holds to `path`."""
@@ -126,7 +114,22 @@ def _has_work(memory: int) -> bool:
         return any(text.find(mark) >= 0 for mark in (b'"cpu_op"', b'"kernel"'))
 
 
-def _unfinished(memory: int) -> set[str]:
+def export_to(memory: int, profiler: Any, name: str) -> None:
+    """Has torch write its JSON into a file in memory. `name`: a path that is free meanwhile, as is that with .tmp."""
+    links = [name, name + ".tmp"]
+    try:
+        for link in links:
+            os.symlink(f"/proc/self/fd/{memory}", link)
+        with other_profiler.own_profiler():
+            profiler.export_chrome_trace(name)
+    finally:
+        for link in links:
+            if os.path.islink(link):
+                os.unlink(link)
+
+
+def unfinished(memory: int) -> set[str]:
+    """Names of the ranges that were open when the profiler stopped."""
     if os.fstat(memory).st_size == 0:
         return set()
     names = set()

@@ -1,0 +1,20 @@
+// What memory is used for, over time and at the peak.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "analyze/memory/held.h"
+
+namespace stepscope::analyze::memory {
+
+// Bytes of each category after every event of the device; what no allocation of the recording explains is unknown.
+struct CategoryCurves {
+  std::array<Curve, kMemoryCategories> of;
+};
+CategoryCurves category_curves(const Held& held);
+
+// Tables by_category and evidence, series for the chart, scalar unknown_share.
+void add_categories(Answer& answer, const std::vector<Held>& all);
+
+}  // namespace stepscope::analyze::memory
