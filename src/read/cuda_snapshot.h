@@ -1,4 +1,5 @@
-// Reader of the CUDA memory snapshots of torch (torch.cuda.memory._dump_snapshot), of every version, plain or gzip.
+// Reader of the CUDA memory snapshots of torch (torch.cuda.memory._dump_snapshot), of every version, plain or gzip, and
+// of the pages that torch's viewer writes (_memory_viz.py trace_plot, segment_plot): they hold the pickle as base64.
 //
 // As a Reader it gives one Trace that has the snapshot and nothing else. Nothing that the file holds is ever run
 // (formats/pickle.h).

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+
+#include "snapshot/class_curves.h"
 #include "snapshot/curve.h"
 #include "snapshot/rounding.h"
 #include "snapshot/snapshot_fixture.h"
@@ -34,6 +38,34 @@ using Addresses = std::vector<std::uint64_t>;
 using Held = std::vector<std::pair<std::uint64_t, std::int64_t>>;
 
 }  // namespace
+
+TEST_CASE("history: classes over time add up to what lives, however few the moments and the classes") {
+  Builder b;
+  b.segment(1 << 20, 1 << 20, {{1 << 20, 512}});  // older than the recording
+  for (std::uint64_t i = 0; i < 40; i++) {
+    b.mark("part " + std::to_string(i % 5), "START");
+    b.alloc(4096 * (i + 1), static_cast<std::int64_t>(100 + i));
+    b.mark("part " + std::to_string(i % 5), "END");
+    if (i % 3 == 2) b.free(4096 * i, static_cast<std::int64_t>(99 + i));
+  }
+  const AllocatorHistory h = history_of(b.done());
+  const SnapshotDevice& device = h.devices[0];
+  const std::vector<std::int64_t> held = held_by_moment(h, device);
+  for (const std::size_t pieces : {1u, 7u, 1000u}) {
+    for (const std::size_t most : {1u, 3u, 50u}) {
+      const ClassCurves curves = class_curves(h, device, held, pieces, most);
+      CHECK(curves.classes.size() == std::min<std::size_t>(most == 50 ? most : most + 1, 6));
+      CHECK(curves.moments.size() <= pieces + 1);
+      CHECK(std::is_sorted(curves.moments.begin(), curves.moments.end()));
+      CHECK(std::find(curves.moments.begin(), curves.moments.end(), device.peak) != curves.moments.end());
+      for (std::size_t m = 0; m < curves.moments.size(); m++) {
+        std::int64_t sum = 0;
+        for (const ClassCurve& one : curves.classes) sum += one.bytes[m];
+        CHECK(sum == live_bytes(h, state_at(h, device, curves.moments[m])).asked);
+      }
+    }
+  }
+}
 
 TEST_CASE("history: allocations, older ones and static blocks") {
   Builder b;

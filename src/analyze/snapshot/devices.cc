@@ -2,6 +2,7 @@
 
 #include "analyze/snapshot/parts.h"
 #include "model/answer_parts.h"
+#include "snapshot/class_curves.h"
 #include "snapshot/curve.h"
 
 namespace stepscope::analyze::device_memory {
@@ -9,6 +10,11 @@ namespace stepscope::analyze::device_memory {
 using namespace snapshot;
 
 namespace {
+
+constexpr std::size_t kMostClasses = 11;   // in a chart
+constexpr std::size_t kMostPieces = 250;   // of a curve
+constexpr std::size_t kAllPieces = 4'000;  // of all devices together; of each at least
+constexpr std::size_t kLeastPieces = 50;
 
 struct Peak {
   State state;
@@ -51,6 +57,24 @@ std::pair<std::int64_t, std::int64_t> made_and_older(const View& view) {
   return {static_cast<std::int64_t>(rows.count) - older, older};
 }
 
+void add_class_series(Parts& parts, const View& view, const std::vector<std::int64_t>& held, const std::string& where) {
+  const std::size_t pieces = std::clamp(kAllPieces / parts.views.size(), kLeastPieces, kMostPieces);
+  const ClassCurves curves = class_curves(view.history(), *view.device, held, pieces, kMostClasses);
+  for (std::size_t i = 0; i < curves.classes.size(); i++) {
+    Series series{.name = "class" + std::to_string(i) + where, .unit = Unit::bytes};
+    for (std::size_t m = 0; m < curves.moments.size(); m++) {
+      const std::int64_t time = time_of(view.snapshot(), *view.device, curves.moments[m]);
+      series.t_ns.push_back(time == kNotRecorded ? 0 : time);
+      series.v.push_back(static_cast<double>(curves.classes[i].bytes[m]));
+      series.event.push_back(std::int64_t{curves.moments[m]} - 1);
+    }
+    series.metric = "memory by class, snapshot " + std::to_string(view.number) + " " + view.device_name();
+    series.target = curves.classes[i].name;
+    series.ranks = {view.trace->rank.rank};
+    parts.answer.series.push_back(std::move(series));
+  }
+}
+
 void add_curves(Parts& parts, const View& view, Peak& peak, std::int64_t& end_bytes) {
   const std::vector<std::int64_t> held = held_by_moment(view.history(), *view.device);
   const std::vector<std::int64_t> reserved = reserved_by_moment(view.history(), *view.device);
@@ -71,6 +95,7 @@ void add_curves(Parts& parts, const View& view, Peak& peak, std::int64_t& end_by
   };
   add("held", held);
   if (!reserved.empty()) add("reserved", reserved);
+  add_class_series(parts, view, held, where);
 }
 
 void add_scalars(Answer& answer, const View& view, const Peak& peak, std::size_t devices, std::uint64_t ooms) {

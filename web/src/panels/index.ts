@@ -13,10 +13,11 @@ import { operators } from "./operators";
 import type { Panel } from "../draw/panel";
 import { phases } from "./phases";
 import { provenance } from "./provenance";
+import { snapshot } from "./snapshot";
 import { steps } from "./steps";
 import { timeline } from "./timeline";
 
-const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication];
+const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication, snapshot];
 const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {
