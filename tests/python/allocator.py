@@ -1,9 +1,9 @@
-"""torch's caching allocator for CUDA, modeled: what it would give, split, merge, map and record for a stream of mallocs.
+"""torch's caching allocator for CUDA, modeled: what it would give, split, merge, map and record for mallocs.
 
 Written from the rules of c10/cuda/CUDACachingAllocator.cpp (sizes rounded to 512 B, pools of small and large blocks for
-each stream, best fit, segments of 2 MiB, 20 MiB or what is asked for, expandable segments, private pools, cached segments
-given back before memory runs out), so that snapshots for tests have the form, the sizes and the holes of real ones without
-a GPU. It knows the true state at any event, which is what the tests compare stepscope's answers with.
+each stream, best fit, segments of 2 MiB, 20 MiB or what is asked for, expandable segments, private pools, cached
+segments given back before memory runs out), so that snapshots for tests have the form, the sizes and the holes of real
+ones without a GPU. It knows the true state at any event, which is what the tests compare stepscope's answers with.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def rounded(size: int) -> int:
 class Allocator:
     """One device with `capacity` bytes, of which `outside` are taken by others."""
 
-    def __init__(self, capacity: int = 80 * GIB, *, expandable: bool = False, outside: int = 0, device: int = 0) -> None:
+    def __init__(
+        self, capacity: int = 80 * GIB, *, expandable: bool = False, outside: int = 0, device: int = 0
+    ) -> None:
         self.capacity, self.outside, self.expandable, self.device = capacity, outside, expandable, device
         self.segments: list[Segment] = []
         self.events: list[dict[str, Any]] = []
@@ -89,18 +91,14 @@ class Allocator:
     def free(self, address: int, frames: list[dict[str, Any]] | None = None, *, pending: bool = False) -> None:
         """pending: a stream still uses it (record_stream); complete() ends that."""
         block = self.live[address]
-        self._record(
-            "free_requested", frames or [], addr=address, size=block.requested, stream=block.segment.stream
-        )
+        self._record("free_requested", frames or [], addr=address, size=block.requested, stream=block.segment.stream)
         block.pending = True
         if not pending:
             self.complete(address, frames)
 
     def complete(self, address: int, frames: list[dict[str, Any]] | None = None) -> None:
         block = self.live.pop(address)
-        self._record(
-            "free_completed", frames or [], addr=address, size=block.requested, stream=block.segment.stream
-        )
+        self._record("free_completed", frames or [], addr=address, size=block.requested, stream=block.segment.stream)
         block.free, block.pending, block.frames = True, False, []
         self._merge(block)
 
@@ -300,7 +298,9 @@ class Truth:
     held: list[int]  # bytes after so many events; static blocks left out
     static: dict[int, dict[str, Any]]  # blocks by address, older than the trace and there at its end
     older: dict[int, int]  # bytes by address: older than the trace, freed within it
-    alive: list[dict[int, tuple[int, Any]]] = field(default_factory=list)  # (bytes, frames) by address, after each event
+    alive: list[dict[int, tuple[int, Any]]] = field(
+        default_factory=list
+    )  # (bytes, frames) by address, after each event
 
     @property
     def peak(self) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """A real training on the CPU whose tensors are allocated in the modeled allocator as a GPU's would be.
 
-Every new storage that an operator of PyTorch makes is an allocation with the Python stack that led to it; it is freed when
-PyTorch lets go of the storage. So stacks, sizes and lifetimes are real. What each allocation is for is taken from the model
-itself (parameters, their gradients, the optimizer's state, what autograd saved), for the tests to compare with.
+Every new storage that an operator of PyTorch makes is an allocation with the Python stack that led to it; it is freed
+when PyTorch lets go of the storage. So stacks, sizes and lifetimes are real. What each allocation is for is taken from
+the model itself (parameters, their gradients, the optimizer's state, what autograd saved): what tests compare with.
 """
 
 from __future__ import annotations

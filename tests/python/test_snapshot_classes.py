@@ -1,4 +1,4 @@
-"""What allocations are for, told from stacks, ranges and lifetimes, against what the training itself knows of its tensors.
+"""What allocations are for, told from stacks, ranges and lifetimes, against what the training knows of its tensors.
 
 The training is real and runs on the CPU; its tensors are allocated in a modeled allocator (recorded_step.py).
 """
@@ -51,9 +51,11 @@ def test_categories_are_those_of_the_training(tmp_path: Path, source: str) -> No
     assert set(known) == {"parameter", "gradient", "optimizer state", "activation", "input"}
     for truth, size in known.items():
         assert right[truth] >= 0.99 * size, truth
-    # And nothing else is taken for one of them: what the training does not know is at most what autograd keeps of the loss.
+    # And nothing else is taken for one of them: what the training does not know is at most what is kept of the loss.
     for category in ("parameter", "gradient", "optimizer state"):
-        taken = sum(size for event, (name, size, _) in told.items() if name == category and event not in recording.truth)
+        taken = sum(
+            size for event, (name, size, _) in told.items() if name == category and event not in recording.truth
+        )
         assert taken <= 0.01 * known[category], category
     scalars = run.snapshot().scalars
     assert scalars["unknown_share"] <= 0.1
@@ -64,9 +66,7 @@ def test_what_has_no_evidence_stays_unknown(tmp_path: Path) -> None:
     """On a GPU with Python's stacks alone, and no ranges, nothing tells of what the backward pass allocates."""
     run, recording = recorded(tmp_path, like_gpu=True, ranges=False)
     events = recording.allocator.events
-    silent = {
-        event: found for event, found in told_categories(run).items() if not events[event]["frames"]
-    }
+    silent = {event: found for event, found in told_categories(run).items() if not events[event]["frames"]}
     assert silent
     # But who frees a gradient has a stack, and that is evidence too.
     assert {(category, why) for category, _, why in silent.values()} == {
@@ -98,7 +98,9 @@ def test_memory_that_runs_out_within_a_pass(tmp_path: Path, where: str) -> None:
 
     def malloc(allocator: Allocator, size: int, frames: Any = None, **said: Any) -> int:
         open_range = allocator.annotations[-1] if allocator.annotations else {"stage": "", "name": ""}
-        now = {"forward": "forward", "backward": "backward", "Optimizer.step#AdamW.step": "step"}.get(open_range["name"], "")
+        now = {"forward": "forward", "backward": "backward", "Optimizer.step#AdamW.step": "step"}.get(
+            open_range["name"], ""
+        )
         if open_range["stage"] == "START" and now == where and size > MIB:
             seen[now] += 1
             if seen[now] == 6:

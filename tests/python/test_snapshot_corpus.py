@@ -1,6 +1,6 @@
 """Real memory snapshots and memory timelines of other projects, against a plain replay in Python.
 
-All snapshots that lie in the corpus are taken, whatever they are called; the one of facebookresearch/mosaic is among them.
+All snapshots that lie in the corpus are taken, whatever they are called; that of facebookresearch/mosaic is one.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def test_the_timeline_of_hta(corpus: Path) -> None:
     run = stepscope.open(path, cache=False)
     scalars = run.snapshot().scalars
     assert (scalars["timeline_peak_bytes"], scalars["timeline_peak_t_ns"]) == (peak, when)
-    names = "PARAMETER OPTIMIZER_STATE INPUT TEMPORARY ACTIVATION GRADIENT AUTOGRAD_DETAIL none".split()
+    names = ["PARAMETER", "OPTIMIZER_STATE", "INPUT", "TEMPORARY", "ACTIVATION", "GRADIENT", "AUTOGRAD_DETAIL", "none"]
     table = run.table("answers.snapshot.timeline").to_pylist()
     assert {row["recorded_as"]: row["at_peak_bytes"] for row in table} == {
         name: held[i] for i, name in enumerate(names) if any(row[3] == i for row in rows)
@@ -138,5 +138,7 @@ def test_a_timeline_of_this_torch(tmp_path: Path) -> None:
         pytest.skip(f"this torch does not export it: {error}")
     first, second = (stepscope.open(path, cache=False).snapshot() for path in (raw, levels))
     assert first.scalars["timeline_peak_bytes"] > 0
-    last = [{row["recorded_as"]: row["last_bytes"] for row in one.tables["timeline"].to_pylist()} for one in (first, second)]
+    last = [
+        {row["recorded_as"]: row["last_bytes"] for row in one.tables["timeline"].to_pylist()} for one in (first, second)
+    ]
     assert last[0] == last[1]

@@ -1,8 +1,8 @@
 """Memory snapshots from a modeled allocator (allocator.py), against a plain replay of the same file in Python.
 
-No GPU is needed: form, sizes, holes and the order of events are those of torch's allocator, which the model follows rule by
-rule; that real files of real GPUs are read alike is in test_snapshot_corpus.py. What stays unproven without a GPU: snapshots
-with real out-of-memory entries and with expandable segments, of which no public file was found.
+No GPU is needed: form, sizes, holes and the order of events are those of torch's allocator, which the model follows
+rule by rule; that real files of real GPUs are read alike is in test_snapshot_corpus.py. What stays unproven without a
+GPU: snapshots with real out-of-memory entries and with expandable segments, of which no public file was found.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from allocator import GIB, MIB, Allocator, OutOfMemory, dump, free_runs, replayed
+from jobs import needs_torch
 
 import stepscope
 
@@ -42,6 +43,11 @@ def cli(stepscope: Path, *words: object, code: int = 0) -> str:
     done = subprocess.run([str(stepscope), *map(str, words)], text=True, capture_output=True, check=False)
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
+
+
+def reports(stepscope: Path, path: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(cli(stepscope, "memory", path, "--json"))
+    return report
 
 
 def busy(
@@ -121,7 +127,9 @@ def test_the_state_after_any_event(tmp_path: Path, stepscope: Path) -> None:
         (moment,) = rows_of(report, "moment", "moment")
         assert moment["bytes"] == truth.held[event + 1] + static
         assert moment["blocks"] == len(truth.alive[event + 1]) + len(truth.static)
-        told = {row["where"] if "where" in row else row["stack"]: row for row in rows_of(report, "moment", "held_by_stack")}
+        told = {
+            row["where"] if "where" in row else row["stack"]: row for row in rows_of(report, "moment", "held_by_stack")
+        }
         assert sum(row["bytes"] for row in told.values()) == moment["bytes"]
 
 
@@ -129,6 +137,28 @@ def rows_of(report: dict[str, Any], answer: str, name: str) -> Rows:
     found = report["answers"][answer]["tables"][name]
     names = [column["name"] for column in found["columns"]]
     return [dict(zip(names, row)) for row in found["rows"]]
+
+
+@needs_torch
+@pytest.mark.parametrize("plot", ["trace_plot", "segment_plot"])
+def test_pages_of_the_official_viewer(tmp_path: Path, stepscope: Path, plot: str) -> None:
+    from torch.cuda import _memory_viz
+
+    allocator = Allocator()
+    busy(allocator, 600)
+    snapshot = allocator.snapshot()
+    page = tmp_path / "plot.html"
+    page.write_text(getattr(_memory_viz, plot)(snapshot))
+    of_page = reports(stepscope, page)
+    assert of_page["input"]["files"][0]["format"] == "cuda_snapshot"
+    assert of_page["issues"] == []
+    of_pickle = reports(stepscope, dump(snapshot, tmp_path / "snapshot.pickle"))
+    name = len(of_page["answers"]["snapshot"]["tables"]["devices"]["columns"]) - 1  # the file
+    for report in (of_page, of_pickle):
+        report["answers"]["snapshot"]["tables"]["devices"]["rows"][0].pop(name)
+    assert of_page["answers"] == of_pickle["answers"]
+    page.write_text(page.read_text()[:20_000])
+    assert "cut" in cli(stepscope, "memory", page, code=1)
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
