@@ -165,8 +165,8 @@ function Pieces(props: { report: Report; place: Place }) {
               unit="bytes"
               parts={[
                 { name: "in blocks", value: reserved! - free! },
-                { name: "idle: largest free piece", value: largest! },
-                { name: "idle: other free pieces", value: free! - largest! },
+                { name: "largest free piece", value: largest! },
+                { name: "other free pieces", value: free! - largest! },
               ]}
             />
           </>
