@@ -68,9 +68,10 @@ std::vector<StackGrowth> growth_by_stack(const AllocatorHistory& history, const 
       sum = plus(sum, rows.bytes[i]);
     }
     all[at].first_blocks += first == moments.begin() ? 1 : 0;
-    if (last != moments.end()) continue;
-    all[at].last_blocks++;
-    classes[at][rows.of_class[i]] += rows.bytes[i] / 2;  // halved: it cannot run over
+    all[at].last_blocks += last == moments.end() ? 1 : 0;
+    if (first != moments.begin() && last != moments.end()) continue;
+    std::int64_t& part = classes[at][rows.of_class[i]];
+    part = plus(part, rows.bytes[i]);
   }
   for (std::size_t i = 0; i < all.size(); i++) {
     if (classes[i].empty()) continue;

@@ -16,7 +16,7 @@ Table growth_table(std::string_view name) {
              {"to_bytes", ValueType::integer, Unit::bytes, "Alive at the later moment"},
              {"growth_blocks", ValueType::integer, Unit::count, "Blocks more"},
              {"steady", ValueType::boolean, Unit::none, "Did it grow at most moments in between, and shrink at none?"},
-             {"class", ValueType::text, Unit::none, "Class of most of its bytes at the later moment"},
+             {"class", ValueType::text, Unit::none, "Class of most of its bytes at the two moments"},
              {"from_event", ValueType::integer, Unit::none, "Number of the event before the earlier moment"},
              {"to_event", ValueType::integer, Unit::none, "Number of the event before the later moment"},
              {"stack", ValueType::integer, Unit::none, "Number of the stack; whole in the table stacks"}});
