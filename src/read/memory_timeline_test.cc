@@ -46,8 +46,9 @@ TEST_CASE("memory timeline: rows of actions") {
 TEST_CASE("memory timeline: levels become changes") {
   const Trace trace = timeline_of(
       "[[10, 10, 20, 30], [[0,5,0,0,0,0,0,0,0], [0,5,0,0,0,0,0,0,0], [0,5,0,0,0,7,0,0,0], [0,5,0,0,0,0,0,0,1]]]");
-  CHECK(rows_of(trace) == "10000 level 5 PARAMETER\n20000 level 7 ACTIVATION\n30000 level -7 ACTIVATION\n"
-                          "30000 level 1 none\n");
+  CHECK(rows_of(trace) ==
+        "10000 level 5 PARAMETER\n20000 level 7 ACTIVATION\n30000 level -7 ACTIVATION\n"
+        "30000 level 1 none\n");
   CHECK(trace.issues.empty());
 }
 
@@ -80,8 +81,8 @@ TEST_CASE("memory timeline: recognized by content") {
   std::string long_list = "[[1";
   for (int i = 2; i < 100; i++) long_list += "," + std::to_string(i);
   CHECK(reader().recognizes(long_list));
-  for (const char* other : {"[[1, 2], [3]]", "[[1,2,3,9]]", "[{\"ph\":\"X\"}]", "[[\"a\"]]", "[]", "[[]]", "", "[[1.5,2,3,4]]",
-                            "[[1, 7, 512, 0]]"}) {
+  for (const char* other : {"[[1, 2], [3]]", "[[1,2,3,9]]", "[{\"ph\":\"X\"}]", "[[\"a\"]]", "[]", "[[]]", "",
+                            "[[1.5,2,3,4]]", "[[1, 7, 512, 0]]"}) {
     CAPTURE(other);
     CHECK_FALSE(reader().recognizes(other));
   }

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/key_index.h"
+#include "snapshot/judgment.h"
 #include "snapshot/passes.h"
 #include "snapshot/stack_roles.h"
 #include "snapshot/stack_rules.h"
-#include "snapshot/verdict.h"
 
 namespace stepscope::snapshot {
 namespace {
@@ -52,9 +52,9 @@ class Classifier {
 
   // ---- judging ----
 
-  Verdict judge(std::uint32_t row) {
+  Judgment judge(std::uint32_t row) {
     place(row);
-    Verdict found = by_profiler();
+    Judgment found = by_profiler();
     if (found.category == MemoryCategory::unknown && workspace_by_size())
       found = {MemoryCategory::workspace, Basis::size, Life::never_freed};
     if (found.category == MemoryCategory::unknown) found = by_role(role_, Basis::stack);
@@ -63,7 +63,7 @@ class Classifier {
     return found.basis == Basis::nothing ? label() : found;
   }
 
-  Verdict by_profiler() const {
+  Judgment by_profiler() const {
     const std::uint32_t context = rows_.context[row_];
     if (context == kNoEntry) return {};
     const StringId said = snapshot_.contexts[context].category;
@@ -77,9 +77,9 @@ class Classifier {
            role_.role != Role::init && role_.role != Role::load;
   }
 
-  Verdict by_role(const StackRole& role, Basis basis) {
+  Judgment by_role(const StackRole& role, Basis basis) {
     const auto is = [&](MemoryCategory category, Life life = Life::nothing) {
-      return Verdict{category, basis, life, role.rule, 0};
+      return Judgment{category, basis, life, role.rule, 0};
     };
     switch (role.role) {
       case Role::communication: return is(MemoryCategory::communication);
@@ -107,7 +107,7 @@ class Classifier {
     return context != kNoEntry && !snapshot_.frames_of(snapshot_.contexts[context].forward_stack).empty();
   }
 
-  Verdict parameter(const StackRole& role, Basis basis) const {
+  Judgment parameter(const StackRole& role, Basis basis) const {
     const bool weak = stack_rules()[role.rule].weak;
     if (weak && is_freed()) return {};
     if (is_freed() && freed_ < passes_->next(Pass::forward, made_))
@@ -115,27 +115,27 @@ class Classifier {
     return {MemoryCategory::parameter, basis, weak ? Life::never_freed : Life::nothing, role.rule};
   }
 
-  Verdict in_optimizer(const StackRole& role, Basis basis) const {
+  Judgment in_optimizer(const StackRole& role, Basis basis) const {
     std::uint32_t over = std::min(passes_->next(Pass::forward, made_), passes_->next(Pass::backward, made_));
     over = std::min({over, passes_->next(Pass::zero_grad, made_), passes_->end_of_mark(Pass::optimizer, made_)});
     return kept_or_gone(role, basis, over, Pass::optimizer, MemoryCategory::optimizer_state, Life::alive_after_step);
   }
 
-  Verdict in_backward(const StackRole& role, Basis basis) const {
+  Judgment in_backward(const StackRole& role, Basis basis) const {
     if (freed_in() == Pass::zero_grad) return {MemoryCategory::gradient, basis, Life::freed_by_zero_grad, role.rule};
     std::uint32_t over = std::min(passes_->next(Pass::optimizer, made_), passes_->next(Pass::forward, made_));
     over = std::min({over, passes_->next(Pass::zero_grad, made_), passes_->end_of_mark(Pass::backward, made_)});
     return kept_or_gone(role, basis, over, Pass::backward, MemoryCategory::gradient, Life::alive_after_backward);
   }
 
-  Verdict kept_or_gone(const StackRole& role, Basis basis, std::uint32_t over, Pass pass, MemoryCategory kept,
-                       Life why) const {
+  Judgment kept_or_gone(const StackRole& role, Basis basis, std::uint32_t over, Pass pass, MemoryCategory kept,
+                        Life why) const {
     if (old_ || alive_at(over) || outlived_all()) return {kept, basis, why, role.rule};
     if (is_freed()) return {MemoryCategory::temporary, basis, Life::gone_in_pass, role.rule};
     return undecided(role, basis, pass);
   }
 
-  Verdict in_forward(const StackRole& role, Basis basis) const {
+  Judgment in_forward(const StackRole& role, Basis basis) const {
     if (old_) return {};
     if (alive_at(passes_->next(Pass::backward, made_)))
       return {MemoryCategory::activation, basis, Life::alive_at_backward, role.rule};
@@ -145,7 +145,7 @@ class Classifier {
     return undecided(role, basis, Pass::forward);
   }
 
-  Verdict undecided(const StackRole& role, Basis basis, Pass pass) const {
+  Judgment undecided(const StackRole& role, Basis basis, Pass pass) const {
     return {MemoryCategory::unknown, basis, Life::undecided, role.rule, static_cast<std::uint32_t>(pass)};
   }
 
@@ -174,9 +174,9 @@ class Classifier {
   }
 
   // Its stack says nothing, but it lies in a range that the program marked as a pass.
-  Verdict by_pass_mark() {
+  Judgment by_pass_mark() {
     if (old_ || passes_->mark_of_pass(made_) == kNoEntry || !passes_->by_mark(made_)) return {};
-    Verdict found;
+    Judgment found;
     switch (passes_->of(made_)) {
       case Pass::forward: found = in_forward({Role::forward, 0, false, false}, Basis::mark); break;
       case Pass::backward: found = in_backward({Role::backward, 0, true, false}, Basis::mark); break;
@@ -189,7 +189,7 @@ class Classifier {
   }
 
   // Nothing is known of who made it, but where it ended tells.
-  Verdict by_end() const {
+  Judgment by_end() const {
     if (freed_in() == Pass::zero_grad) return {MemoryCategory::gradient, Basis::lifetime, Life::freed_by_zero_grad};
     if (freed_in() == Pass::backward && (old_ || passes_->of(made_) != Pass::backward))
       return {MemoryCategory::activation, Basis::lifetime, Life::freed_in_backward};
@@ -197,7 +197,7 @@ class Classifier {
   }
 
   // No category, but something that names it.
-  Verdict label() const {
+  Judgment label() const {
     const std::uint32_t context = rows_.context[row_];
     if (context != kNoEntry) {
       const EventContext& said = snapshot_.contexts[context];
@@ -212,21 +212,21 @@ class Classifier {
     return labelled(Basis::range, device_->marks[passes_->innermost_mark(made_)].name);
   }
 
-  static Verdict labelled(Basis basis, StringId label) {
+  static Judgment labelled(Basis basis, StringId label) {
     return {MemoryCategory::unknown, basis, Life::nothing, 0, static_cast<std::uint32_t>(label)};
   }
 
   // ---- classes ----
 
-  std::uint16_t class_of(const Verdict& verdict) {
-    if (verdict.basis == Basis::nothing) return 0;
-    const std::uint64_t key = std::uint64_t{verdict.label} << 32 | std::uint64_t{verdict.rule} << 16 |
-                              static_cast<std::uint64_t>(verdict.basis) << 12 |
-                              static_cast<std::uint64_t>(verdict.life) << 8 |
-                              static_cast<std::uint64_t>(verdict.category) << 1 | 1;
+  std::uint16_t class_of(const Judgment& judgment) {
+    if (judgment.basis == Basis::nothing) return 0;
+    const std::uint64_t key = std::uint64_t{judgment.label} << 32 | std::uint64_t{judgment.rule} << 16 |
+                              static_cast<std::uint64_t>(judgment.basis) << 12 |
+                              static_cast<std::uint64_t>(judgment.life) << 8 |
+                              static_cast<std::uint64_t>(judgment.category) << 1 | 1;
     if (history_.classes.size() > std::numeric_limits<std::uint16_t>::max()) return 0;
     const std::uint32_t number = classes_[key];
-    if (number == history_.classes.size()) history_.classes.push_back(described(snapshot_, verdict));
+    if (number == history_.classes.size()) history_.classes.push_back(described(snapshot_, judgment));
     return static_cast<std::uint16_t>(number);
   }
 

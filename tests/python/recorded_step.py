@@ -34,7 +34,7 @@ def python_stack() -> list[dict[str, Any]]:
     return frames
 
 
-class Recording(TorchDispatchMode):
+class Recording(TorchDispatchMode):  # type: ignore[misc]
     """`like_gpu`: the backward pass has no Python stack, as on a GPU, where it runs on a thread of its own."""
 
     def __init__(self, allocator: Allocator, *, like_gpu: bool = True, scale: int = 16) -> None:
@@ -92,7 +92,7 @@ class Recording(TorchDispatchMode):
         self.allocator.mark(name, "END")
 
 
-class Block(torch.nn.Module):
+class Block(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, width: int) -> None:
         super().__init__()
         self.norm = torch.nn.LayerNorm(width)
@@ -125,7 +125,7 @@ def train(
 ) -> torch.nn.Module:
     """`keep`: gets the output of each step, as in jobs that leak. What is there at the end is in recording.at_end."""
     torch.manual_seed(0)
-    mark = recording.range if ranges else (lambda name: contextlib.nullcontext())
+    mark: Any = recording.range if ranges else (lambda name: contextlib.nullcontext())
     loader = iter(batches(rows, width))
     with recording:
         model = make_model(width, layers)

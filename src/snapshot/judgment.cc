@@ -1,4 +1,4 @@
-#include "snapshot/verdict.h"
+#include "snapshot/judgment.h"
 
 #include <array>
 #include <string>
@@ -28,40 +28,40 @@ std::string text(const CudaSnapshot& snapshot, std::uint32_t id) {
   return std::string(snapshot.strings[static_cast<StringId>(id)].substr(0, 200));
 }
 
-std::string name_of(const CudaSnapshot& snapshot, const Verdict& verdict) {
-  if (verdict.category != MemoryCategory::unknown) return std::string(to_string(verdict.category));
-  if (verdict.life == Life::undecided) {
-    switch (static_cast<Pass>(verdict.label)) {
+std::string name_of(const CudaSnapshot& snapshot, const Judgment& judgment) {
+  if (judgment.category != MemoryCategory::unknown) return std::string(to_string(judgment.category));
+  if (judgment.life == Life::undecided) {
+    switch (static_cast<Pass>(judgment.label)) {
       case Pass::forward: return "forward pass, not over";
       case Pass::backward: return "backward pass, not over";
       default: return "optimizer step, not over";
     }
   }
-  switch (verdict.basis) {
-    case Basis::compile_context: return "compiled: " + text(snapshot, verdict.label);
-    case Basis::metadata: return "note: " + text(snapshot, verdict.label);
-    case Basis::range: return "range: " + text(snapshot, verdict.label);
+  switch (judgment.basis) {
+    case Basis::compile_context: return "compiled: " + text(snapshot, judgment.label);
+    case Basis::metadata: return "note: " + text(snapshot, judgment.label);
+    case Basis::range: return "range: " + text(snapshot, judgment.label);
     case Basis::pool: {
-      const MemoryPool& pool = snapshot.pools[verdict.label];
+      const MemoryPool& pool = snapshot.pools[judgment.label];
       return "private pool " + std::to_string(pool.first) + ":" + std::to_string(pool.second);
     }
     default: return std::string(to_string(MemoryCategory::unknown));
   }
 }
 
-std::string evidence_of(const CudaSnapshot& snapshot, const Verdict& verdict) {
-  const std::string life(kLives[static_cast<std::size_t>(verdict.life)]);
+std::string evidence_of(const CudaSnapshot& snapshot, const Judgment& judgment) {
+  const std::string life(kLives[static_cast<std::size_t>(judgment.life)]);
   const auto with_life = [&](std::string text) { return life.empty() ? text : std::move(text) + "; " + life; };
-  switch (verdict.basis) {
+  switch (judgment.basis) {
     case Basis::stack:
-      return with_life(verdict.rule == 0 ? std::string("the stack of its forward operator")
-                                         : "stack: " + std::string(stack_rules()[verdict.rule].evidence));
+      return with_life(judgment.rule == 0 ? std::string("the stack of its forward operator")
+                                          : "stack: " + std::string(stack_rules()[judgment.rule].evidence));
     case Basis::mark:
-      return with_life(verdict.life == Life::undecided ? std::string("range of a pass")
-                                                       : "range: " + text(snapshot, verdict.label));
+      return with_life(judgment.life == Life::undecided ? std::string("range of a pass")
+                                                        : "range: " + text(snapshot, judgment.label));
     case Basis::lifetime: return "lifetime: " + life;
     case Basis::size: return with_life("size of torch's cuBLAS workspace");
-    case Basis::profiler: return "the profiler's category " + text(snapshot, verdict.label);
+    case Basis::profiler: return "the profiler's category " + text(snapshot, judgment.label);
     case Basis::compile_context: return "compile context";
     case Basis::metadata: return "the job's own note (user_metadata)";
     case Basis::pool: return "memory pool: a CUDA graph, or one that the job made";
@@ -81,8 +81,8 @@ MemoryCategory profilers_category(std::string_view name) {
   return MemoryCategory::unknown;
 }
 
-MemoryClass described(const CudaSnapshot& snapshot, const Verdict& verdict) {
-  return {name_of(snapshot, verdict), verdict.category, evidence_of(snapshot, verdict)};
+MemoryClass described(const CudaSnapshot& snapshot, const Judgment& judgment) {
+  return {name_of(snapshot, judgment), judgment.category, evidence_of(snapshot, judgment)};
 }
 
 }  // namespace stepscope::snapshot

@@ -1,4 +1,4 @@
-// Verdict: what one allocation was found to be for, and on what evidence; and how that is said.
+// Judgment: what one allocation was found to be for, and on what evidence; and how that is said.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class Life : std::uint8_t {
   never_freed,
   undecided,
 };
-// What the class rests on; `label` of the verdict is what it says.
+// What the class rests on; `label` of the judgment is what it says.
 enum class Basis : std::uint8_t {
   nothing,
   stack,
@@ -37,7 +37,7 @@ enum class Basis : std::uint8_t {
   range,
 };
 
-struct Verdict {
+struct Judgment {
   MemoryCategory category = MemoryCategory::unknown;
   Basis basis = Basis::nothing;
   Life life = Life::nothing;
@@ -48,6 +48,6 @@ struct Verdict {
 // Of "PARAMETER", "Category.PARAMETER": as torch's profiler calls it.
 MemoryCategory profilers_category(std::string_view name);
 
-MemoryClass described(const CudaSnapshot& snapshot, const Verdict& verdict);
+MemoryClass described(const CudaSnapshot& snapshot, const Judgment& judgment);
 
 }  // namespace stepscope::snapshot
