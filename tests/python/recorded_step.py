@@ -125,7 +125,10 @@ def train(
 ) -> torch.nn.Module:
     """`keep`: gets the output of each step, as in jobs that leak. What is there at the end is in recording.at_end."""
     torch.manual_seed(0)
-    mark: Any = recording.range if ranges else (lambda name: contextlib.nullcontext())
+
+    def mark(name: str) -> Any:
+        return recording.range(name) if ranges else contextlib.nullcontext()
+
     loader = iter(batches(rows, width))
     with recording:
         model = make_model(width, layers)
