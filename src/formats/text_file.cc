@@ -82,7 +82,7 @@ Result<std::size_t> TextFile::read_decoded(char* out, std::size_t size) {
   std::array<char, 64 << 10> text;
   std::size_t got = 0;
   while (got < size && !base64_->ended()) {
-    const auto read = read_unpacked(text.data(), std::min(text.size(), size - got));
+    auto read = read_unpacked(text.data(), std::min(text.size(), size - got));
     if (!read) return read;
     if (*read == 0) break;
     got += base64_->decode({text.data(), *read}, out + got);
@@ -104,7 +104,7 @@ Result<void> TextFile::decode_base64_from(std::uint64_t offset) {
 }
 
 Result<std::size_t> TextFile::read(char* out, std::size_t size) {
-  const Result<std::size_t> got = base64_ ? read_decoded(out, size) : read_unpacked(out, size);
+  Result<std::size_t> got = base64_ ? read_decoded(out, size) : read_unpacked(out, size);
   if (!got) return got;
   done_ += *got;
   if (done_ > limit_) return fail(too_large(path_, limit_));

@@ -38,7 +38,9 @@ bool pass(std::string_view& text, char wanted) {
 // [[1, 2, 3, 4], … with numbers of a row, or a long list of times, which may go on behind the head.
 bool recognizes(std::string_view head) {
   if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
-  if (!pass(head, '[') || !pass(head, '[')) return false;
+  const bool list = pass(head, '[');
+  const bool nested = list && pass(head, '[');
+  if (!nested) return false;
   Numbers numbers;
   do {
     const std::size_t first = std::min(head.find_first_not_of(" \n\r\t"), head.size());

@@ -14,7 +14,7 @@ constexpr std::string_view kAutograd = "autograd: ";
 
 bool is_python(const CudaSnapshot& snapshot, const SnapshotFrame& frame) {
   const std::string_view file = snapshot.strings[frame.file];
-  return file.ends_with(".py") || file.starts_with("<") || (frame.line > 0 && !file.empty() && file != "??");
+  return file.ends_with(".py") || file.starts_with('<') || (frame.line > 0 && !file.empty() && file != "??");
 }
 
 // Of torch, of what comes with Python, of code that was made at run time: not what a user can change.
