@@ -13,8 +13,8 @@ namespace stepscope::snapshot {
 namespace {
 
 using snapshot_fixture::Builder;
+using snapshot_fixture::kMiB;
 
-constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::uint64_t kBase = 0x10000000;
 
 std::uint64_t at(std::int64_t mib) { return kBase + static_cast<std::uint64_t>(mib * kMiB); }
@@ -42,9 +42,9 @@ TEST_CASE("free memory: runs, what keeps them apart, and the cheapest way to mak
   CHECK(all.blockers[1].blocks == 2);
   const FreeMemory wanted = free_memory(h, state, Wanted{.bytes = 24 * kMiB, .stream = 0, .pool = 0});
   REQUIRE(wanted.cheapest);
-  // Three stretches of 24 MiB hold but one block of 2 MiB: none is without 20..50 but the first 22 of the segment.
-  CHECK(wanted.cheapest->live_bytes == 27 * kMiB);
-  CHECK(wanted.cheapest->blocks == 2);
+  // The free runs are too short even together with the small blocks between them, 20 MiB and 15: 20..45 must go.
+  CHECK(wanted.cheapest->live_bytes == 25 * kMiB);
+  CHECK(wanted.cheapest->blocks == 1);
   const FreeMemory small = free_memory(h, state, Wanted{.bytes = 512});
   CHECK(small.usable == 0);  // both segments are of large blocks
   const FreeMemory elsewhere = free_memory(h, state, Wanted{.bytes = 4 * kMiB, .stream = 3, .pool = 0});

@@ -12,6 +12,8 @@
 
 namespace stepscope::snapshot_fixture {
 
+inline constexpr std::int64_t kMiB = 1 << 20;
+
 struct Frame {
   std::string_view file, function;
   std::int64_t line = 1;
@@ -37,14 +39,14 @@ class Builder {
     return static_cast<StackId>(snapshot.stacks() - 1);
   }
 
-  // Number of the event. Each is a microsecond after the one before.
+  // Number of the event. Each is two microseconds after the one before.
   std::uint32_t event(AllocatorAction action, std::uint64_t address, std::int64_t bytes, StackId stack = StackId::none,
                       std::uint32_t context = kNoEntry) {
     AllocatorEvents& events = snapshot.events;
     events.action.push_back(action);
     events.address.push_back(address);
     events.size_bytes.push_back(bytes);
-    events.time_us.push_back(1'000'000 + static_cast<std::int64_t>(events.size()));
+    events.time_us.push_back(now_us() + 1);
     events.stream.push_back(0);
     events.stack.push_back(stack);
     events.context.push_back(context);
@@ -58,11 +60,12 @@ class Builder {
     event(AllocatorAction::free_requested, address, bytes, stack);
     return event(AllocatorAction::free_completed, address, bytes, stack);
   }
-  // Starts before the next event.
+  // Between the last event and the next one.
   void mark(std::string_view name, std::string_view stage) {
-    snapshot.annotations.push_back({snapshot.strings.intern(name), snapshot.strings.intern(stage), 0,
-                                    1'000'000 + static_cast<std::int64_t>(snapshot.events.size())});
+    snapshot.annotations.push_back({snapshot.strings.intern(name), snapshot.strings.intern(stage), 0, now_us()});
   }
+
+  std::int64_t now_us() const { return 1'000'000 + 2 * static_cast<std::int64_t>(snapshot.events.time_us.size()); }
 
   // At the end, with its active blocks (address, bytes).
   void segment(std::uint64_t address, std::int64_t bytes, std::vector<std::pair<std::uint64_t, std::int64_t>> blocks,

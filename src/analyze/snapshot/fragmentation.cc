@@ -70,7 +70,7 @@ void add_fragmentation(Parts& parts) {
   for (const View& view : parts.views) {
     const SnapshotDevice& device = *view.device;
     if (device.ranges.count == 0) continue;
-    const auto look = [&](const char* name, std::uint32_t moment, Value event, bool tell_blockers) {
+    const auto look = [&](const char* name, std::uint32_t moment, const Value& event, bool tell_blockers) {
       const State state = state_at(view.history(), device, moment);
       const FreeMemory memory = free_memory(view.history(), state, std::nullopt);
       if (memory.reserved == 0) return;
