@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     PathLike = Union[str, os.PathLike[str]]
 
 
+_MEMORY_FILES = ("cuda_snapshot", "memory_timeline")
+
+
 def open(
     path: PathLike | Iterable[PathLike],
     *,
@@ -123,8 +126,8 @@ class Run:
 
     @property
     def rank_numbers(self) -> list[int]:
-        """The rank of each trace, ascending."""
-        return [file["rank"] for file in self.files]
+        """The rank of each trace, ascending; memory snapshots beside them are no traces."""
+        return [file["rank"] for file in self.files if file["format"] not in _MEMORY_FILES]
 
     @property
     def issues(self) -> list[dict[str, Any]]:

@@ -267,6 +267,12 @@ void add_headline(Answer& answer, const std::vector<RankView>& ranks, bool steps
 }
 
 void add_notes(Answer& answer, const Run& run, bool device_work) {
+  if (run.traces.empty()) {
+    answer.notes.push_back(
+        "Only the device's memory was opened, which says nothing of time: see the answer snapshot. Give a trace of the "
+        "same job as well.");
+    return;
+  }
   if (std::all_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) { return trace.only_graph(); })) {
     answer.notes.push_back(
         "An execution trace says what depends on what, not when it ran. Give the profiler's trace of the same steps as "

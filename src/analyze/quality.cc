@@ -30,6 +30,7 @@ Table issues_table(const Run& run) {
   };
   add(Value(), run.issues);
   for (const Trace& trace : run.traces) add(trace.rank.rank, trace.issues);
+  for (const Trace& trace : run.snapshots) add(trace.rank.rank, trace.issues);
   return table;
 }
 
@@ -199,6 +200,7 @@ Counts counts_of(const Run& run) {
     out.unlinked += static_cast<std::int64_t>(trace.links.device_unlinked);
     out.dropped += static_cast<std::int64_t>(trace.links.launches_dropped);
   }
+  for (const Trace& trace : run.snapshots) add_issues(trace.issues);
   return out;
 }
 

@@ -30,6 +30,10 @@ Result<Run> OpenPaths::open(ProgressLine& progress) const {
 }
 
 Result<void> has_events(const Run& run, const std::string& format, bool has_counters) {
+  if (run.traces.empty()) {
+    return fail({ErrorKind::unsupported, "holds the device's memory and no trace, and " + format + " cannot show that",
+                 run.path, std::nullopt, "See it with stepscope memory " + run.path});
+  }
   const auto sampled = [](const Trace& trace) { return trace.source.format == kSampleFiles; };
   if (!has_counters && std::all_of(run.traces.begin(), run.traces.end(), sampled)) {
     return fail(
@@ -44,11 +48,13 @@ Result<void> has_events(const Run& run, const std::string& format, bool has_coun
 }
 
 Result<void> keep_inputs(const Run& run, const std::string& target) {
-  for (const Trace& trace : run.traces) {
-    std::error_code none;
-    if (!std::filesystem::equivalent(trace.source.path, target, none)) continue;
-    return fail(
-        {ErrorKind::usage, "is the trace itself; the output would replace it", target, {}, "Name another file"});
+  for (const std::vector<Trace>* part : {&run.traces, &run.snapshots}) {
+    for (const Trace& trace : *part) {
+      std::error_code none;
+      if (!std::filesystem::equivalent(trace.source.path, target, none)) continue;
+      return fail(
+          {ErrorKind::usage, "is the trace itself; the output would replace it", target, {}, "Name another file"});
+    }
   }
   return {};
 }

@@ -46,6 +46,7 @@ Result<void> ReportOutput::write(Report report, bool details, std::size_t longes
   if (csv) return write_file(path, report::to_csv(report));
   report::TextStyle style = text_style(path);
   style.details = details;
+  style.stacks = stacks;
   style.max_rows = rows >= 0 ? static_cast<std::size_t>(rows) : longest;
   return write_file(path, report::to_text(report, style));
 }

@@ -18,7 +18,8 @@ report::TextStyle text_style(const std::string& path);
 struct ReportOutput {
   bool json = false, csv = false, anonymous = false;
   std::string html, path = "-";
-  long rows = -1;  // not given
+  long rows = -1;       // not given
+  bool stacks = false;  // whole ones in the text
 
   // `longest` is what the longest table has where --rows is not given, in the words of the help.
   void add_options(CLI::App& app, const std::string& longest);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -50,27 +51,60 @@ TextFile::TextFile(TextFile&& other) noexcept
       file_bytes_(other.file_bytes_),
       limit_(other.limit_),
       done_(other.done_),
-      gzip_(std::move(other.gzip_)) {}
+      plain_at_(other.plain_at_),
+      gzip_(std::move(other.gzip_)),
+      base64_(other.base64_) {}
 
 TextFile::~TextFile() {
   if (fd_ >= 0) close(fd_);
 }
 
-Result<std::size_t> TextFile::read_plain(char* out, std::size_t size) const {
-  size = static_cast<std::size_t>(std::min<std::uint64_t>(size, file_bytes_ - std::min(done_, file_bytes_)));
+Result<std::size_t> TextFile::read_plain(char* out, std::size_t size) {
+  size = static_cast<std::size_t>(std::min<std::uint64_t>(size, file_bytes_ - std::min(plain_at_, file_bytes_)));
   std::size_t got = 0;
   while (got < size) {
-    const ssize_t count = pread(fd_, out + got, size - got, static_cast<off_t>(done_ + got));
+    const ssize_t count = pread(fd_, out + got, size - got, static_cast<off_t>(plain_at_ + got));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return fail(unreadable(path_, errno));
     if (count == 0) break;
     got += static_cast<std::size_t>(count);
   }
+  plain_at_ += got;
   return got;
 }
 
+Result<std::size_t> TextFile::read_unpacked(char* out, std::size_t size) {
+  return gzip_ ? Result<std::size_t>(gzip_->read(out, size)) : read_plain(out, size);
+}
+
+// A character is at most one byte, so no more comes than is asked for.
+Result<std::size_t> TextFile::read_decoded(char* out, std::size_t size) {
+  std::array<char, 64 << 10> text;
+  std::size_t got = 0;
+  while (got < size && !base64_->ended()) {
+    auto read = read_unpacked(text.data(), std::min(text.size(), size - got));
+    if (!read) return read;
+    if (*read == 0) break;
+    got += base64_->decode({text.data(), *read}, out + got);
+  }
+  return got;
+}
+
+Result<void> TextFile::decode_base64_from(std::uint64_t offset) {
+  std::array<char, 4096> before;
+  while (offset > 0) {
+    const auto read =
+        read_unpacked(before.data(), static_cast<std::size_t>(std::min<std::uint64_t>(before.size(), offset)));
+    if (!read) return fail(read.error());
+    if (*read == 0) break;
+    offset -= *read;
+  }
+  base64_.emplace();
+  return {};
+}
+
 Result<std::size_t> TextFile::read(char* out, std::size_t size) {
-  Result<std::size_t> got = gzip_ ? Result<std::size_t>(gzip_->read(out, size)) : read_plain(out, size);
+  Result<std::size_t> got = base64_ ? read_decoded(out, size) : read_unpacked(out, size);
   if (!got) return got;
   done_ += *got;
   if (done_ > limit_) return fail(too_large(path_, limit_));

@@ -1,4 +1,5 @@
 // TextFile: the text of a file from front to back, plain or gzip, for readers that keep only a part of it in memory.
+// Text that lies in another one as base64 can be read as if it were the file.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "formats/base64.h"
 #include "formats/gzip_stream.h"
 
 namespace stepscope::formats {
@@ -18,6 +20,10 @@ class TextFile {
   TextFile(TextFile&& other) noexcept;
   TextFile(const TextFile&) = delete;
 
+  // From now on the text is what the base64 stands for that begins at byte `offset` of what was the text so far;
+  // nothing was read yet. A file that ends before has no text.
+  Result<void> decode_base64_from(std::uint64_t offset);
+
   // Fills up to `size` bytes; fewer only at the end.
   Result<std::size_t> read(char* out, std::size_t size);
 
@@ -29,12 +35,16 @@ class TextFile {
 
  private:
   TextFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  Result<std::size_t> read_plain(char* out, std::size_t size) const;
+  Result<std::size_t> read_plain(char* out, std::size_t size);
+  Result<std::size_t> read_unpacked(char* out, std::size_t size);
+  Result<std::size_t> read_decoded(char* out, std::size_t size);
 
   int fd_;
   std::string path_;
   std::uint64_t file_bytes_ = 0, limit_ = 0, done_ = 0;
+  std::uint64_t plain_at_ = 0;  // next byte of the file, where it is not compressed
   std::optional<GzipStream> gzip_;
+  std::optional<Base64> base64_;
 };
 
 }  // namespace stepscope::formats

@@ -49,13 +49,15 @@ struct Table {
   std::string name;
   std::vector<TableColumn> columns;
   std::vector<std::vector<Value>> rows;  // each as long as columns
+  bool bulky = false;                    // left out of the text of a terminal: whole stacks
 };
 
 struct Series {
   std::string name;
   Unit unit = Unit::none;
   std::vector<std::int64_t> t_ns;
-  std::vector<double> v;  // NaN: unknown
+  std::vector<double> v;                 // NaN: unknown
+  std::vector<std::int64_t> event = {};  // number of the event at each point, where points are events; else empty
   // Of a series that is drawn in a chart with others of its answer; an empty metric: it stands by itself.
   std::string metric = {};               // the chart: "received"; series of several targets share it
   std::string target = {};               // the line in it: "eth0"

@@ -130,6 +130,8 @@ struct AllocatorSetting {
 struct CudaSnapshot {
   std::string path;
   std::uint64_t text_bytes = 0;  // of the pickle, not packed
+  std::uint64_t file_bytes = 0;
+  bool compressed = false;
   int protocol = 0;
 
   StringPool strings;

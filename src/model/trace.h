@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "model/issue.h"
 #include "model/matches.h"
 #include "model/memory_state.h"
+#include "model/memory_timeline.h"
 #include "model/telemetry.h"
 
 namespace stepscope {
@@ -372,6 +374,9 @@ struct LinkCounts {
   std::uint64_t partial_overlaps = 0;  // slices that overlap their neighbour without nesting; kept
 };
 
+struct CudaSnapshot;      // model/cuda_snapshot.h
+struct AllocatorHistory;  // model/allocator_history.h
+
 struct Trace {
   Source source;
   RankInfo rank;
@@ -397,6 +402,10 @@ struct Trace {
   GraphNodes nodes;
   Samples samples;  // of telemetry; not of the trace of a rank
   std::vector<SampledSeries> sampled;
+  // Of a file that tells of the device's memory and of nothing else (Run::snapshots): what it is read into.
+  std::shared_ptr<const CudaSnapshot> snapshot;
+  MemoryTimeline memory_timeline;
+  std::int64_t memory_file = kAbsent;  // its number in Run::snapshots
   std::vector<Issue> issues;
 
   // derived
@@ -408,6 +417,7 @@ struct Trace {
   std::vector<ModuleCall> modules;
   std::vector<Backward> backward;
   LinkCounts links;
+  std::shared_ptr<const AllocatorHistory> snapshot_history;
   TraceClock clock;  // derived from all traces of the run, so never cached
 
   SliceKind kind(SliceId id) const {
@@ -417,6 +427,7 @@ struct Trace {
   std::string_view name(SliceId id) const { return strings[slices.name[id]]; }
   // An execution trace or Chakra file: what depends on what, and nothing of when it ran.
   bool only_graph() const { return nodes.size() > 0 && slices.size() == 0; }
+  bool only_memory() const { return snapshot != nullptr || memory_timeline.size() > 0; }
   // The (derived) step whose host part contains `time_ns`; none: outside all steps. O(log steps).
   StepId step_at(std::int64_t time_ns) const;
 };
@@ -441,6 +452,9 @@ struct Run {
   std::vector<Trace> telemetry;
   // What filled the memory of each rank's model, by rank, where that was measured.
   std::vector<MemoryState> memory_states;
+  // Memory snapshots and memory timelines, one per file, by rank. They are of moments of their own, so `traces`, which
+  // may be empty beside them, does not hold them.
+  std::vector<Trace> snapshots;
   UserTable peaks, flop_rules;  // what devices can do, what operators take (costs/)
   Matches matches;              // derived
 };

@@ -1,6 +1,8 @@
-// Reader of the CUDA memory snapshots of torch (torch.cuda.memory._dump_snapshot), of every version, plain or gzip.
+// Reader of the CUDA memory snapshots of torch (torch.cuda.memory._dump_snapshot), of every version, plain or gzip, and
+// of the pages that torch's viewer writes (_memory_viz.py trace_plot, segment_plot): they hold the pickle as base64.
 //
-// It is no Reader of readers.list: a snapshot is no trace. Nothing that the file holds is ever run (formats/pickle.h).
+// As a Reader it gives one Trace that has the snapshot and nothing else. Nothing that the file holds is ever run
+// (formats/pickle.h).
 #pragma once
 
 #include <string>

@@ -329,4 +329,31 @@ TEST_CASE("cuda snapshot: a real one, to the byte") {
   CHECK(s.events.time_us[0] == 1'759'252'584'204'770);
 }
 
+TEST_CASE("cuda snapshot: a page of torch's viewer") {
+  // pickle.dumps({"device_traces": [[{"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "time_us": 7}]]}) and
+  // the zeros behind it.
+  const std::string before =
+      "\n<!DOCTYPE html>\n<html>\n<head>\n</head>\n<body>\n<script type=\"module\">\nimport {add_local_files} from "
+      "\"https://example.org/MemoryViz.js\"\nconst local_files = [{\"name\": \"snapshot.pickle\", \"base64\": \"";
+  const std::string base64 =
+      "gASVWgAAAAAAAAB9lIwNZGV2aWNlX3RyYWNlc5RdlF2UfZQojAZhY3Rpb26UjAVhbGxvY5SMBGFkZHKUTQAQjARzaXpllE0A"
+      "AowGc3RyZWFtlEsAjAd0aW1lX3VzlEsHdWFhcy4A";
+  const std::string after = "\"}]\nadd_local_files(local_files, 'Active Memory Timeline')\n</script>\n</body>\n";
+  CHECK(looks_like_cuda_snapshot(before + base64));
+  CHECK(!looks_like_cuda_snapshot("<html>\"base64\": \""));
+  const TempFile page(before + base64 + after, "plot.html");
+  const auto snapshot = read_cuda_snapshot(page.path());
+  REQUIRE_MESSAGE(snapshot, (snapshot ? "" : to_text(snapshot.error())));
+  CHECK(issues_of(*snapshot) == "");
+  REQUIRE(snapshot->events.size() == 1);
+  CHECK(snapshot->events.address[0] == 4096);
+  CHECK(snapshot->events.size_bytes[0] == 512);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, base64.size() / 2}) {
+    const TempFile cut(before + base64.substr(0, size), "plot.html");
+    CHECK(!read_cuda_snapshot(cut.path()));
+    const TempFile ended(before + base64.substr(0, size) + after, "plot.html");
+    CHECK(!read_cuda_snapshot(ended.path()));
+  }
+}
+
 }  // namespace stepscope::read

@@ -80,6 +80,11 @@ void write_series(JsonWriter& json, const Series& series) {
   json.end_array().key("v").begin_array(Layout::line);
   for (const auto v : series.v) json.number(v);
   json.end_array();
+  if (!series.event.empty()) {
+    json.key("event").begin_array(Layout::line);
+    for (const auto event : series.event) json.number(event);
+    json.end_array();
+  }
   if (!series.metric.empty()) {
     json.key("metric").text(series.metric).key("target").text(series.target).key("suffix").text(series.suffix);
     json.key("ranks").begin_array(Layout::line);

@@ -19,6 +19,7 @@ struct TextStyle {
   unsigned width = 100;       // columns of the terminal
   std::size_t max_rows = 10;  // of each table; 0: all
   bool details = false;       // every scalar and table of each answer in place of the one-screen overview
+  bool stacks = false;        // with them, bulky tables: stacks frame by frame
 };
 
 // The report as a person reads it in a terminal.

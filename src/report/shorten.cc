@@ -9,6 +9,8 @@
 namespace stepscope::report {
 namespace {
 
+constexpr std::string_view kCalledBy = " < ";  // between the frames of a stack
+
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 void erase_all(std::string& text, std::string_view part) {
@@ -73,6 +75,17 @@ std::string cut_end(std::string_view text, std::size_t width) {
   return width == 0 ? "" : std::string(text.substr(0, at)) + "…";
 }
 
+// Frames of a stack, "model.py:42 forward < train.py:9 step": the innermost, which stand first, say most.
+std::string first_frames(std::string_view frames, std::size_t width) {
+  constexpr std::string_view kMore = " < …";
+  for (std::size_t end = frames.rfind(kCalledBy); end != frames.npos; end = frames.rfind(kCalledBy, end - 1)) {
+    std::string shorter = std::string(frames.substr(0, end)) + std::string(kMore);
+    if (display_width(shorter) <= width) return shorter;
+    if (end == 0) break;
+  }
+  return cut_end(frames, width);
+}
+
 // Without what no reader misses: return type, parameters, anonymous namespaces.
 std::string tidied(std::string_view name, bool& is_function) {
   std::string text(name);
@@ -84,6 +97,8 @@ std::string tidied(std::string_view name, bool& is_function) {
 
 // The start of the name, then the part from byte `differ` on.
 std::string show_from(std::string_view name, std::size_t differ, std::size_t width) {
+  const std::size_t frame = name.substr(0, differ).rfind(kCalledBy);
+  if (frame != name.npos) differ = frame + kCalledBy.size();
   while (differ > 0 && differ < name.size() && (is_word(name[differ - 1]) || (name[differ] & 0xC0) == 0x80)) differ--;
   const std::size_t head = width / 3;
   if (display_width(name.substr(0, differ)) <= head) return cut_end(name, width);
@@ -144,6 +159,7 @@ std::vector<std::string> shorten_names(const std::vector<std::string>& names, st
 std::string shorten_name(std::string_view name, std::size_t width) {
   const auto fits = [&](std::string_view text) { return display_width(text) <= width; };
   if (fits(name)) return std::string(name);
+  if (name.find(kCalledBy) != name.npos) return first_frames(name, width);
   bool is_function = false;
   std::string shorter = tidied(name, is_function);
   if (fits(shorter)) return shorter;

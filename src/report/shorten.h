@@ -11,7 +11,7 @@ namespace stepscope::report {
 
 // `name` in at most `width` columns: as it is where it fits; else without what says least, step by step (return type
 // and parameter list, namespaces, inner template arguments), at last with "…" in the middle. The input must be
-// printable (see utf8.h).
+// printable (see utf8.h). Of frames of a stack, joined by " < ", the first ones are kept.
 std::string shorten_name(std::string_view name, std::size_t width);
 
 // The names of one column. Names that would look the same are cut so that the place where they first differ shows.

@@ -7,6 +7,7 @@
 #include "report/format.h"
 #include "report/page.h"
 #include "report/report.h"
+#include "report/shorten.h"
 #include "report/text_parts.h"
 #include "report/text_table.h"
 #include "report/utf8.h"
@@ -21,12 +22,34 @@ bool is_said(const Answer& answer, const std::string& note) {
          }) > 0;
 }
 
+// Each stack of a bulky table: its number, and a line for each frame.
+void write_stacks(Page& page, const Table& table) {
+  const std::size_t most = page.style().max_rows == 0 ? table.rows.size() : page.style().max_rows;
+  for (std::size_t i = 0; i < std::min(most, table.rows.size()); i++) {
+    const auto& row = table.rows[i];
+    page.line();
+    page.line("  " + page.ink(Ink::accent, "stack " + format_value(row[1], Unit::none)));
+    const std::string frames = format_value(row[2], Unit::none);
+    for (std::size_t at = 0; at < frames.size();) {
+      const std::size_t end = std::min(frames.find('\n', at), frames.size());
+      page.line("    " + cut_middle(printable(frames.substr(at, end - at)), page.width() - 4));
+      at = end + 1;
+    }
+  }
+  if (most < table.rows.size())
+    page.line("  " + page.ink(Ink::dim, "+ " + format_plural(table.rows.size() - most, "more stack")));
+}
+
 void write_answer_details(Page& page, const Answer& answer) {
   page.section(answer.name + (answer.summary.empty() ? "" : ": " + answer.summary));
   write_scalars(page, answer);
   std::string empty;
   for (const auto& table : answer.tables) {
     if (answer.name == "quality" && table.name == "issues") continue;  // shown below, with their places
+    if (table.bulky) {
+      if (page.style().stacks) write_stacks(page, table);
+      continue;
+    }
     if (table.rows.empty()) {
       empty += (empty.empty() ? "" : ", ") + readable_name(table.name);
       continue;

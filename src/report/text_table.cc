@@ -207,9 +207,10 @@ void write_row(Page& page, const std::vector<Shown>& columns, std::size_t row, s
   write_lines(page, columns, cells, indent, false, Ink::plain);
 }
 
-// The rank or device of a table that is about one: said once, below.
+// The rank, device or snapshot of a table that is about one: said once, below.
 bool says_one_place(const Shown& column) {
-  if (column.cells.size() < 2 || !column.known || (column.head != "rank" && column.head != "device")) return false;
+  const bool place = column.head == "rank" || column.head == "device" || column.head == "snapshot";
+  if (column.cells.size() < 2 || !column.known || !place) return false;
   return std::all_of(column.cells.begin(), column.cells.end(),
                      [&](const auto& c) { return c == column.cells.front(); });
 }

@@ -17,6 +17,7 @@
 #include "run/run_folder.h"
 #include "run/schema_version.h"
 #include "session/looks_like.h"
+#include "session/memory_files.h"
 
 namespace stepscope::session {
 namespace {
@@ -203,11 +204,13 @@ void keep_one_nsys_window(std::vector<InputFile>& files, std::vector<Issue>& iss
                     "Give the file of another window to open that one", windows - 1, path, std::nullopt, std::nullopt});
 }
 
-// Leaves out the files that this reader found where there are others; true: there are none but these.
+// Leaves out the files that this reader found where there are others; true: there are none but these. Files of the
+// device's memory are no others: they say nothing of when things ran.
 bool leave_to_others(std::vector<InputFile>& files, std::string_view reader) {
   const auto is_its = [&](const InputFile& file) { return file.found && file.reader->name == reader; };
-  const auto its = static_cast<std::size_t>(std::count_if(files.begin(), files.end(), is_its));
-  if (its == files.size()) return its > 0;
+  const auto count = [&](const auto& is_one) { return std::count_if(files.begin(), files.end(), is_one); };
+  const auto its = count(is_its);
+  if (its + count(is_memory_file) == static_cast<std::ptrdiff_t>(files.size())) return its > 0;
   std::erase_if(files, is_its);
   return false;
 }
@@ -283,6 +286,7 @@ Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, s
   }
   drop_exported_reports(files);
   keep_one_nsys_window(files, issues);
+  keep_newest_snapshots(files, issues);
   prefer_traces(files, issues);
   std::set<std::string> seen;  // the same file given twice is read once
   std::erase_if(files, [&](const InputFile& file) {

@@ -86,6 +86,8 @@ TEST_CASE("34: UTF-16 is named, with and without its mark") {
 TEST_CASE("36, 49: other things that are given as traces are named") {
   check_refused("<!DOCTYPE html><html>traceEvents</html>", "an HTML page");
   check_refused("  <html><body>404", "an HTML page");
+  check_refused("<html>\n<head><meta charset=\"utf-8\" /><title>GPU Memory Timeline HTML</title></head>",
+                "a picture of a memory timeline");
   check_refused("<?xml version='1.0'?>", "XML");
   check_refused("version https://git-lfs.github.com/spec/v1\noid sha256:0", "a Git LFS pointer");
   // 49, 50: of every protocol, with an opcode that would call os.system

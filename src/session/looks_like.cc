@@ -84,6 +84,9 @@ Look looks_like(std::string_view head) {
   if (first == head.npos) return {"a file of blanks", "Record again: the export did not finish"};
   std::string start(head.substr(first, 64));
   std::transform(start.begin(), start.end(), start.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (head.find("<title>GPU Memory Timeline HTML</title>") != head.npos) {
+    return {"a picture of a memory timeline", "Export the numbers: export_memory_timeline(\"timeline.raw.json.gz\")"};
+  }
   if (start.starts_with("<!doctype html") || start.starts_with("<html")) {
     return {"an HTML page", "Download the raw file: this is a page about it or an error page"};
   }

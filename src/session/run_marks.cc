@@ -175,9 +175,10 @@ void note_batch_sizes(const std::string& run_folder, std::map<std::int64_t, Trac
 
 std::string run_folder_of(const std::string& trace_path) {
   const fs::path own = fs::path(trace_path).parent_path();
-  if (own.filename() == "telemetry") return own.parent_path().string();
-  const fs::path traces = own.parent_path();
   std::error_code code;
+  if (own.filename() == "telemetry") return own.parent_path().string();
+  if (own.filename() == "memory" && fs::exists(own.parent_path() / "run.json", code)) return own.parent_path().string();
+  const fs::path traces = own.parent_path();
   const fs::path folder = traces.parent_path();
   if (traces.filename() == "memory_trace" && fs::exists(folder / "run.json", code)) return folder.string();
   return traces.filename() == "traces" && fs::is_directory(folder / "telemetry", code) ? folder.string() : "";

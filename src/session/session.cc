@@ -20,6 +20,7 @@
 #include "formats/json_text.h"
 #include "session/cache.h"
 #include "session/inputs.h"
+#include "session/memory_files.h"
 #include "session/parts.h"
 #include "session/ranks.h"
 #include "session/run_marks.h"
@@ -71,6 +72,10 @@ Outcome open_one(const InputFile& file, const OpenOptions& options, const Cache&
   }
   Result<std::vector<Trace>> traces = file.reader->read(file.path, read_options(options, threads));
   if (!traces) return {{}, traces.error()};
+  if (traces->front().only_memory()) {
+    add_snapshot_history(traces->front());
+    return {*std::move(traces), std::nullopt};
+  }
   if (is_part(traces->front())) return {*std::move(traces), std::nullopt};  // derived when the others are there
   for (Trace& trace : *traces) {
     if (const auto done = derive::derive(trace, {options.rules_path, {}}); !done) return {{}, done.error()};
@@ -167,7 +172,8 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
     run.issues.push_back(
         {"file_left_out", Severity::lost, to_text(error), error.hint, 1, error.file, error.offset, std::nullopt});
   }
-  if (run.traces.empty()) return fail(*first_error);
+  settle_snapshots(run);
+  if (run.traces.empty() && run.snapshots.empty()) return fail(*first_error);
   if (const auto settled = settle_recordings(run, options); !settled) return fail(settled.error());
   settle_ranks(run);
   const std::string folder = files->front().found ? run_folder_of(files->front().path) : "";
@@ -219,10 +225,12 @@ void add_host(Report& report, const Metadata& said) {
 
 void add_inputs(Report& report, const Run& run) {
   report.issues.insert(report.issues.end(), run.issues.begin(), run.issues.end());
-  for (const Trace& trace : run.traces) {
-    report.inputs.push_back(describe(trace));
-    for (const Metadata& said : trace.metadata) add_host(report, said);
-    report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
+  for (const std::vector<Trace>* part : {&run.traces, &run.snapshots}) {
+    for (const Trace& trace : *part) {
+      report.inputs.push_back(describe(trace));
+      for (const Metadata& said : trace.metadata) add_host(report, said);
+      report.issues.insert(report.issues.end(), trace.issues.begin(), trace.issues.end());
+    }
   }
   for (const Trace& sampler : run.telemetry) {
     for (const SampledSeries& series : sampler.sampled) {
@@ -339,6 +347,25 @@ Result<Comparison> compare(const Run& a, const Run& b, const diff::Options& opti
   for (const Run* run : {&a, &b}) add_inputs(out.report, *run);
   out.report.answers.push_back(std::move(found->answer));
   return out;
+}
+
+Result<Report> memory_report(const Run& run, const MemoryView& view) {
+  const bool grows = !view.from.empty() || !view.to.empty();
+  Result<Answer> answer = grows ? memory_between(run, view) : memory_at(run, view);
+  if (!answer) return fail(answer.error());
+  Report report{.path = run.path};
+  add_inputs(report, run);
+  report.answers.push_back(*std::move(answer));
+  return report;
+}
+
+Result<Report> memory_report(const Run& a, const Run& b, const MemoryView& view) {
+  Result<Answer> answer = memory_against(a, b, view);
+  if (!answer) return fail(answer.error());
+  Report report{.path = a.path + " → " + b.path};
+  for (const Run* run : {&a, &b}) add_inputs(report, *run);
+  report.answers.push_back(*std::move(answer));
+  return report;
 }
 
 Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices) {

@@ -13,6 +13,7 @@
 #include "diff/diff.h"
 #include "model/answer.h"
 #include "model/trace.h"
+#include "session/memory_view.h"
 
 namespace stepscope::session {
 
@@ -50,6 +51,11 @@ struct Comparison {
   std::vector<diff::GateResult> gates;
 };
 Result<Comparison> compare(const Run& a, const Run& b, const diff::Options& options);
+
+// What memory snapshots hold at a moment of the user's choice, or between two (view.from or view.to is set), as a report
+// of one answer; and two runs at such a moment.
+Result<Report> memory_report(const Run& run, const MemoryView& view);
+Result<Report> memory_report(const Run& a, const Run& b, const MemoryView& view);
 
 // JSON text of the arguments of slices, read again from their file.
 Result<std::vector<std::string>> slice_texts(const Trace& trace, std::span<const SliceId> slices);

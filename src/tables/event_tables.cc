@@ -149,7 +149,15 @@ std::span<const TableSpec> model_tables() {
                               backward_table(),
                               tracks_table(),
                               samples_table(),
-                              marks_table()};
+                              marks_table(),
+                              snapshot_events_table(),
+                              snapshot_allocations_table(),
+                              snapshot_held_table(),
+                              snapshot_segments_table(),
+                              snapshot_blocks_table(),
+                              snapshot_frames_table(),
+                              snapshot_annotations_table(),
+                              memory_timeline_table()};
   return all;
 }
 

@@ -38,8 +38,10 @@ Table issues_table(const Run& run) {
                {"event", kInteger, Unit::none, "Number of the first event concerned, in file order."}},
               {}};
   for (const Issue& issue : run.issues) table.rows.push_back(issue_row(issue, {}));
-  for (const Trace& trace : run.traces) {
-    for (const Issue& issue : trace.issues) table.rows.push_back(issue_row(issue, trace.rank.rank));
+  for (const std::vector<Trace>* part : {&run.traces, &run.snapshots}) {
+    for (const Trace& trace : *part) {
+      for (const Issue& issue : trace.issues) table.rows.push_back(issue_row(issue, trace.rank.rank));
+    }
   }
   return table;
 }
@@ -63,14 +65,16 @@ Table files_table(const Run& run) {
        {"clock_base_ns", kInteger, Unit::unix_ns, "What its times count from: add it to them; null: not recorded."},
        {"step_source", kText, Unit::none, "Where the steps come from."}},
       {}};
-  for (const Trace& trace : run.traces) {
+  const auto add = [&](const Trace& trace) {
     const Source& source = trace.source;
     table.rows.push_back({trace.rank.rank, source.path, source.format, known_text(source.writer),
                           known(trace.rank.world_size, 0), std::string(to_string(trace.rank.source)),
                           known_text(trace.rank.backend), source.compressed, source.cached, number(source.file_bytes),
                           number(source.text_bytes), number(source.events), number(trace.slices.size()),
                           known(trace.clock_base_ns, kAbsent), known_text(trace.step_source)});
-  }
+  };
+  for (const Trace& trace : run.traces) add(trace);
+  for (const Trace& trace : run.snapshots) add(trace);
   return table;
 }
 

@@ -135,5 +135,13 @@ TableSpec backward_table();
 TableSpec tracks_table();
 TableSpec samples_table();
 TableSpec marks_table();
+TableSpec snapshot_events_table();
+TableSpec snapshot_allocations_table();
+TableSpec snapshot_held_table();
+TableSpec snapshot_segments_table();
+TableSpec snapshot_blocks_table();
+TableSpec snapshot_frames_table();
+TableSpec snapshot_annotations_table();
+TableSpec memory_timeline_table();
 
 }  // namespace stepscope::tables

@@ -88,7 +88,8 @@ PickleValue RowMaker::frame() {
   SnapshotFrame one;
   one.file = text(Word::filename);
   one.function = text(Word::name);
-  one.line = integer(Word::line);
+  // torch writes -1, the line of what is no source, as an unsigned number.
+  if (pickle_->natural(field(Word::line)) != ~std::uint64_t{0}) one.line = integer(Word::line);
   if (fields_.present & kFxKeys) {
     one.fx_op = text(Word::fx_node_op);
     one.fx_node = text(Word::fx_node_name);

@@ -27,6 +27,7 @@ export interface Series {
   unit: Unit;
   t_ns: (number | bigint)[];
   v: (number | null)[];
+  event?: (number | bigint)[]; // number of the event at each point, where points are events
   // Of a series that is drawn in a chart with others of its answer.
   metric?: string; // the chart
   target?: string; // the line in it

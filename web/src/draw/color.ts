@@ -3,6 +3,9 @@
 // that light and dark differ in report.css only.
 
 const BY_WORD: [RegExp, string][] = [
+  [/, not over$/, "--c-runtime"],
+  [/^largest free piece$/, "--c-hidden"],
+  [/^other free pieces$/, "--c-idle"],
   [/exposed|communication wait/, "--c-exposed"],
   [/hidden|overlap/, "--c-hidden"],
   [/communication|collective/, "--c-exposed"],
@@ -20,6 +23,11 @@ const BY_WORD: [RegExp, string][] = [
   [/zero_grad/, "--c-set"],
   [/evaluation/, "--c-depend"],
   [/checkpoint/, "--c-runtime"],
+  [/^parameter$|^in blocks$/, "--c-compute"],
+  [/^gradient$/, "--c-set"],
+  [/^activation$/, "--c-copy"],
+  [/^temporary$/, "--c-depend"],
+  [/^workspace$/, "--c-runtime"],
   [/compute|kernel|busy|utilization/, "--c-compute"],
   [/unclassified/, "--c-unclassified"],
   [/unknown|other/, "--c-other"],
@@ -36,7 +44,7 @@ export function partColor(name: string): string {
 
 /** Parts so light that dark text is read better on them. */
 export function isPale(name: string): boolean {
-  return /^idle|hidden|data.?(loader|wait)|^(memory.?)?set$/.test(name);
+  return /^idle|free piece|hidden|data.?(loader|wait)|^(memory.?)?set$/.test(name);
 }
 
 /** For series that are no part of time. */

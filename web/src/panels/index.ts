@@ -4,6 +4,7 @@ import type { Report } from "../data/report";
 import { absentPanel, knowsNothing } from "./absent";
 import { communication } from "./communication";
 import { findings } from "./findings";
+import { flops } from "./flops";
 import { genericPanel } from "./generic";
 import { health } from "./health";
 import { idle } from "./idle";
@@ -14,10 +15,11 @@ import { operators } from "./operators";
 import type { Panel } from "../draw/panel";
 import { phases } from "./phases";
 import { provenance } from "./provenance";
+import { snapshot } from "./snapshot";
 import { steps } from "./steps";
 import { timeline } from "./timeline";
 
-const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication, memoryState];
+const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication, flops, memoryState, snapshot];
 const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {

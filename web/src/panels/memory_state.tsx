@@ -6,6 +6,7 @@ import { partColor, seriesColor } from "../draw/color";
 import { words } from "../draw/format";
 import type { Panel } from "../draw/panel";
 import { Figures } from "../draw/parts";
+import { RankChoice } from "../draw/rank";
 import { DataTable } from "../draw/table";
 import { Tabs } from "../draw/tabs";
 import type { Tab } from "../draw/tabs";
@@ -111,16 +112,7 @@ function View(props: { report: Report }) {
   const tabs = useMemo(() => tabsOf(answer, rank), [answer, rank]);
   return (
     <>
-      {ranks.length > 1 && (
-        <p class="charts">
-          rank
-          <select aria-label="of which rank" value={String(rank)} onChange={(event) => choose(ranks[event.currentTarget.selectedIndex] ?? null)}>
-            {ranks.map((one) => (
-              <option value={String(one)}>{String(one)}</option>
-            ))}
-          </select>
-        </p>
-      )}
+      <RankChoice ranks={ranks} rank={rank} onChoose={choose} />
       {tabs.length > 0 && <Tabs key={String(rank)} label="which part of memory" tabs={tabs} />}
       <Figures scalars={answer.scalars} />
       <Rest name="memory_state" answer={{ ...answer, scalars: {} }} shown={{ tables: TREES }} />
