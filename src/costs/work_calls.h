@@ -22,7 +22,7 @@ struct WorkCall {
   std::uint32_t row = none;  // of Trace::ops
   std::string_view op;
   bool backward_of_op = false;  // a rule or range of `op` tells this: its backward pass as a whole
-  std::string_view type;  // of the elements, as peaks call it
+  std::string_view type;        // of the elements, as peaks call it
   Family family = Family::elementwise;
   Work work;
   std::int64_t time_ns = 0;

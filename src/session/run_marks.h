@@ -8,8 +8,8 @@
 
 namespace stepscope::session {
 
-// The run folder that a file lies in: …/traces/rankR…/FILE, …/memory_trace/rankR…/FILE, …/telemetry/FILE, …/memory/FILE;
-// empty where it lies in none.
+// The run folder that a file lies in: …/traces/rankR…/FILE, …/memory_trace/rankR…/FILE, …/telemetry/FILE,
+// …/memory/FILE; empty where it lies in none.
 std::string run_folder_of(const std::string& trace_path);
 
 // Adds issues for ranks that have marks and no trace, that the world lacks, that ended before the others, and for steps

@@ -8,7 +8,7 @@ const { moduleNodes } = await load("panels/flops.tsx");
 const { place } = await load("draw/tree.tsx");
 
 const NAMES = ["rank", "module", "class", "depth", "parent", "parameters", "forward_flop", "own_flop"];
-const UNITS = { parameters: "count", forward_flop: "flop", own_flop: "flop" };
+const UNITS = { parameters: "count", forward_flop: "FLOP", own_flop: "FLOP" };
 const ROWS = [
   [0, "Net", "Net", 0, null, 30, 60, 0],
   [0, "layers", null, 1, "Net", 20, 50, 0],
@@ -48,7 +48,7 @@ describe("in the page", { skip: noBrowser }, () => {
     const other = ROWS.map((row) => [1, ...row.slice(1)]);
     report.answers.flops = {
       summary: "How much?",
-      scalars: { forward_flop: { value: 65, unit: "flop", meaning: "" } },
+      scalars: { forward_flop: { value: 65, unit: "FLOP", meaning: "" } },
       tables: { by_part: parts, by_module: byModule([...ROWS, ...other]) },
       series: [],
       findings: [],

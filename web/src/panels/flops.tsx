@@ -53,7 +53,7 @@ function Modules(props: { from: Table }) {
   return (
     <>
       <RankChoice ranks={ranks} rank={rank} onChoose={choose} />
-      <Tree key={String(rank)} label="arithmetic by module" nodes={nodes} unit="flop" shape="icicle" />
+      <Tree key={String(rank)} label="arithmetic by module" nodes={nodes} unit="FLOP" shape="icicle" />
       <DataTable name="flops.by_module" table={{ columns: from.columns, rows }} first={12} />
     </>
   );
