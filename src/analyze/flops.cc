@@ -154,7 +154,7 @@ Table by_module(const std::vector<RankCosts>& ranks) {
     for (const ModuleNode* node : order) {
       add_module(table, rank,
                  {node->place.path, text(rank.trace->strings[node->place.type]), std::int64_t{node->place.depth},
-                  count(node->calls), to_value(node->forward_ns), to_value(node->parameters)},
+                  parent(*node), count(node->calls), to_value(node->forward_ns), to_value(node->parameters)},
                  node->total, node->own);
     }
     if (tree.outside.calls > 0 && !tree.nodes.empty()) {
