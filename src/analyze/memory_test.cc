@@ -212,19 +212,28 @@ TEST_CASE("memory: the peak by module, of a gradient that of the forward operato
   m.f.trace.memory.track[2] = engine;
   m.f.op(m.cpu, "aten::zeros", 300, 20);
   m.event(305, 4, 7);
+  m.f.trace.held_before = {{"cuda:0", "parameter", "layers.0", 60},
+                           {"cuda:1", "parameter", "layers.0", 9},
+                           {"cuda:0", "what is this", "", 1},
+                           {"cuda:0", "optimizer state", "", 500}};  // more than there was
   const Answer answer = ask(run_of(std::move(m.f)), "memory");
   const auto of = [&](const char* module, const char* column) {
     return cell(answer, "by_module", "module", module, column);
   };
-  CHECK(of("Net", "bytes") == Value(Ns{430}));
-  CHECK(of("Net", "own_bytes") == Value(Ns{50}));
-  CHECK(of("layers.0", "bytes") == Value(Ns{380}));
+  CHECK(of("Net", "bytes") == Value(Ns{530}));
+  CHECK(of("Net", "parameter_bytes") == Value(Ns{60}));
+  CHECK(of("Net", "optimizer_bytes") == Value(Ns{40}));
+  CHECK(of("Net", "own_bytes") == Value(Ns{90}));
+  CHECK(of("layers.0", "bytes") == Value(Ns{440}));
   CHECK(of("layers.0", "parent") == Value(std::string("layers")));
   CHECK(of("layers.0", "class") == Value(std::string("Linear")));
   const auto& rows = answer.table("by_module")->rows;
-  CHECK(rows.back()[2] == Value());         // in no module:
-  CHECK(rows.back()[6] == Value(Ns{107}));  // of before, and the last one
+  CHECK(rows.back()[2] == Value());       // in no module:
+  CHECK(rows.back()[6] == Value(Ns{7}));  // the last one
   CHECK(answer.table("by_stack")->rows.empty());
+  CHECK(cell(answer, "by_category", "category", "parameter", "at_peak_bytes") == Value(Ns{60}));
+  CHECK(cell(answer, "by_category", "category", "optimizer state", "mean_bytes") == Value(Ns{40}));
+  CHECK(cell(answer, "at_peak", "category", "parameter", "bytes") == Value(Ns{60}));
 }
 
 TEST_CASE("memory: the peak by the place in the program") {

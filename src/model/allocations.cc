@@ -72,7 +72,12 @@ void draw_curves(const Trace& trace, const std::vector<std::uint32_t>& events, D
     if (reserved && memory.total_reserved[event] >= 0)
       out.reserved.add(memory.time_ns[event], static_cast<double>(memory.total_reserved[event]));
   }
-  if (out.absolute) return;
+  if (out.absolute) {
+    const auto first =
+        std::find_if(events.begin(), events.end(), [&](auto e) { return memory.total_allocated[e] >= 0; });
+    out.before_bytes = std::max<std::int64_t>(0, memory.total_allocated[*first] - memory.bytes[*first]);
+    return;
+  }
   for (double& value : out.allocated.v) value -= lowest;
 }
 

@@ -178,6 +178,7 @@ void append_trace(Trace& to, const Trace& from) {
   clock.move_new_rows();
   if (to.devices.empty()) to.devices = from.devices;
   if (to.groups.empty()) to.groups = from.groups;
+  if (to.held_before.empty()) to.held_before = from.held_before;
   if (to.module_sizes.empty()) to.module_sizes = from.module_sizes;
   to.issues.insert(to.issues.end(), from.issues.begin(), from.issues.end());
 }

@@ -24,6 +24,7 @@ enum class MemoryCategory : std::uint8_t {
 };
 inline constexpr std::size_t kMemoryCategories = 11;
 
-std::string_view to_string(MemoryCategory category);  // "parameter", "optimizer state" …
+std::string_view to_string(MemoryCategory category);    // "parameter", "optimizer state" …
+MemoryCategory memory_category(std::string_view name);  // the other way; unknown: none has this name
 
 }  // namespace stepscope

@@ -314,6 +314,14 @@ struct ModuleSize {
   std::int64_t parameters = 0;  // of its own, each parameter at the first module that has it; 0 is none
 };
 
+// What the program says that it held of a device's memory when the recording began.
+struct HeldBefore {
+  std::string device;    // "cuda:0", "cpu"
+  std::string category;  // as to_string(MemoryCategory) has it
+  std::string module;    // path; empty: of none
+  std::int64_t bytes = 0;
+};
+
 enum class Phase : std::uint8_t {
   other,
   dataloader,
@@ -384,6 +392,7 @@ struct Trace {
   std::vector<Metadata> metadata;
   std::vector<DeviceInfo> devices;
   std::vector<ProcessGroup> groups;
+  std::vector<HeldBefore> held_before;   // empty: not recorded
   std::vector<ModuleSize> module_sizes;  // of every module; empty: not recorded
   std::vector<Category> categories;
   std::vector<Track> tracks;

@@ -41,6 +41,10 @@ AtPeak at_peak(const Held& held) {
     out.allocations[category_at(held, at)]++;
     known += held.bytes(at);
   }
+  for (const Told& one : held.before) {
+    out.bytes[static_cast<std::size_t>(one.category)] += one.bytes;
+    known += one.bytes;
+  }
   out.bytes[kUnknown] += std::max<std::int64_t>(0, static_cast<std::int64_t>(held.stats.high) - known);
   return out;
 }
@@ -76,14 +80,15 @@ Table by_category(const std::vector<Held>& all, const std::vector<CategoryCurves
 }
 
 Table evidence_table(const std::vector<Held>& all) {
-  Table table{.name = "evidence",
-              .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
-                          {"device", ValueType::text, Unit::none, "Device of the allocator"},
-                          {"category", ValueType::text, Unit::none, "What the allocations are taken for"},
-                          {"evidence", ValueType::text, Unit::none, "What says so"},
-                          {"allocations", ValueType::integer, Unit::count, "Allocations"},
-                          {"bytes", ValueType::integer, Unit::bytes, "Their bytes, frees not subtracted"},
-                          {"at_peak_bytes", ValueType::integer, Unit::bytes, "Of these, alive at the peak"}}};
+  Table table{
+      .name = "evidence",
+      .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
+                  {"device", ValueType::text, Unit::none, "Device of the allocator"},
+                  {"category", ValueType::text, Unit::none, "What the allocations are taken for"},
+                  {"evidence", ValueType::text, Unit::none, "What says so"},
+                  {"allocations", ValueType::integer, Unit::count, "Allocations; unknown: before the recording"},
+                  {"bytes", ValueType::integer, Unit::bytes, "Their bytes, frees not subtracted"},
+                  {"at_peak_bytes", ValueType::integer, Unit::bytes, "Of these, alive at the peak"}}};
   for (const Held& held : all) {
     std::map<std::pair<MemoryCategory, Evidence>, std::array<std::int64_t, 3>> sums;
     for (std::size_t at = 0; at < held.use.size(); at++) {
@@ -96,6 +101,12 @@ Table evidence_table(const std::vector<Held>& all) {
       table.rows.push_back({held.rank(), held.memory.name(), text(to_string(key.first)), text(to_string(key.second)),
                             sum[0], sum[1], sum[2]});
     }
+    const auto before = held.before_by_category();
+    for (std::size_t c = 0; c < kMemoryCategories; c++) {
+      if (before[c] == 0) continue;
+      table.rows.push_back({held.rank(), held.memory.name(), text(to_string(static_cast<MemoryCategory>(c))),
+                            text(to_string(Evidence::told)), Value(), before[c], before[c]});
+    }
   }
   return table;
 }
@@ -105,6 +116,7 @@ Table evidence_table(const std::vector<Held>& all) {
 CategoryCurves category_curves(const Held& held) {
   CategoryCurves out;
   std::array<double, kMemoryCategories> sums{};
+  for (const Told& one : held.before) sums[static_cast<std::size_t>(one.category)] += static_cast<double>(one.bytes);
   const std::vector<Change> all = changes(held);
   for (std::size_t event = 0; event < all.size(); event++) {
     sums[all[event].category] += static_cast<double>(all[event].bytes);
@@ -141,7 +153,7 @@ void add_categories(Answer& answer, const std::vector<Held>& all) {
   answer.tables.push_back(evidence_table(all));
   add_scalar(answer, "unknown_share", share(unknown, peak), Unit::ratio,
              peak > 0 ? "Share of the peaks of all devices of which nothing says what it is for: what was there before "
-                        "the recording, and what table evidence names"
+                        "the recording and the program did not tell, and what table evidence names"
                       : "No memory was recorded");
 }
 

@@ -31,6 +31,21 @@ SliceId wanted_by(const Trace& trace, SliceId slice, auto& allocates) {
   return at;
 }
 
+// No more than there was: what the allocator had counted when the first event came.
+std::vector<Told> told_of_before(const Held& held) {
+  std::vector<Told> told;
+  if (!held.memory.absolute) return told;
+  std::int64_t left = held.memory.before_bytes;
+  for (const HeldBefore& row : held.trace->held_before) {
+    const MemoryCategory category = memory_category(row.category);
+    const std::int64_t bytes = std::min(row.bytes, left);
+    if (row.device != held.memory.name() || category == MemoryCategory::unknown || bytes == 0) continue;
+    told.push_back({category, row.module, bytes});
+    left -= bytes;
+  }
+  return told;
+}
+
 Held measure(const Trace& trace, DeviceMemory memory) {
   Held held{.trace = &trace, .memory = std::move(memory)};
   const Curve& curve = held.memory.allocated;
@@ -43,10 +58,17 @@ Held measure(const Trace& trace, DeviceMemory memory) {
     held.op.push_back(wanted_by(trace, held.around.back(), allocates));
   }
   held.use = uses_of(held);
+  held.before = told_of_before(held);
   return held;
 }
 
 }  // namespace
+
+std::array<std::int64_t, kMemoryCategories> Held::before_by_category() const {
+  std::array<std::int64_t, kMemoryCategories> sums{};
+  for (const Told& one : before) sums[static_cast<std::size_t>(one.category)] += one.bytes;
+  return sums;
+}
 
 Phase Held::phase(std::size_t at) const {
   return around[at] == SliceId::none ? Phase::other : static_cast<Phase>(trace->slices.phase[around[at]]);
@@ -67,7 +89,8 @@ std::string_view to_string(Evidence evidence) {
       "allocated in forward, freed in backward or later",
       "allocated in forward, freed before it ended",
       "allocated outside of the passes, while data is loaded or copied",
-      "allocated where a module is made or moved, by the Python stack"};
+      "allocated where a module is made or moved, by the Python stack",
+      "told by the program, of what it held when the recording began"};
   return kSentences[static_cast<std::size_t>(evidence)];
 }
 

@@ -1,6 +1,7 @@
 // The memory of one device of a rank over time, and who allocated it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,13 +27,21 @@ enum class Evidence : std::uint8_t {
   forward_freed,    // freed before forward ended
   loaded,           // allocated outside of the passes while data is loaded or copied
   made_by_module,   // allocated where a module is made or moved, by the Python stack
+  told,             // by the program, of what it held when the recording began
 };
-inline constexpr std::size_t kEvidences = 12;
+inline constexpr std::size_t kEvidences = 13;
 std::string_view to_string(Evidence evidence);  // a sentence
 
 struct Use {
   MemoryCategory category = MemoryCategory::unknown;
   Evidence evidence = Evidence::none;
+};
+
+// What was there before the recording, as far as the program told and the allocator's totals hold.
+struct Told {
+  MemoryCategory category = MemoryCategory::unknown;
+  std::string_view module;  // path; empty: of none
+  std::int64_t bytes = 0;
 };
 
 struct Held {
@@ -44,10 +53,12 @@ struct Held {
   std::vector<SliceId> around;  // the innermost slice of its thread at that time
   std::vector<SliceId> op;      // the operator or range that wanted it: not the one that only allocates
   std::vector<Use> use;
+  std::vector<Told> before;
 
   std::int64_t rank() const { return trace->rank.rank; }
   std::int64_t bytes(std::size_t at) const { return trace->memory.bytes[memory.allocations[at].event]; }
   std::int64_t start_ns(std::size_t at) const { return trace->memory.time_ns[memory.allocations[at].event]; }
+  std::array<std::int64_t, kMemoryCategories> before_by_category() const;
   Phase phase(std::size_t at) const;
   StringId op_name(std::size_t at) const;
 };

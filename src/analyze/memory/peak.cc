@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "model/answer_parts.h"
 #include "model/module_paths.h"
@@ -31,11 +32,23 @@ std::vector<std::size_t> alive_at_peak(const Held& held) {
   return alive;
 }
 
-// Bytes at the peak that no allocation of the recording explains.
+// Bytes at the peak that neither an allocation of the recording explains nor what the program told.
 std::int64_t of_before(const Held& held) {
   std::int64_t known = 0;
   for (const std::size_t at : alive_at_peak(held)) known += held.bytes(at);
+  for (const Told& one : held.before) known += one.bytes;
   return std::max<std::int64_t>(peak_bytes(held) - known, 0);
+}
+
+// What was there before the recording, by category; those that have none are left out.
+std::vector<std::pair<MemoryCategory, std::int64_t>> all_before(const Held& held) {
+  std::vector<std::pair<MemoryCategory, std::int64_t>> out;
+  auto sums = held.before_by_category();
+  sums[static_cast<std::size_t>(MemoryCategory::unknown)] += of_before(held);
+  for (std::size_t c = 0; c < kMemoryCategories; c++) {
+    if (sums[c] > 0) out.emplace_back(static_cast<MemoryCategory>(c), sums[c]);
+  }
+  return out;
 }
 
 void sort_by_bytes(Table& table, std::size_t first, std::size_t column) {
@@ -69,9 +82,9 @@ Table ops_at_peak(const std::vector<Held>& all) {
       table.rows.push_back({held.rank(), held.memory.name(), text(held.trace->strings[op]), text(to_string(phase)),
                             text(to_string(category)), sum.bytes, share(sum.bytes, peak), sum.allocations});
     }
-    if (const std::int64_t before = of_before(held); before > 0) {
-      table.rows.push_back({held.rank(), held.memory.name(), Value(), Value(), text(to_string(MemoryCategory::unknown)),
-                            before, share(before, peak), Value()});
+    for (const auto& [category, bytes] : all_before(held)) {
+      table.rows.push_back({held.rank(), held.memory.name(), Value(), Value(), text(to_string(category)), bytes,
+                            share(bytes, peak), Value()});
     }
     sort_by_bytes(table, first, 5);
   }
@@ -82,33 +95,44 @@ Table ops_at_peak(const std::vector<Held>& all) {
 
 struct OfModule {
   std::int64_t own = 0, total = 0;  // total: with the modules below it
-  std::int64_t activation = 0, gradient = 0, temporary = 0;
+  std::int64_t parameter = 0, gradient = 0, state = 0, activation = 0, temporary = 0;
+
+  void add(MemoryCategory category, std::int64_t bytes) {
+    total += bytes;
+    switch (category) {
+      case MemoryCategory::parameter: parameter += bytes; break;
+      case MemoryCategory::gradient: gradient += bytes; break;
+      case MemoryCategory::master_parameter:
+      case MemoryCategory::optimizer_state: state += bytes; break;
+      case MemoryCategory::activation: activation += bytes; break;
+      case MemoryCategory::temporary:
+      case MemoryCategory::workspace: temporary += bytes; break;
+      default: break;
+    }
+  }
 };
 
 Table module_table() {
-  return {
-      .name = "by_module",
-      .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
-                  {"device", ValueType::text, Unit::none, "Device of the allocator"},
-                  {"module", ValueType::text, Unit::none,
-                   "Path of the module that allocated it; in backward, of the forward operator whose gradient it is; "
-                   "unknown: in no module, or before the recording"},
-                  {"class", ValueType::text, Unit::none, "Its class; unknown: not recorded, or nobody calls it"},
-                  {"depth", ValueType::integer, Unit::none, "Modules around it"},
-                  {"bytes", ValueType::integer, Unit::bytes, "Bytes alive at the peak, with the modules below it"},
-                  {"share", ValueType::real, Unit::ratio, "Share of the peak"},
-                  {"own_bytes", ValueType::integer, Unit::bytes, "Of them, of none of the modules below it"},
-                  {"activation_bytes", ValueType::integer, Unit::bytes, "Of the bytes: kept for backward"},
-                  {"gradient_bytes", ValueType::integer, Unit::bytes, "Of the bytes: gradients"},
-                  {"temporary_bytes", ValueType::integer, Unit::bytes,
-                   "Of the bytes: in use for a moment, scratch memory of libraries among them"}}};
-}
-
-void add_use(OfModule& sum, MemoryCategory category, std::int64_t bytes) {
-  sum.total += bytes;
-  if (category == MemoryCategory::activation) sum.activation += bytes;
-  if (category == MemoryCategory::gradient) sum.gradient += bytes;
-  if (category == MemoryCategory::temporary || category == MemoryCategory::workspace) sum.temporary += bytes;
+  return {.name = "by_module",
+          .columns = {
+              {"rank", ValueType::integer, Unit::none, "Rank"},
+              {"device", ValueType::text, Unit::none, "Device of the allocator"},
+              {"module", ValueType::text, Unit::none,
+               "Path of the module that allocated it, or whose parameter it belongs to; in backward, of the forward "
+               "operator whose gradient it is; unknown: in no module, or not told of what was there before"},
+              {"class", ValueType::text, Unit::none, "Its class; unknown: not recorded, or nobody calls it"},
+              {"depth", ValueType::integer, Unit::none, "Modules around it"},
+              {"parent", ValueType::text, Unit::none, "Path of the innermost of them"},
+              {"bytes", ValueType::integer, Unit::bytes, "Bytes alive at the peak, with the modules below it"},
+              {"share", ValueType::real, Unit::ratio, "Share of the peak"},
+              {"own_bytes", ValueType::integer, Unit::bytes, "Of them, of none of the modules below it"},
+              {"parameter_bytes", ValueType::integer, Unit::bytes, "Of the bytes: parameters"},
+              {"gradient_bytes", ValueType::integer, Unit::bytes, "Of the bytes: gradients"},
+              {"optimizer_bytes", ValueType::integer, Unit::bytes,
+               "Of the bytes: state of the optimizer, and its own copies of parameters"},
+              {"activation_bytes", ValueType::integer, Unit::bytes, "Of the bytes: kept for backward"},
+              {"temporary_bytes", ValueType::integer, Unit::bytes,
+               "Of the bytes: in use for a moment, scratch memory of libraries among them"}}};
 }
 
 void add_modules(Table& table, const Held& held) {
@@ -116,23 +140,20 @@ void add_modules(Table& table, const Held& held) {
   if (paths.nodes().empty()) return;
   std::vector<OfModule> sums(paths.nodes().size());
   OfModule outside;
-  for (const std::size_t at : alive_at_peak(held)) {
-    const std::uint32_t inner = paths.node_of(held.around[at]);
-    const MemoryCategory category = held.use[at].category;
-    if (inner == ModulePaths::none) {
-      add_use(outside, category, held.bytes(at));
-      continue;
-    }
-    sums[inner].own += held.bytes(at);
-    for (std::uint32_t node = inner; node != ModulePaths::none; node = paths.nodes()[node].parent)
-      add_use(sums[node], category, held.bytes(at));
-  }
-  outside.own = outside.total += of_before(held);
+  const auto add = [&](std::uint32_t inner, MemoryCategory category, std::int64_t bytes) {
+    (inner == ModulePaths::none ? outside : sums[inner]).own += bytes;
+    if (inner == ModulePaths::none) outside.add(category, bytes);
+    for (; inner != ModulePaths::none; inner = paths.nodes()[inner].parent) sums[inner].add(category, bytes);
+  };
+  for (const std::size_t at : alive_at_peak(held))
+    add(paths.node_of(held.around[at]), held.use[at].category, held.bytes(at));
+  for (const Told& one : held.before) add(paths.node_at(one.module), one.category, one.bytes);
+  add(ModulePaths::none, MemoryCategory::unknown, of_before(held));
   const auto row = [&](Value path, Value type, Value depth, Value parent, const OfModule& sum) {
     if (sum.total == 0) return;
     table.rows.push_back({held.rank(), held.memory.name(), std::move(path), std::move(type), std::move(depth),
-                          std::move(parent), sum.total, share(sum.total, peak_bytes(held)), sum.own, sum.activation,
-                          sum.gradient, sum.temporary});
+                          std::move(parent), sum.total, share(sum.total, peak_bytes(held)), sum.own, sum.parameter,
+                          sum.gradient, sum.state, sum.activation, sum.temporary});
   };
   const std::size_t first = table.rows.size();
   for (std::size_t node = 0; node < sums.size(); node++) {
@@ -174,9 +195,9 @@ void add_stacks(Table& table, const Held& held, const OtherStacks& others) {
     table.rows.push_back({held.rank(), held.memory.name(), sum.bytes, share(sum.bytes, peak), sum.allocations,
                           text(to_string(key.second)), text(key.first)});
   }
-  if (const std::int64_t before = of_before(held); before > 0) {
-    table.rows.push_back({held.rank(), held.memory.name(), before, share(before, peak), Value(),
-                          text(to_string(MemoryCategory::unknown)), Value()});
+  for (const auto& [category, bytes] : all_before(held)) {
+    table.rows.push_back(
+        {held.rank(), held.memory.name(), bytes, share(bytes, peak), Value(), text(to_string(category)), Value()});
   }
   sort_by_bytes(table, first, 2);
 }

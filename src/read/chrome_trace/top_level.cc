@@ -75,6 +75,19 @@ void add_module_sizes(Trace& trace, std::string_view array) {
   }
 }
 
+// [["cuda:0", "parameter", "layers.0", 4096], …].
+void add_held_before(Trace& trace, std::string_view array) {
+  for (const std::string_view item : items(array)) {
+    if (item.front() != '[') continue;
+    const std::vector<std::string_view> row = items(item);
+    if (row.size() != 4) continue;
+    const long long bytes = formats::value_int(row[3], -1);
+    if (bytes < 0) continue;
+    trace.held_before.push_back(
+        {formats::value_text(row[0]), formats::value_text(row[1]), formats::value_text(row[2]), bytes});
+  }
+}
+
 void add_rank(Trace& trace, std::string_view object) {
   for (const auto& [key, raw_key, value] : formats::members(object)) {
     if (key == "backend") trace.rank.backend = formats::value_text(value);
@@ -95,6 +108,7 @@ void apply_top_level(Trace& trace, std::string_view key, std::string_view value)
   if (key == "deviceProperties" && value.front() == '[') add_devices(trace, value);
   if (key == "distributedInfo" && value.front() == '{') add_rank(trace, value);
   if (key == "stepscope_modules" && value.front() == '[') add_module_sizes(trace, value);
+  if (key == "stepscope_held" && value.front() == '[') add_held_before(trace, value);
   if (key == "baseTimeNanoseconds") trace.clock_base_ns = formats::value_int(value, kAbsent);
   if (key == "schemaVersion" || key == "deviceProperties" || key == "traceName") trace.source.writer = "kineto";
   trace.metadata.push_back({std::string(key), std::string(value.substr(0, kMetadataLimit))});

@@ -65,7 +65,8 @@ class MemoryWatch:
             self.optimizer_seen(optimizer)
 
     def optimizer_seen(self, optimizer: Any) -> None:
-        if self.asked and all(known() is not optimizer for known in self.optimizers):
+        if all(known() is not optimizer for known in self.optimizers):
+            self.optimizers = [known for known in self.optimizers if known() is not None]
             self.optimizers.append(weakref.ref(optimizer))
 
     def living(self) -> list[Any]:

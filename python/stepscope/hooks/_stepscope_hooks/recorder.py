@@ -15,10 +15,12 @@ import time
 
 from . import modules, moments, other_profiler, parallel, process, torch_profiler
 from .execution_trace import ExecutionTrace
+from .held_before import held_before
 from .spool import Spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from .notes import Notes
@@ -48,6 +50,7 @@ class Recorder:
         self.thread: int | None = None
         self.ranges: modules.ModuleRanges | None = None
         self.profiler: Any = None
+        self.held: list[tuple[str, str, str, int]] = []  # before it began
         self.quiet = contextlib.ExitStack()  # what torch would print while it records
         self.mark: tuple[int, Any] | None = None
         self.steps: list[int] = []  # whole ones, of all parts
@@ -71,7 +74,7 @@ class Recorder:
             self.profiler = torch_profiler.prepare(self.features)
         self.cost_s["start"] += time.perf_counter() - start
 
-    def start(self, models: list[Any]) -> None:
+    def start(self, models: list[Any], optimizers: Sequence[Any] = ()) -> None:
         if self.profiler is None:
             self.prepare()
         self.identity = process.rank()
@@ -79,6 +82,9 @@ class Recorder:
         start = time.perf_counter()
         if "modules" in self.features:
             self.ranges = modules.ModuleRanges(models)
+        if "memory" in self.features:
+            with self.notes.guard("asking what the program holds"):
+                self.held = held_before(models, optimizers)
         gc.callbacks.append(self.on_gc)
         self.cost_s["start"] += time.perf_counter() - start
         self._start_part()
@@ -181,6 +187,8 @@ class Recorder:
         self.profiler.add_metadata_json("stepscope", json.dumps(about))
         if self.ranges is not None and self.ranges.sizes:
             self.profiler.add_metadata_json("stepscope_modules", json.dumps(list(self.ranges.sizes.items())))
+        if self.held:
+            self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
         if self.execution_trace is not None:
             self.execution_trace.stop()
         with torch_profiler.quiet_kineto():

@@ -114,7 +114,7 @@ class Recordings:
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
         try:
-            recorder.start(self.capture.models())
+            recorder.start(self.capture.models(), self.capture.memory.living())
         except Exception as error:
             self.answer(window, f"not recorded: {type(error).__name__}: {error}")
             self.give_up(window)  # it would fail at the next step again
