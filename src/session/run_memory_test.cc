@@ -16,8 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string traces() { return (fs::path(__FILE__).parent_path() / "../../tests/traces").string(); }
+
 std::string tiny() {
-  std::ifstream in("tests/traces/tiny_memory_state.json");
+  std::ifstream in(traces() + "/tiny_memory_state.json");
   REQUIRE(in);
   std::stringstream text;
   text << in.rdbuf();
@@ -51,7 +53,7 @@ bool has_issue(const Run& run, std::string_view code) {
 }  // namespace
 
 TEST_CASE("a file of the state of memory is opened by itself") {
-  auto run = opened("tests/traces/tiny_memory_state.json");
+  auto run = opened(traces() + "/tiny_memory_state.json");
   REQUIRE(run);
   REQUIRE(run->memory_states.size() == 1);
   CHECK(run->memory_states[0].peak->bytes() > 0);
@@ -81,7 +83,7 @@ TEST_CASE("beside traces they are found, and are no traces") {
   const TempFolder folder;
   fs::create_directories(folder.path() / "traces" / "rank0");
   fs::create_directories(folder.path() / "telemetry");
-  fs::copy_file("tests/traces/tiny_train.json", folder.path() / "traces" / "rank0" / "a.pt.trace.json");
+  fs::copy_file(traces() + "/tiny_train.json", folder.path() / "traces" / "rank0" / "a.pt.trace.json");
   put_state(folder, "rank0_dp0_tp0", tiny());
   put_state(folder, "rank1_dp1_tp0", "{\"kind\": \"memory_state\", ");
   auto run = opened(folder.path().string());
