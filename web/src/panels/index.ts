@@ -21,7 +21,8 @@ const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communi
 const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {
-  const own = new Set([...FIRST, ...LAST].flatMap((panel) => panel.shows));
+  const drawn = [...FIRST, ...LAST].filter((panel) => panel.applies(report));
+  const own = new Set(drawn.flatMap((panel) => panel.shows));
   const others = Object.entries(report.answers).filter(([name]) => !own.has(name));
   const absent = others.filter(([, answer]) => knowsNothing(answer));
   const generic = others.filter(([, answer]) => !knowsNothing(answer)).map(([name, answer]) => genericPanel(name, answer));
