@@ -52,8 +52,8 @@ struct Comparison {
 };
 Result<Comparison> compare(const Run& a, const Run& b, const diff::Options& options);
 
-// What memory snapshots hold at a moment of the user's choice, or between two (view.from or view.to is set), as a report
-// of one answer; and two runs at such a moment.
+// What memory snapshots hold at a moment of the user's choice, or between two (view.from or view.to is set), as a
+// report of one answer; and two runs at such a moment.
 Result<Report> memory_report(const Run& run, const MemoryView& view);
 Result<Report> memory_report(const Run& a, const Run& b, const MemoryView& view);
 
