@@ -44,7 +44,7 @@ Report hostile_report() {
                 {std::string(), std::int64_t{-1}, -0.25, {}}};
   answer.tables = {table, {"empty", {{"name"}}, {}}, {"bare", {}, {}}};
   answer.series = {{"busy", Unit::ratio, {1, 2}, {0.5, std::nan("")}},
-                   {"eth0 sent", Unit::bytes, {1}, {5}, "sent", kBadName, "/s", {0, 1}}};
+                   {"eth0 sent", Unit::bytes, {1}, {5}, {}, "sent", kBadName, "/s", {0, 1}}};
   answer.bands = {{"steps", 3, {{1, 5, kBadName}, {5, 9, "2", 0.5}}}};
   Finding finding{.id = "host_bound", .cause = "host", .sentence = "the host is late"};
   finding.where.rank = 3;

@@ -37,7 +37,9 @@ TEST_CASE("corpus: a folder of mixed recordings opens as one run, and every answ
   const auto report = session::answer(run, {});
   REQUIRE(report);
   CHECK(report->failed.empty());
-  CHECK(report->inputs.size() == 6);
+  REQUIRE(run.snapshots.size() == 1);
+  CHECK(run.snapshots[0].source.format == "cuda_snapshot");
+  CHECK(report->inputs.size() == 7);
   CHECK(report->answers.size() == session::answer_names().size());
 }
 
