@@ -39,7 +39,7 @@ Table devices_table(const std::vector<Held>& all) {
           {"rank", ValueType::integer, Unit::none, "Rank"},
           {"device", ValueType::text, Unit::none, "Device of the allocator"},
           {"peak_bytes", ValueType::integer, Unit::bytes,
-           "Most that was allocated at once; since the recording began where the allocator gives no totals"},
+           "Most that was allocated at once; where the allocator gives no totals, see the notes"},
           {"peak_t_ns", ValueType::integer, Unit::ns, "When it was first reached, on the clock of the file"},
           {"peak_step", ValueType::text, Unit::none, "Step at that time; unknown: outside all steps"},
           {"peak_phase", ValueType::text, Unit::none, "Phase of the thread that reached it"},
@@ -211,8 +211,9 @@ Result<Answer> run_memory(const Run& run, const AnalyzeOptions& options) {
   if (all.empty()) answer.notes.push_back(std::string(kNoMemory));
   if (std::any_of(all.begin(), all.end(), [](const Held& held) { return !held.memory.absolute; })) {
     answer.notes.push_back(
-        "Where the allocator gives no totals (column totals), bytes count from the beginning of the recording: what "
-        "was allocated before is missing from them.");
+        "Where the allocator gives no totals (column totals), bytes count from the beginning of the recording, on top "
+        "of "
+        "what the program said that it held: other things of before are missing from them.");
   }
   return answer;
 }

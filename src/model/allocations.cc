@@ -47,14 +47,23 @@ void pair_by_address(const Trace& trace, const std::vector<std::uint32_t>& event
   }
 }
 
+std::int64_t told_bytes(const Trace& trace, std::string_view device) {
+  std::int64_t sum = 0;
+  for (const HeldBefore& row : trace.held_before) sum += row.device == device ? row.bytes : 0;
+  return sum;
+}
+
 // The allocator's own totals where it gives any; else what was allocated less what was freed since the beginning,
-// raised so far that it never falls below 0.
+// raised so far that it never falls below 0, on top of what the program says that it held. Of the host torch only
+// counts what was allocated while some profiler ran: where the program told, that is no total.
 void draw_curves(const Trace& trace, const std::vector<std::uint32_t>& events, DeviceMemory& out) {
   const MemoryEvents& memory = trace.memory;
   const auto positive = [](const NarrowColumn& column) {
     return [&column](std::uint32_t event) { return column[event] > 0; };
   };
-  out.absolute = std::any_of(events.begin(), events.end(), positive(memory.total_allocated));
+  const std::int64_t told = told_bytes(trace, out.name());
+  const bool host = out.type == 0;
+  out.absolute = (!host || told == 0) && std::any_of(events.begin(), events.end(), positive(memory.total_allocated));
   const bool reserved = std::any_of(events.begin(), events.end(), positive(memory.total_reserved));
   double sum = 0, lowest = 0;
   for (const std::uint32_t event : events) {
@@ -78,7 +87,8 @@ void draw_curves(const Trace& trace, const std::vector<std::uint32_t>& events, D
     out.before_bytes = std::max<std::int64_t>(0, memory.total_allocated[*first] - memory.bytes[*first]);
     return;
   }
-  for (double& value : out.allocated.v) value -= lowest;
+  out.before_bytes = told;
+  for (double& value : out.allocated.v) value += static_cast<double>(told) - lowest;
 }
 
 }  // namespace

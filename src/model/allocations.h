@@ -29,8 +29,9 @@ struct DeviceMemory {
   std::vector<Allocation> allocations;  // by time
   Curve allocated;                      // one point for each event
   Curve reserved;                       // empty where it is not recorded
-  std::int64_t before_bytes = 0;        // of these, allocated before the first event; 0 where that is not known
-  bool absolute = false;  // `allocated` is what the allocator itself counted; else the sum since the recording began
+  std::int64_t before_bytes = 0;        // of these, there before the first event, as far as that is known
+  // `allocated` is what the allocator itself counted; else the sum since the recording began, and what the program told
+  bool absolute = false;
   std::uint64_t events = 0, frees = 0;
   std::uint64_t unknown_frees = 0;  // of addresses that were not allocated in the recording
   std::int64_t unknown_freed_bytes = 0;

@@ -146,6 +146,8 @@ def test_phases_modules_and_stacks(place: Place) -> None:
     block = 8 * 16 + 16 + 16 * 8 + 8
     sizes = {row["module"]: row["parameters"] for row in rows(found["flops"], "by_module")}
     assert (sizes["Net"], sizes["layers"], sizes["layers.1"]) == (2 * block, 2 * block, block)
+    held = {row["module"]: row["parameter_bytes"] for row in rows(found["memory"], "by_module")}
+    assert (held["Net"], held["layers.1"]) == (2 * block * 4, block * 4)
 
 
 def test_settings_that_explain_speed(place: Place) -> None:

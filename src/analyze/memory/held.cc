@@ -34,7 +34,6 @@ SliceId wanted_by(const Trace& trace, SliceId slice, auto& allocates) {
 // No more than there was: what the allocator had counted when the first event came.
 std::vector<Told> told_of_before(const Held& held) {
   std::vector<Told> told;
-  if (!held.memory.absolute) return told;
   std::int64_t left = held.memory.before_bytes;
   for (const HeldBefore& row : held.trace->held_before) {
     const MemoryCategory category = memory_category(row.category);
