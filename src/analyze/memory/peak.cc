@@ -126,10 +126,11 @@ Table module_table() {
               {"bytes", ValueType::integer, Unit::bytes, "Bytes alive at the peak, with the modules below it"},
               {"share", ValueType::real, Unit::ratio, "Share of the peak"},
               {"own_bytes", ValueType::integer, Unit::bytes, "Of them, of none of the modules below it"},
-              {"parameter_bytes", ValueType::integer, Unit::bytes, "Of the bytes: parameters"},
+              {"parameter_bytes", ValueType::integer, Unit::bytes,
+               "Of the bytes: parameters; unknown: of before the recording, and not told"},
               {"gradient_bytes", ValueType::integer, Unit::bytes, "Of the bytes: gradients"},
               {"optimizer_bytes", ValueType::integer, Unit::bytes,
-               "Of the bytes: state of the optimizer, and its own copies of parameters"},
+               "Of the bytes: state of the optimizer, and its own copies of parameters; unknown: as of parameters"},
               {"activation_bytes", ValueType::integer, Unit::bytes, "Of the bytes: kept for backward"},
               {"temporary_bytes", ValueType::integer, Unit::bytes,
                "Of the bytes: in use for a moment, scratch memory of libraries among them"}}};
@@ -149,11 +150,13 @@ void add_modules(Table& table, const Held& held) {
     add(paths.node_of(held.around[at]), held.use[at].category, held.bytes(at));
   for (const Told& one : held.before) add(paths.node_at(one.module), one.category, one.bytes);
   add(ModulePaths::none, MemoryCategory::unknown, of_before(held));
+  // A parameter is mostly older than the recording: where nobody told of those, none was seen, not none is there.
+  const auto seen = [&](std::int64_t bytes) { return value_if(bytes > 0 || !held.before.empty(), bytes); };
   const auto row = [&](Value path, Value type, Value depth, Value parent, const OfModule& sum) {
     if (sum.total == 0) return;
     table.rows.push_back({held.rank(), held.memory.name(), std::move(path), std::move(type), std::move(depth),
-                          std::move(parent), sum.total, share(sum.total, peak_bytes(held)), sum.own, sum.parameter,
-                          sum.gradient, sum.state, sum.activation, sum.temporary});
+                          std::move(parent), sum.total, share(sum.total, peak_bytes(held)), sum.own,
+                          seen(sum.parameter), sum.gradient, seen(sum.state), sum.activation, sum.temporary});
   };
   const std::size_t first = table.rows.size();
   for (std::size_t node = 0; node < sums.size(); node++) {
