@@ -4,17 +4,32 @@ import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
 import { Rest } from "../draw/answer";
 import { seriesColor } from "../draw/color";
 import type { Panel } from "../draw/panel";
+import { Figures } from "../draw/parts";
 import { RankChoice } from "../draw/rank";
 import { DataTable } from "../draw/table";
 import { Tree } from "../draw/tree";
 import type { TreeNode } from "../draw/tree";
 import { useMemo, useState } from "preact/hooks";
 
-/** Rows of flops.by_module as nodes. A module of the first depth has a color, what is in it the same. */
+const PREVAILS = 0.6;
+
+/** The first depth at which no module prevails: what is deeper has the color of its branch there. */
+function branchDepth(from: Table, rows: Value[][]): number {
+  const largest = new Map<number, number>();
+  for (const row of rows) {
+    const depth = asNumber(row[columnIndex(from, "depth")] ?? null) ?? 0;
+    largest.set(depth, Math.max(largest.get(depth) ?? 0, asNumber(row[columnIndex(from, "share")] ?? null) ?? 0));
+  }
+  for (let depth = 1; largest.has(depth); depth++) if (largest.get(depth)! < PREVAILS) return depth;
+  return 1;
+}
+
+/** Rows of flops.by_module as nodes, each branch in a color of its own. */
 export function moduleNodes(from: Table, rows: Value[][]): TreeNode[] {
   const at = (row: Value[], name: string) => row[columnIndex(from, name)] ?? null;
   const nodes: TreeNode[] = [{ id: "/", parent: null, name: "all modules", own: 0, color: "var(--tint)" }];
   const colors = new Map<string, string>();
+  const branch = branchDepth(from, rows);
   let branches = 0;
   const byDepth = [...rows].sort((a, b) => (asNumber(at(a, "depth")) ?? 0) - (asNumber(at(b, "depth")) ?? 0));
   for (const row of byDepth) {
@@ -23,7 +38,7 @@ export function moduleNodes(from: Table, rows: Value[][]): TreeNode[] {
     const type = at(row, "class");
     const id = String(path ?? "/outside");
     const depth = asNumber(at(row, "depth"));
-    const color = depth === 1 ? seriesColor(branches++) : (colors.get(String(parent)) ?? "var(--c-compute)");
+    const color = depth === branch ? seriesColor(branches++) : (colors.get(String(parent)) ?? "var(--c-compute)");
     colors.set(id, color);
     nodes.push({
       id,
@@ -65,8 +80,9 @@ function View(props: { report: Report }) {
   const drawn = modules !== undefined && modules.rows.length > 0;
   return (
     <>
+      <Figures scalars={answer.scalars} />
       {drawn && <Modules from={modules} />}
-      <Rest name="flops" answer={answer} shown={{ tables: drawn ? ["by_module"] : [] }} />
+      <Rest name="flops" answer={{ ...answer, scalars: {} }} shown={{ tables: drawn ? ["by_module"] : [] }} />
     </>
   );
 }
