@@ -108,59 +108,62 @@ Table by_dtype(const std::vector<RankCosts>& ranks) {
 
 // ---- by module ----
 
+// What matters most stands in front: a narrow terminal leaves out the rest.
 std::vector<TableColumn> module_columns() {
   return {{"rank", ValueType::integer, Unit::none, "Rank"},
           {"module", ValueType::text, Unit::none, "Path of the module; unknown: in no module"},
           {"class", ValueType::text, Unit::none, "Its class; unknown: not recorded, or nobody calls it"},
-          {"depth", ValueType::integer, Unit::none, "Modules around it"},
-          {"parent", ValueType::text, Unit::none, "Path of the innermost of them"},
           {"calls", ValueType::integer, Unit::count, "Calls of the module"},
           {"forward_ns", ValueType::integer, Unit::ns,
            "Summed time of its calls in forward: from the start of the first device work launched within a call to the "
            "end of the last; on the host where there is none; unknown: no call in forward"},
+          {"forward_flop", ValueType::integer, Unit::flop, "Itself and all modules below it, forward"},
+          {"backward_flop", ValueType::integer, Unit::flop, "The same, backward: by the forward operator"},
+          {"share", ValueType::real, Unit::ratio, "Share of the counted FLOP of the rank"},
           {"parameters", ValueType::integer, Unit::count,
            "Of itself and all modules below it; one that several share counts where it stands first; unknown: not "
            "recorded, as stepscope run does"},
           {"forward_macs", ValueType::integer, Unit::count, "Multiply-adds in forward: half of forward_flop"},
-          {"forward_flop", ValueType::integer, Unit::flop, "Itself and all modules below it, forward"},
-          {"backward_flop", ValueType::integer, Unit::flop, "The same, backward: by the forward operator"},
-          {"recompute_flop", ValueType::integer, Unit::flop, "The same, forward that ran again in backward"},
+          {"recompute_flop", ValueType::integer, Unit::flop, "Forward that ran again in backward"},
           {"causal_flop", ValueType::integer, Unit::flop,
-           "The three together with half of attention that has a causal mask"},
-          {"share", ValueType::real, Unit::ratio, "Share of the counted FLOP of the rank"},
-          {"own_flop", ValueType::integer, Unit::flop, "Of the three, in none of the modules below it"}};
+           "Forward, backward and recompute with half of attention that has a causal mask"},
+          {"own_flop", ValueType::integer, Unit::flop, "Of the three, in none of the modules below it"},
+          {"depth", ValueType::integer, Unit::none, "Modules around it"},
+          {"parent", ValueType::text, Unit::none, "Path of the innermost of them"}};
 }
 
-void add_module(Table& table, const RankCosts& rank, std::vector<Value> lead, const FlopSum& total,
-                const FlopSum& own) {
-  lead.insert(lead.begin(), rank.rank());
-  lead.emplace_back(total.by_part[0] / 2);
-  for (const std::int64_t part : total.by_part) lead.emplace_back(part);
-  lead.insert(lead.end(), {rank.causal(total.causal()), share(total.all(), rank.sum.all()), own.all()});
-  table.rows.push_back(std::move(lead));
+std::vector<Value> module_row(const RankCosts& rank, const ModuleTree& tree, const ModuleNode& node) {
+  const ModulePaths::Node& place = node.place;
+  const FlopSum& total = node.total;
+  const bool top = place.parent == ModulePaths::none;
+  return {rank.rank(),
+          text(place.path),
+          text(rank.trace->strings[place.type]),
+          value_if(!place.path.empty(), static_cast<std::int64_t>(node.calls)),
+          to_value(node.forward_ns),
+          total.of(Part::forward),
+          total.of(Part::backward),
+          share(total.all(), rank.sum.all()),
+          to_value(node.parameters),
+          total.of(Part::forward) / 2,
+          total.of(Part::recompute),
+          rank.causal(total.causal()),
+          node.own.all(),
+          value_if(!place.path.empty(), std::int64_t{place.depth}),
+          top ? Value() : text(tree.nodes[place.parent].place.path)};
 }
 
 Table by_module(const std::vector<RankCosts>& ranks) {
   Table table{.name = "by_module", .columns = module_columns()};
   for (const RankCosts& rank : ranks) {
     const ModuleTree tree = module_tree(*rank.trace, rank.products);
-    const auto parent = [&](const ModuleNode& node) {
-      return node.place.parent == ModulePaths::none ? Value() : text(tree.nodes[node.place.parent].place.path);
-    };
     std::vector<const ModuleNode*> order;
     for (const ModuleNode& node : tree.nodes) order.push_back(&node);
     std::stable_sort(order.begin(), order.end(),
                      [](const auto* a, const auto* b) { return a->total.all() > b->total.all(); });
-    for (const ModuleNode* node : order) {
-      add_module(table, rank,
-                 {node->place.path, text(rank.trace->strings[node->place.type]), std::int64_t{node->place.depth},
-                  parent(*node), count(node->calls), to_value(node->forward_ns), to_value(node->parameters)},
-                 node->total, node->own);
-    }
-    if (tree.outside.calls > 0 && !tree.nodes.empty()) {
-      add_module(table, rank, {Value(), Value(), Value(), Value(), Value(), Value(), Value()}, tree.outside,
-                 tree.outside);
-    }
+    for (const ModuleNode* node : order) table.rows.push_back(module_row(rank, tree, *node));
+    if (tree.outside.calls > 0 && !tree.nodes.empty())
+      table.rows.push_back(module_row(rank, tree, {.own = tree.outside, .total = tree.outside}));
   }
   return table;
 }

@@ -17,10 +17,7 @@ using roofline::Judged;
 std::string why_not_judged(const std::vector<roofline::Rank>& ranks) {
   for (const roofline::Rank& rank : ranks) {
     if (rank.work.all.empty()) continue;
-    if (rank.costs.peaks.device.empty()) return "The recording does not name the device";
-    if (rank.peaks() == nullptr) {
-      return "The peaks of " + rank.costs.peaks.device + " are not known; give them with --peaks (docs/flops.md)";
-    }
+    if (rank.peaks() == nullptr) return no_peaks(rank.costs.peaks);
   }
   return "No operator with a model was recorded with sizes and types of its inputs: record with record_shapes=True";
 }

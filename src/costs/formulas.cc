@@ -13,11 +13,15 @@ using Flop = Count;
 
 Flop multiply_adds(Flop count) { return times(2, count); }
 
+// Operators are recorded before they look at their inputs. One whose sizes do not fit raised, and computed nothing.
+constexpr Flop kRaised = 0;
+
 // a of (…, m, k) with b of (…, k, n): each element of a meets n of b.
 template <std::size_t A, std::size_t B>
 Flop matrices(const Inputs& in) {
   const Sizes *a = in.tensor(A), *b = in.tensor(B);
   if (a == nullptr || b == nullptr || a->size() < 2) return std::nullopt;
+  if (b->size() >= 2 && last(*a) != last(*b, 1)) return kRaised;
   return multiply_adds(times(product(*a), last(*b)));
 }
 
@@ -26,6 +30,7 @@ template <std::size_t A, std::size_t B>
 Flop matrix_and_weight(const Inputs& in) {
   const Sizes *a = in.tensor(A), *b = in.tensor(B);
   if (a == nullptr || b == nullptr || b->size() != 2) return std::nullopt;
+  if (last(*a) != b->back()) return kRaised;
   return multiply_adds(times(product(*a), b->front()));
 }
 

@@ -18,8 +18,15 @@ RankPeaks rank_peaks(const Trace& trace, const std::vector<DevicePeaks>& table) 
                                     [&](const DeviceInfo& info) { return info.id == first; });
     if (found != trace.devices.end()) out.device = found->name;
   }
-  if (!out.device.empty()) out.peaks = peaks_of(table, out.device);
+  out.peaks = peaks_of(table, out.device);
   return out;
+}
+
+std::string no_peaks(const RankPeaks& of) {
+  if (of.device.empty())
+    return "The recording does not name the device; say what it can do in a line named any, with --peaks "
+           "(docs/flops.md)";
+  return "The peaks of " + of.device + " are not known; give them with --peaks (docs/flops.md)";
 }
 
 void Ideal::add(const Product& product, std::string_view type, const RankPeaks& at) {

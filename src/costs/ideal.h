@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costs/peaks.h"
@@ -21,6 +22,10 @@ struct RankPeaks {
 };
 
 RankPeaks rank_peaks(const Trace& trace, const std::vector<DevicePeaks>& table);
+
+// Why there are none, and what to do, where `of` has no peaks.
+std::string no_peaks(const RankPeaks& of);
+inline constexpr std::string_view kGivePeaks = "; give it with --peaks (docs/flops.md)";
 
 // Ideal times in ns; causal: half of attention that has a causal mask left out.
 struct Ideal {

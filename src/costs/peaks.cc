@@ -1,6 +1,7 @@
 #include "costs/peaks.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -8,6 +9,7 @@
 
 #include "base/table_file.h"
 #include "base/text_parts.h"
+#include "costs/element_types.h"
 
 namespace stepscope::costs {
 namespace {
@@ -35,6 +37,12 @@ const TableFormat kFormat{{"name", "bandwidth", "list of peaks", "source"},
                           "write NAME | GB/s | TYPE TFLOP/s, TYPE TFLOP/s | SOURCE on one line, such as "
                           "My GPU | 900 | float32 14, float16 112 | data sheet (docs/flops.md)"};
 
+// Torch's names, and those of several of its types together.
+bool is_peak_type(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kOthers{"tfloat32", "float8", "float4", "int4"};
+  return element_bytes(name).has_value() || std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
+}
+
 Result<DevicePeaks> parse_row(std::span<const std::string_view> row) {
   const auto refuse = [](std::string message) {
     return fail({ErrorKind::malformed, std::move(message), "", std::nullopt, ""});
@@ -48,7 +56,11 @@ Result<DevicePeaks> parse_row(std::span<const std::string_view> row) {
     if (space == one.npos || !positive(trimmed(one.substr(space)), value)) {
       return refuse("'" + std::string(one) + "' is no element type and its TFLOP/s");
     }
-    out.tflop_per_s.emplace_back(one.substr(0, space), value);
+    const std::string type(one.substr(0, space));
+    if (!is_peak_type(type))
+      return refuse("'" + type + "' is no element type: write float32, tfloat32, bfloat16, float8 …");
+    if (out.flop_per_s(type)) return refuse("a second peak of " + type);
+    out.tflop_per_s.emplace_back(type, value);
   }
   return out;
 }
@@ -81,7 +93,8 @@ const DevicePeaks* peaks_of(const std::vector<DevicePeaks>& table, std::string_v
     return std::find(words.begin(), words.end(), word) != words.end();
   };
   const auto found = std::find_if(table.begin(), table.end(), [&](const DevicePeaks& peaks) {
-    return std::all_of(peaks.words.begin(), peaks.words.end(), stands);
+    if (peaks.words.size() == 1 && peaks.words.front() == "any") return true;
+    return !words.empty() && std::all_of(peaks.words.begin(), peaks.words.end(), stands);
   });
   return found == table.end() ? nullptr : &*found;
 }

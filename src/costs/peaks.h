@@ -24,7 +24,7 @@ struct DevicePeaks {
 // `file` is named in errors; empty: the built-in table.
 Result<std::vector<DevicePeaks>> parse_peaks(std::string_view text, const std::string& file);
 
-// The first line that fits; nullptr: none.
+// The first line that fits, as one named "any" always does; nullptr: none. `device` may be empty: not recorded.
 const DevicePeaks* peaks_of(const std::vector<DevicePeaks>& table, std::string_view device);
 
 std::string_view built_in_peaks();  // peaks.txt, compiled in

@@ -73,6 +73,8 @@ Result<void> FlopRules::add_row(std::span<const std::string_view> row, std::size
   Result<NamePattern> pattern = NamePattern::parse(row[1]);
   if (!pattern) return fail(pattern.error());
   rule.pattern = *std::move(pattern);
+  if (row[2].find("forward") != row[2].npos)
+    return refuse("FLOP asks for forward", "forward is what FLOP comes to, and stands in BACKWARD only");
   if (Result<void> done = set(rule.flop, row[2]); !done) return done;
   if (row[3] != "-") {
     if (Result<void> done = set(rule.backward, row[3]); !done) return done;

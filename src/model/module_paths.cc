@@ -5,6 +5,11 @@
 namespace stepscope {
 namespace {
 
+bool is_model(const Trace& trace, const ModuleCall& call) {
+  const std::string_view name = trace.strings[call.name], type = trace.strings[call.type];
+  return name.starts_with(type) && (name.size() == type.size() || name[type.size()] == '#');
+}
+
 constexpr std::uint32_t kDeepest = 64;  // what is deeper belongs to the module at this depth
 
 }  // namespace
@@ -35,10 +40,10 @@ bool ModulePaths::has_path(SliceId slice) const {
 }
 
 // The hooks call the model itself by its class, and the modules in it by their paths within it. Of several models
-// every path begins with the class.
+// every path begins with the class, and where two have the same, with a number behind it: "Stage#2.layers.0".
 void ModulePaths::find_root() {
   for (const ModuleCall& call : trace_.modules) {
-    if (call.type == StringId::none || call.name != call.type || !has_path(call.slice)) continue;
+    if (call.type == StringId::none || !is_model(trace_, call) || !has_path(call.slice)) continue;
     if (call_around(call.slice) != none) continue;
     if (root_ != StringId::none && root_ != call.name) {
       root_ = StringId::none;

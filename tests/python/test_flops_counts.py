@@ -82,7 +82,7 @@ def test_what_is_not_said_of_backward_is_counted_by_its_operators(tmp_path: Path
     assert counted(path) == 1000 + 2 * 4 * 8 * 16
 
 
-@pytest.mark.parametrize("amount", [lambda x: x.nothing, lambda x: -1, lambda x: "a few", float("nan"), 2.0**70])
+@pytest.mark.parametrize("amount", [lambda x: x.nothing, lambda x: -1, lambda x: "a few", lambda x: float("nan")])
 def test_an_amount_that_fails_is_named_and_disturbs_nothing(amount: Any, tmp_path: Path) -> None:
     weight, x = torch.rand(8, 8), torch.rand(4, 8)
 
@@ -93,6 +93,32 @@ def test_an_amount_that_fails_is_named_and_disturbs_nothing(amount: Any, tmp_pat
     path = recorded(lambda: failing(x), tmp_path)
     assert [name for name in names(path) if name.startswith("failing [not counted: ")]
     assert counted(path) == 2 * 4 * 8 * 8
+
+
+@pytest.mark.parametrize("amount", ["a few", -1, float("nan"), 2.0**70])
+def test_an_amount_that_is_none_is_refused_at_once(amount: Any) -> None:
+    with pytest.raises(ValueError, match=r"float|flop"):
+        counts(flop=amount)
+
+
+def test_the_report_says_what_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
+    @counts(flop=lambda x: x.nothing, name="failing")
+    def failing(x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x)
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return failing(x)
+
+    model = Model()
+    with FlopsProfiler(model) as profiler:
+        model(torch.rand(4, 8))
+        profiler.stop_profile()
+        profiler.print_model_profile()
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if line.startswith("not counted: failing [not counted: AttributeError: ")]
+    (share,) = [line for line in said if line.startswith("not counted: operators with ")]
+    assert "% of the time: " in share and " (no formula) " in share
 
 
 def test_the_function_stays_itself_where_nothing_records() -> None:

@@ -139,7 +139,9 @@ def test_the_engine_s_sample_line_by_line() -> None:
 
 
 def test_the_sample_without_an_engine_line_by_line() -> None:
-    assert without_deepest(masked(alone())) == reference("deepspeed_report_standalone.txt")
+    report, left_out = re.split(r"(?m)^not counted: ", alone(), maxsplit=1)
+    assert without_deepest(masked(report)) == reference("deepspeed_report_standalone.txt")
+    assert left_out.startswith("operators with ")  # the one line that theirs has not
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -228,7 +230,7 @@ def test_what_is_not_seen_is_not_known() -> None:
     assert flops.get_module_macs(model[1]) == 2 * 8 * 8
     assert flops.get_module_macs(model[1]._orig_mod[0]) is None
     assert "(0): Linear(72 = 50% Params, n/a MACs = n/a MACs, n/a s = n/a latency, n/a FLOPS, in_features=8" in text
-    assert text.rstrip().split("\n")[-1].startswith("n/a: within a compiled")
+    assert text.rstrip().split("\n")[-2].startswith("n/a: within a compiled")
     profiler.end_profile()
 
 

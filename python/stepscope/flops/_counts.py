@@ -42,9 +42,14 @@ def counts(
     Without `backward` the operators that run there count. `name`: the function's own, if not given. `type`: the element
     type, as "bfloat16"; that of the first tensor among the arguments, if not given.
 
-    An amount that raises, or gives anything but a number of at least 0, never disturbs the call: its range then has
-    " [not counted: TypeError: ...]" in its name, and what runs in it counts as it would without this.
+    A function that raises, or gives anything but a number of at least 0, never disturbs the call: its range then has
+    " [not counted: TypeError: ...]" in its name, and what runs in it counts as it would without this. Raises ValueError
+    or TypeError for an amount that is neither a number of at least 0 nor a function.
     """
+
+    for key, amount in (("flop", flop), ("backward", backward), ("bytes", bytes)):
+        if amount is not None and not callable(amount):
+            _whole(key, amount)
 
     def decorate(function: Function) -> Function:
         label = name or getattr(function, "__qualname__", None) or repr(function)

@@ -47,16 +47,36 @@ class Figures:
         self._own = [Own() for _ in members]
         self._numbers = {id(member): (number, weakref.ref(member)) for number, member in enumerate(members)}
         self._seen, self._ignored = seen, ignored
+        self._uncounted: dict[str, float] = {}  # operators without a formula or sizes: their time in ns
+        self._all_ns = 0.0  # of all operators, or kernels
+        self._failed: list[str] = []  # ranges of stepscope.flops.counts whose formula failed
 
     def add(self, run: Run) -> None:
         """What a part of the recording holds."""
-        table = run.answer("flops")["tables"]["by_module"]
-        names = [column["name"] for column in table["columns"]]
-        for values in table["rows"]:
-            row = dict(zip(names, values))
+        tables = run.answer("flops")["tables"]
+        for row in _rows(tables["by_module"]):
             number = row["module"]
             if number is not None and number.isdigit() and int(number) < len(self._own):
                 self._own[int(number)].add(row)
+        uncounted = _rows(tables["uncounted"])
+        for row in uncounted:
+            name = f"{row['name']} ({row['why']})"
+            self._uncounted[name] = self._uncounted.get(name, 0.0) + row["time_ns"]
+        self._all_ns += max((row["time_ns"] / row["share"] for row in uncounted if row["share"]), default=0.0)
+        failed = run.query("select distinct name from slices where name like '% [not counted: %'").to_pylist()
+        self._failed += [row["name"] for row in failed if row["name"] not in self._failed]
+
+    def notes(self) -> list[str]:
+        """What the figures leave out: the time of operators that were not counted, and formulas that failed."""
+        found = [f"not counted: {name}" for name in self._failed]
+        if self._all_ns > 0:
+            share = sum(self._uncounted.values()) / self._all_ns
+            largest = sorted(self._uncounted.items(), key=lambda item: -item[1])[:3]
+            names = ", ".join(f"{name} {ns / self._all_ns:.1%}" for name, ns in largest)
+            more = len(self._uncounted) - len(largest)
+            rest = f" and {more} more" if more > 0 else ""
+            found.append(f"not counted: operators with {share:.1%} of the time: {names}{rest}")
+        return found
 
     def flops(self, module: Any) -> int | None:
         """FLOP of forward: two for each multiply-add of a product. What works element by element is not in it."""
@@ -104,6 +124,11 @@ class Figures:
             return None
         numbers = [self._number(one) for one in module.modules()]
         return sum(part(self._own[number]) for number in numbers if number is not None)
+
+
+def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:
+    names = [column["name"] for column in table["columns"]]
+    return [dict(zip(names, values)) for values in table["rows"]]
 
 
 # For the functions that take a module alone, as DeepSpeed's do: the figures that were measured last.

@@ -70,7 +70,7 @@ def added(*parts: float | None) -> float | None:
 
 
 def report_text(model: Any, figures: Figures, job: Job | None, wanted: FlopsConfig, notes: list[str]) -> str:
-    """`notes`: why figures are missing, below the report."""
+    """`notes`: why figures are missing, below the report; there too, but for `strict`, what was not counted."""
     factor = 2 + wanted.recompute_fwd_factor if wanted.strict else None
     lines = [_TITLE, f"Profile Summary at step {wanted.profile_step}:", _NOTATIONS]
     lines += summary(model, figures, job, factor)
@@ -79,7 +79,7 @@ def report_text(model: Any, figures: Figures, job: Job | None, wanted: FlopsConf
         lines += [_DETAILED, _LEGEND, _NOTES, tree_text(model, figures)]
     if not notes and not all(figures.knows(module) for module in model.modules()):
         notes = [_UNSEEN]
-    lines += [_END, *(f"n/a: {note}" for note in notes)]
+    lines += [_END, *(f"n/a: {note}" for note in notes), *([] if wanted.strict else figures.notes())]
     return "\n".join(lines) + "\n"
 
 

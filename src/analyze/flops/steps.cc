@@ -103,8 +103,7 @@ std::vector<Value> cells(const StepLine& line) {
 // Why no share of a peak can be given for a rank; empty: it can.
 std::string why_no_peak(const RankCosts& rank) {
   if (rank.products.all.empty()) return "No product was counted";
-  if (rank.peaks.device.empty()) return "The recording does not name the device";
-  if (rank.peaks.peaks == nullptr) return "The peaks of " + rank.peaks.device + " are not known";
+  if (rank.peaks.peaks == nullptr) return no_peaks(rank.peaks);
   Ideal all;
   for (std::size_t i = 0; i < rank.products.all.size(); i++) {
     all.add(rank.products.all[i], rank.types[i], rank.peaks);
@@ -113,7 +112,7 @@ std::string why_no_peak(const RankCosts& rank) {
   for (const std::string_view type : rank.types) {
     if (type.empty()) return "Element types were not recorded";
     if (!rank.peaks.peaks->flop_per_s(type)) {
-      return "The peak of " + rank.peaks.device + " for " + std::string(type) + " is not known";
+      return "The peak of " + rank.peaks.device + " for " + std::string(type) + " is not known" + std::string(kGivePeaks);
     }
   }
   return "";

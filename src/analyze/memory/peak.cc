@@ -112,6 +112,7 @@ struct OfModule {
   }
 };
 
+// What matters most stands in front: a narrow terminal leaves out the rest.
 Table module_table() {
   return {.name = "by_module",
           .columns = {
@@ -120,20 +121,20 @@ Table module_table() {
               {"module", ValueType::text, Unit::none,
                "Path of the module that allocated it, or whose parameter it belongs to; in backward, of the forward "
                "operator whose gradient it is; unknown: in no module, or not told of what was there before"},
-              {"class", ValueType::text, Unit::none, "Its class; unknown: not recorded, or nobody calls it"},
-              {"depth", ValueType::integer, Unit::none, "Modules around it"},
-              {"parent", ValueType::text, Unit::none, "Path of the innermost of them"},
               {"bytes", ValueType::integer, Unit::bytes, "Bytes alive at the peak, with the modules below it"},
               {"share", ValueType::real, Unit::ratio, "Share of the peak"},
-              {"own_bytes", ValueType::integer, Unit::bytes, "Of them, of none of the modules below it"},
+              {"activation_bytes", ValueType::integer, Unit::bytes, "Of the bytes: kept for backward"},
               {"parameter_bytes", ValueType::integer, Unit::bytes,
                "Of the bytes: parameters; unknown: of before the recording, and not told"},
               {"gradient_bytes", ValueType::integer, Unit::bytes, "Of the bytes: gradients"},
               {"optimizer_bytes", ValueType::integer, Unit::bytes,
                "Of the bytes: state of the optimizer, and its own copies of parameters; unknown: as of parameters"},
-              {"activation_bytes", ValueType::integer, Unit::bytes, "Of the bytes: kept for backward"},
               {"temporary_bytes", ValueType::integer, Unit::bytes,
-               "Of the bytes: in use for a moment, scratch memory of libraries among them"}}};
+               "Of the bytes: in use for a moment, scratch memory of libraries among them"},
+              {"own_bytes", ValueType::integer, Unit::bytes, "Of the bytes, of none of the modules below it"},
+              {"class", ValueType::text, Unit::none, "Its class; unknown: not recorded, or nobody calls it"},
+              {"depth", ValueType::integer, Unit::none, "Modules around it"},
+              {"parent", ValueType::text, Unit::none, "Path of the innermost of them"}}};
 }
 
 void add_modules(Table& table, const Held& held) {
@@ -154,9 +155,10 @@ void add_modules(Table& table, const Held& held) {
   const auto seen = [&](std::int64_t bytes) { return value_if(bytes > 0 || !held.before.empty(), bytes); };
   const auto row = [&](Value path, Value type, Value depth, Value parent, const OfModule& sum) {
     if (sum.total == 0) return;
-    table.rows.push_back({held.rank(), held.memory.name(), std::move(path), std::move(type), std::move(depth),
-                          std::move(parent), sum.total, share(sum.total, peak_bytes(held)), sum.own,
-                          seen(sum.parameter), sum.gradient, seen(sum.state), sum.activation, sum.temporary});
+    table.rows.push_back({held.rank(), held.memory.name(), std::move(path), sum.total,
+                          share(sum.total, peak_bytes(held)), sum.activation, seen(sum.parameter), sum.gradient,
+                          seen(sum.state), sum.temporary, sum.own, std::move(type), std::move(depth),
+                          std::move(parent)});
   };
   const std::size_t first = table.rows.size();
   for (std::size_t node = 0; node < sums.size(); node++) {
@@ -165,7 +167,7 @@ void add_modules(Table& table, const Held& held) {
         place.parent == ModulePaths::none ? Value() : text(paths.nodes()[place.parent].path), sums[node]);
   }
   row(Value(), Value(), Value(), Value(), outside);
-  sort_by_bytes(table, first, 6);
+  sort_by_bytes(table, first, 3);
 }
 
 // ---- by stack ----

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .memory_nodes import ROOT, Nodes
 from .memory_tensors import Model, OfOptimizers
+from .modules import named
 from .storages import shared_out
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def held_before(models: list[Any], optimizers: Iterable[Any]) -> list[tuple[str, str, str, int]]:
     """Rows of device, category, path of the module, bytes."""
     nodes = Nodes()
-    found = [Model(model, type(model).__name__ if len(models) > 1 else "", nodes) for model in models]
+    found = [Model(model, root, nodes) for root, model in named(models)]
     of_optimizers = OfOptimizers(optimizers, found, nodes)
     held = [("parameter", node, tensor) for model in found for node, _, tensor in model.parameters]
     held += [("buffer", node, tensor) for model in found for node, tensor in model.buffers()]

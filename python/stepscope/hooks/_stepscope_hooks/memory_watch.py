@@ -11,6 +11,7 @@ import weakref
 
 from . import marks, parallel, process, roots
 from .kept_tensors import keeper
+from .modules import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,15 +161,3 @@ def about(host: str, steps: int) -> dict[str, Any]:
         "started_unix_ns": time.time_ns(),
         "steps_wanted": steps,
     }
-
-
-def named(models: list[Any]) -> list[tuple[str, Any]]:
-    """Each with its path: none for one alone, else the name of its class, numbered where two have the same."""
-    if len(models) == 1:
-        return [("", models[0])]
-    found: list[tuple[str, Any]] = []
-    for model in models:
-        name = type(model).__name__
-        same = sum(path == name or path.startswith(name + "#") for path, _ in found)
-        found.append((f"{name}#{same + 1}" if same else name, model))
-    return found

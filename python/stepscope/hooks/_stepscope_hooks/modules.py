@@ -35,13 +35,13 @@ class ModuleRanges:
         self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         if self.range is None:
             return
-        for model in models:
-            self.add(model, type(model).__name__ if len(models) > 1 else "")
+        for root, model in named(models):
+            self.add(model, root)
 
     def add(self, model: Any, root: str) -> None:
         for path, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
-            if has_forward(module) and not is_closed(module):
-                self.hook(module, path or type(module).__name__)
+            if has_forward(module) and (is_compiled(module) or not is_closed(module)):
+                self.hook(module, path or class_of(module).__name__)
         with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
             self.measure(model, root)
 
@@ -52,13 +52,13 @@ class ModuleRanges:
             own = [one for one in module.__dict__.get("_parameters", {}).values() if one is not None]
             fresh = {id(one): one for one in own if id(one) not in counted}
             counted.update(fresh)
-            shown = path or type(module).__name__
+            shown = path or class_of(module).__name__
             sizes[shown] = sizes.get(shown, 0) + sum(map(_elements, fresh.values()))
         self.sizes.update(sizes)
 
     def hook(self, module: Any, shown: str) -> None:
-        self.paths[shown] = type(module)
-        name = f"{PREFIX}{shown} ({type(module).__name__})"
+        self.paths[shown] = class_of(module)
+        name = f"{PREFIX}{shown} ({class_of(module).__name__})"
 
         def before() -> None:
             if not self.compiling():
@@ -106,6 +106,18 @@ def _elements(parameter: Any) -> int:
     return int(getattr(parameter, "ds_numel", None) or parameter.numel())
 
 
+def named(models: list[Any]) -> list[tuple[str, Any]]:
+    """Each with its path: none for one alone, else the name of its class, numbered where two have the same."""
+    if len(models) == 1:
+        return [("", models[0])]
+    found: list[tuple[str, Any]] = []
+    for model in models:
+        name = class_of(model).__name__
+        same = sum(path == name or path.startswith(name + "#") for path, _ in found)
+        found.append((f"{name}#{same + 1}" if same else name, model))
+    return found
+
+
 def tree(model: Any, root: str, enters: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
     """Path and module, pre-order; one that stands in the tree twice keeps its first path, and None is no module.
 
@@ -131,6 +143,11 @@ def _children(path: str, module: Any) -> Iterator[tuple[str, Any]]:
         wrapped = name in _WRAPPERS and (kind in _WRAPPING or name.startswith("_"))
         hidden = wrapped or (kind, name) in _HELD
         yield (path if hidden else f"{path}.{name}" if path else name), child
+
+
+def class_of(module: Any) -> type:
+    """Of what torch.compile wraps: that it wraps something is no part of the model."""
+    return type(module.__dict__["_modules"]["_orig_mod"] if is_compiled(module) else module)
 
 
 def is_closed(module: Any) -> bool:
