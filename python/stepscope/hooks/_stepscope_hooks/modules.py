@@ -40,7 +40,7 @@ class ModuleRanges:
 
     def add(self, model: Any, root: str) -> None:
         for path, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
-            if has_forward(module) and (is_compiled(module) or not is_closed(module)):
+            if is_compiled(module) or (has_forward(module) and not is_closed(module)):
                 self.hook(module, path or class_of(module).__name__)
         with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
             self.measure(model, root)
