@@ -82,7 +82,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
 def kept_now(profiler: Any) -> dict[str, int]:
     """Path → bytes of what autograd keeps."""
-    ledger, nodes = profiler._state.ledger, profiler._state.nodes
+    ledger, nodes = profiler._measurement.state.ledger, profiler._measurement.state.nodes
     found: dict[str, int] = {}
     for (category, node), size in ledger.layout().items():
         if category >= 5:
@@ -395,9 +395,9 @@ def test_recomputed(reentrant: bool, begin: Begin) -> None:
     del output
     gc.collect()
     assert kept_now(profiler) == {}
-    peak = profiler._state.step_peak
+    peak = profiler._measurement.state.step_peak
     assert peak["event"] == "backward"
-    tree = {profiler._state.nodes.paths[node]: own for node, own, _ in peak["trees"]["activation"]}
+    tree = {profiler._measurement.state.nodes.paths[node]: own for node, own, _ in peak["trees"]["activation"]}
     one = 128 * 512 * 4
     recomputed = {path: own for path, own in tree.items() if own and path}
     assert recomputed == {f"block.{i}": one for i in (1, 3, 5, 7)}  # the ReLUs, while the block was recomputed
