@@ -34,7 +34,7 @@ class SimpleMemoryProfiler:
         self._measurement = _Measurement(self.problems)
         with self._measurement.guard("measuring memory"):
             self._measurement.begin(model, optimizer, os.path.abspath(log_folder), self._steps_left)
-        self._measurement.warn_of_nothing()
+        self._measurement.warn()
         self._early_end = weakref.finalize(self, _Measurement.end, self._measurement, complete=False)
 
     @property
@@ -68,6 +68,7 @@ class _Measurement:
         self.pid = os.getpid()
         self.state: Any = None
         self.passes: Any = None
+        self.over = False
 
     def begin(self, model: Any, optimizer: Any, folder: str, steps: int) -> None:
         self.folder = folder
@@ -94,8 +95,9 @@ class _Measurement:
         self.state.begin(chunks)
         self.passes.begin()
 
-    def warn_of_nothing(self) -> None:
-        if self.state is None and self.problems:
+    def warn(self) -> None:
+        """Once: of what fails at the beginning, after which little or nothing is measured."""
+        if self.problems:
             with contextlib.suppress(Warning):  # where the program makes errors of warnings
                 warnings.warn(f"stepscope: {self.problems[0]}", RuntimeWarning, stacklevel=3)
 
@@ -116,8 +118,9 @@ class _Measurement:
             self.state.step_ended(last=last)
 
     def end(self, complete: bool) -> None:
-        if self.state is None or os.getpid() != self.pid:  # a forked child has no part in it
+        if self.over or self.state is None or os.getpid() != self.pid:  # a forked child has no part in it
             return
+        self.over = True
         with self.guard("writing the state of memory"):
             if self.passes is not None:
                 self.passes.end()

@@ -74,7 +74,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
     yield start
     for profiler in started:
-        profiler._end()
+        profiler._measurement.end(complete=True)
         failed = [problem for problem in profiler.problems if "pages" not in problem]
         assert failed == []
     assert traces_of_ours() == []
@@ -372,7 +372,7 @@ def test_hooks_of_the_job_around_the_begin_and_the_end(begin: Begin) -> None:
     del output
     with own:
         profiler._steps_left = 0
-        profiler._end()
+        profiler._measurement.end(complete=True)
         model(batch)
         assert len(seen) > count
     assert traces_of_ours() == []
@@ -550,7 +550,7 @@ def test_two_at_once(begin: Begin) -> None:
     outer, inner = begin(model), begin(model)
     output = model(batch)
     assert kept_now(outer) == kept_now(inner) != {}
-    inner._end()
+    inner._measurement.end(complete=True)
     scalar(output).backward()
     assert kept_now(outer) == {}
 

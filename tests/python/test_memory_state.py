@@ -468,6 +468,10 @@ def test_nothing_to_measure_or_nowhere_to_write_it(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert SimpleMemoryProfiler("mlp", optimizer, folder.parent / "b").problems
+    (folder.parent / "c" / "memory.log").mkdir(parents=True)
+    with pytest.warns(RuntimeWarning, match="Is a directory"):
+        SimpleMemoryProfiler(model, optimizer, folder.parent / "c")
+    gc.collect()
     assert not model._forward_hooks
 
 
