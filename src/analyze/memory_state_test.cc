@@ -92,6 +92,19 @@ TEST_CASE("memory_state: categories and trees of the peak, larger ones first") {
   CHECK(answer.scalar("reserved_bytes")->meaning == "n/a: the model is on the CPU");
 }
 
+TEST_CASE("memory_state: the same word is the same bytes in the figures and by step") {
+  MemoryState state = measured();
+  state.peak = layout("backward", {activations(10, 60), tree(MemoryCategory::input, {{0, 5, 5}})});
+  state.step_peaks = {*state.peak};
+  state.step_ends = {layout("step", {parameters(30)})};
+  const Answer answer = asked({state});
+  CHECK(ns(answer, "peak_activation_bytes") == 70);
+  CHECK(ns(answer, "peak_input_bytes") == 5);
+  CHECK(answer.table("steps")->rows.size() == 1);
+  CHECK(cell(answer, "steps", "peak_event", "backward", "peak_activation_bytes") == Value(std::int64_t{70}));
+  CHECK(cell(answer, "steps", "peak_event", "backward", "peak_bytes") == Value(std::int64_t{75}));
+}
+
 TEST_CASE("memory_state: the allocator's figures add up to the device") {
   MemoryState state = measured();
   state.device = "cuda:0";
@@ -134,6 +147,14 @@ TEST_CASE("memory_state: findings, and none where nothing is to be found") {
   state.peak =
       layout("step", {parameters(20 * kMiB), tree(MemoryCategory::optimizer_state, {{0, 50 * kMiB, 50 * kMiB}})});
   CHECK(findings_of(asked({state})) == "memory_optimizer_state ");
+
+  for (const std::int64_t half : {40, 50}) {  // "most" is more than half
+    state.peak = layout("backward", {parameters((100 - half) * kMiB), activations(half * kMiB, 0)});
+    CHECK(findings_of(asked({state})).empty());
+    state.peak = layout("step", {parameters((100 - half) * kMiB),
+                                 tree(MemoryCategory::optimizer_state, {{0, half * kMiB, half * kMiB}})});
+    CHECK(findings_of(asked({state})).empty());
+  }
 
   state.peak = layout("forward", {parameters(60 * kMiB), activations(0, 20 * kMiB)});
   state.points[2] = point("forward", 1, 40 * kMiB, 20 * kMiB);

@@ -126,7 +126,7 @@ int run_report(ReportOptions& options) {
     if (const auto written = write_pages(*report, options); !written) return refused(written.error());
     return report_outcome(*report, options);
   }
-  if (const auto written = options.output.write(*report, whole, whole ? 0 : kRows); !written) {
+  if (const auto written = options.output.write(*report, whole, whole ? options.tables.limit : kRows); !written) {
     return refused(written.error());
   }
   return report_outcome(*report, options);
@@ -167,7 +167,7 @@ void set_up_report(CLI::App& app, int& code) {
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
-  options->output.add_options(app, fmt::format("{}, all with --only", kRows));
+  options->output.add_options(app, fmt::format("{}, all with --only, of trees of memory 20", kRows));
   app.add_flag("--strict", options->strict, "Exit with 1 when any data was lost");
   app.add_option("--sort", options->tables.sort,
                  "Sort tables by this column; for operators also torch's names, such as self_cuda_time_total")

@@ -48,6 +48,7 @@ Result<void> ReportOutput::write(Report report, bool details, std::size_t longes
   style.details = details;
   style.stacks = stacks;
   style.max_rows = rows >= 0 ? static_cast<std::size_t>(rows) : longest;
+  style.every_row = rows == 0;
   return write_file(path, report::to_text(report, style));
 }
 

@@ -328,7 +328,9 @@ class File {
   std::uint64_t odd_ = 0, unknown_categories_ = 0;
 };
 
+// `why`: some of simdjson's end with a period.
 Error malformed(const std::string& path, std::string why) {
+  while (why.ends_with('.')) why.pop_back();
   return {ErrorKind::malformed, "is no whole memory_state.json: " + std::move(why), path, std::nullopt,
           "Copy the file again, or measure again: stepscope run --memory -- …"};
 }

@@ -135,13 +135,15 @@ TEST_CASE("a newer one is read as far as it is known; hostile texts are made vis
 }
 
 TEST_CASE("what is none is refused with the next step") {
-  for (const std::string& text : {std::string(R"({"kind": "memory_state", "nodes")"), std::string("[]"),
-                                  std::string("{}"), std::string(), std::string(R"({"kind": 7})")}) {
+  for (const std::string& text :
+       {std::string(R"({"kind": "memory_state", "nodes)"), std::string(R"({"kind": "memory_state", "nodes")"),
+        std::string("[]"), std::string("{}"), std::string(), std::string(R"({"kind": 7})")}) {
     const TempFile file(text, "memory_state.json");
     const auto state = read_memory_state(file.path());
     REQUIRE_FALSE(state);
     CHECK(state.error().kind == ErrorKind::malformed);
     CHECK(state.error().hint.find("measure again") != std::string::npos);
+    CHECK_FALSE(state.error().message.ends_with('.'));  // the hint is a sentence behind it
   }
   CHECK_FALSE(read_memory_state("/no/such/file"));
 }

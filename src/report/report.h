@@ -17,7 +17,8 @@ struct TextStyle {
   bool color = false;
   bool ascii = false;         // no box or bar characters beyond ASCII
   unsigned width = 100;       // columns of the terminal
-  std::size_t max_rows = 10;  // of each table; 0: all
+  std::size_t max_rows = 10;  // of each table; 0: all, but of a tree of bytes a screenful
+  bool every_row = false;     // with max_rows 0: all of a tree too
   bool details = false;       // every scalar and table of each answer in place of the one-screen overview
   bool stacks = false;        // with them, bulky tables: stacks frame by frame
 };

@@ -133,6 +133,27 @@ TEST_CASE("the first report of a folder of telemetry leads to what was sampled")
   CHECK(to_text(report, {}).find("Next: stepscope report folder --only kernels") != std::string::npos);
 }
 
+TEST_CASE("a tree of many rows is a screenful in the text, of its largest, and whole elsewhere or where asked") {
+  Table tree{.name = "at_peak",
+             .columns = {{"path"}, {"total_bytes", ValueType::integer, Unit::bytes, ""}, {"depth"}},
+             .rows = {}};
+  for (std::int64_t i = 0; i < 90; i++) tree.rows.push_back({"p" + std::to_string(i), i % 30, Value()});
+  const Report report{.path = "state", .answers = {{.name = "memory_state", .summary = "", .tables = {tree}}}};
+  TextStyle style{.max_rows = 0, .details = true};
+  const std::string cut = to_text(report, style);
+  CHECK(cut.find("the 20 largest of 90 rows; all: --rows 0") != cut.npos);
+  CHECK(cut.find("p29 ") < cut.find("p59 "));  // in the order of the table
+  CHECK(cut.find("p53 ") != cut.npos);
+  CHECK(cut.find("p83 ") == cut.npos);
+  CHECK(cut.find("p22 ") == cut.npos);
+  style.every_row = true;
+  CHECK(to_text(report, style).find("p60 ") != std::string::npos);
+  CHECK(to_csv(report).find("p60,0") != std::string::npos);
+  CHECK(to_json(report).find("\"p60\"") != std::string::npos);
+  style = {.max_rows = 70, .details = true};
+  CHECK(to_text(report, style).find("p69 ") != std::string::npos);  // as many as asked for
+}
+
 TEST_CASE("CSV keeps exact values, quotes what needs it and leaves unknown empty") {
   const std::string csv = to_csv(hostile_report());
   CHECK(valid_utf8(csv) == csv);

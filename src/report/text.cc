@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "base/version.h"
 #include "report/format.h"
@@ -14,6 +16,8 @@
 
 namespace stepscope::report {
 namespace {
+
+constexpr std::size_t kScreenful = 20;  // rows of a tree, where nobody said how many
 
 // The reason why an answer knows nothing stands beside its scalars already.
 bool is_said(const Answer& answer, const std::string& note) {
@@ -40,6 +44,42 @@ void write_stacks(Page& page, const Table& table) {
     page.line("  " + page.ink(Ink::dim, "+ " + format_plural(table.rows.size() - most, "more stack")));
 }
 
+// Of a table whose rows are the nodes of a tree the column with the bytes of each and those below it.
+std::optional<std::size_t> bytes_of_tree(const Table& table) {
+  const auto at = [&](std::string_view name) {
+    const auto found =
+        std::find_if(table.columns.begin(), table.columns.end(), [&](const TableColumn& c) { return c.name == name; });
+    return static_cast<std::size_t>(found - table.columns.begin());
+  };
+  const std::size_t bytes = at("total_bytes"), none = table.columns.size();
+  return bytes == none || at("depth") == none ? std::nullopt : std::optional(bytes);
+}
+
+// In the order of the table; of rows that have as much the first.
+Table largest_rows(const Table& table, std::size_t column, std::size_t most) {
+  const auto size = [&](std::size_t row) {
+    return column < table.rows[row].size() ? number_of(table.rows[row][column]).value_or(0) : 0;
+  };
+  std::vector<std::size_t> order(table.rows.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+  order.resize(std::min(most, order.size()));
+  std::sort(order.begin(), order.end());
+  Table kept{.name = table.name, .columns = table.columns, .rows = {}};
+  for (const std::size_t row : order) kept.rows.push_back(table.rows[row]);
+  return kept;
+}
+
+void write_rows(Page& page, const Table& table) {
+  const TextStyle& style = page.style();
+  const auto bytes = bytes_of_tree(table);
+  const bool whole = !bytes || style.max_rows > 0 || style.every_row || table.rows.size() <= kScreenful;
+  if (whole) return write_table(page, table, {.max_rows = style.max_rows});
+  write_table(page, largest_rows(table, *bytes, kScreenful), {});
+  page.line("  " + page.ink(Ink::dim, fmt::format("the {} largest of {} rows; all: --rows 0", kScreenful,
+                                                  format_count(static_cast<std::int64_t>(table.rows.size())))));
+}
+
 void write_answer_details(Page& page, const Answer& answer) {
   page.section(answer.name + (answer.summary.empty() ? "" : ": " + answer.summary));
   write_scalars(page, answer);
@@ -56,7 +96,7 @@ void write_answer_details(Page& page, const Answer& answer) {
     }
     page.line();
     page.line(page.ink(Ink::accent, fmt::format("{}.{}", answer.name, readable_name(table.name))));
-    write_table(page, table, {.max_rows = page.style().max_rows});
+    write_rows(page, table);
   }
   if (!empty.empty()) {
     page.line();

@@ -74,7 +74,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
     yield start
     for profiler in started:
-        profiler._end()
+        profiler._measurement.end(complete=True)
         failed = [problem for problem in profiler.problems if "pages" not in problem]
         assert failed == []
     assert traces_of_ours() == []
@@ -82,7 +82,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
 def kept_now(profiler: Any) -> dict[str, int]:
     """Path → bytes of what autograd keeps."""
-    ledger, nodes = profiler._state.ledger, profiler._state.nodes
+    ledger, nodes = profiler._measurement.state.ledger, profiler._measurement.state.nodes
     found: dict[str, int] = {}
     for (category, node), size in ledger.layout().items():
         if category >= 5:
@@ -372,7 +372,7 @@ def test_hooks_of_the_job_around_the_begin_and_the_end(begin: Begin) -> None:
     del output
     with own:
         profiler._steps_left = 0
-        profiler._end()
+        profiler._measurement.end(complete=True)
         model(batch)
         assert len(seen) > count
     assert traces_of_ours() == []
@@ -395,9 +395,9 @@ def test_recomputed(reentrant: bool, begin: Begin) -> None:
     del output
     gc.collect()
     assert kept_now(profiler) == {}
-    peak = profiler._state.step_peak
+    peak = profiler._measurement.state.step_peak
     assert peak["event"] == "backward"
-    tree = {profiler._state.nodes.paths[node]: own for node, own, _ in peak["trees"]["activation"]}
+    tree = {profiler._measurement.state.nodes.paths[node]: own for node, own, _ in peak["trees"]["activation"]}
     one = 128 * 512 * 4
     recomputed = {path: own for path, own in tree.items() if own and path}
     assert recomputed == {f"block.{i}": one for i in (1, 3, 5, 7)}  # the ReLUs, while the block was recomputed
@@ -550,7 +550,7 @@ def test_two_at_once(begin: Begin) -> None:
     outer, inner = begin(model), begin(model)
     output = model(batch)
     assert kept_now(outer) == kept_now(inner) != {}
-    inner._end()
+    inner._measurement.end(complete=True)
     scalar(output).backward()
     assert kept_now(outer) == {}
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
+import subprocess
+import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -388,7 +392,7 @@ def test_figures_of_the_allocator(monkeypatch: pytest.MonkeyPatch, folder: Path)
     """With a stand-in for the device: what is asked, and how it adds up."""
     model = mlp()
     measured = Measured(folder, model, torch.optim.SGD(model.parameters(), lr=0.1), steps=1)
-    reason = measured.profiler._state.reason()
+    reason = measured.profiler._measurement.state.reason()
     assert reason.startswith("n/a: the model is on the CPU")
     told = {
         "allocated_bytes.all.current": 700,
@@ -402,7 +406,7 @@ def test_figures_of_the_allocator(monkeypatch: pytest.MonkeyPatch, folder: Path)
     monkeypatch.setattr(torch.cuda, "memory_stats", lambda device: told)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (8000, 10000))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing[0])
-    measured.profiler._state.device = torch.device("cuda", 0)
+    measured.profiler._measurement.state.device = torch.device("cuda", 0)
     measured.profiler.point()
     capturing[0] = True
     measured.profiler.point()
@@ -441,6 +445,102 @@ def test_a_folder_that_cannot_be_written(folder: Path, capfd: pytest.CaptureFixt
     assert any("Is a directory" in problem for problem in profiler.problems)
     assert capfd.readouterr() == ("", "")
     model(torch.randn(4, 512))
+
+
+def test_nothing_to_measure_or_nowhere_to_write_it(folder: Path) -> None:
+    """Told once, in words; the training goes on."""
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    folder.parent.mkdir()
+    folder.write_text("a file")
+    for of, where, words in [
+        (model, folder / "below", "folder cannot be made"),
+        ("mlp", folder.parent / "b", "type str"),
+    ]:
+        with pytest.warns(RuntimeWarning, match=words) as told:
+            profiler = SimpleMemoryProfiler(of, optimizer, where, total_steps=1)
+        assert [warning.filename for warning in told] == [__file__]
+        profiler.point("all")
+        profiler.step()
+        assert len(profiler.problems) == 1
+        assert words in profiler.problems[0]
+        assert not where.exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert SimpleMemoryProfiler("mlp", optimizer, folder.parent / "b").problems
+    (folder.parent / "c" / "memory.log").mkdir(parents=True)
+    with pytest.warns(RuntimeWarning, match="Is a directory"):
+        SimpleMemoryProfiler(model, optimizer, folder.parent / "c")
+    gc.collect()
+    assert not model._forward_hooks
+
+
+@pytest.mark.parametrize("steps", [0, -3, "5", None])
+def test_a_number_of_steps_that_is_none(steps: Any, folder: Path) -> None:
+    with pytest.raises(ValueError, match="a whole number of at least 1"):
+        SimpleMemoryProfiler(mlp(), None, folder, total_steps=steps)
+    assert not folder.exists()
+
+
+def test_a_part_that_nobody_knows(folder: Path) -> None:
+    model = mlp()
+    profiler = SimpleMemoryProfiler(model, torch.optim.SGD(model.parameters(), lr=0.1), folder, total_steps=1)
+    profiler.point("params, foo")
+    assert profiler.problems == [
+        'point() knows no "foo": it is left out; known are params, grads, os_params, os_state, activation_base, and all'
+    ]
+    assert re.findall(r"(\w+)_layout:", (folder / "memory.log").read_text().split("\n\n")[-2]) == ["params"]
+    profiler.step()
+    assert json.loads((folder / "memory_state.json").read_text())["notes"][0] == profiler.problems[0]
+
+
+def test_a_profiler_that_goes_away_early(folder: Path) -> None:
+    model = mlp()
+    profiler = SimpleMemoryProfiler(model, torch.optim.SGD(model.parameters(), lr=0.1), folder, total_steps=5)
+    model(torch.randn(4, 512)).sum().backward()
+    profiler.step()
+    model(torch.randn(4, 512)).sum().backward()
+    problems = profiler.problems
+    del profiler
+    gc.collect()
+    state = json.loads((folder / "memory_state.json").read_text())
+    assert (state["complete"], state["steps_done"], state["steps_wanted"]) == (False, 1, 5)
+    assert [point["event"] for point in state["points"]][-2:] == [
+        "forward",
+        "backward",
+    ]  # of the step that was not over
+    assert state["peak"]["step"] == 1
+    assert (folder / "summary_sunburst.html").exists() or any("pages" in problem for problem in problems)
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+FORK = """
+import os, sys
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+assert "summary_sunburst.html" not in os.listdir(profiler.folder)  # the child left it to the parent
+"""
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(3)", FORK])
+def test_a_program_that_ends_early(end: str, folder: Path) -> None:
+    program = f"""
+import torch
+from stepscope.memory import SimpleMemoryProfiler
+model = torch.nn.Linear(4, 4)
+profiler = SimpleMemoryProfiler(model, torch.optim.SGD(model.parameters(), lr=0.1), {str(folder)!r}, total_steps=5)
+for _ in range(2):
+    model(torch.ones(2, 4)).sum().backward()
+    profiler.step()
+{end}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (3 if "3" in end else 0, "", "")
+    state = json.loads((folder / "memory_state.json").read_text())
+    assert (state["complete"], state["steps_done"]) == (False, 2)
+    pages = len(list(folder.glob("*_sunburst.html")))
+    assert pages == 5 or any("pages" in note for note in state["notes"])
 
 
 def test_many_steps_are_thinned(folder: Path) -> None:

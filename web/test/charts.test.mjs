@@ -5,7 +5,8 @@ import { load } from "./load.mjs";
 import { noBrowser, pageFor, sample, startBrowser } from "./page.mjs";
 
 const { bandsAt, closer, linePath, roomy } = await load("draw/strip.tsx");
-const { chartsByRank } = await load("draw/charts.tsx");
+const { chartsByRank, drawn } = await load("draw/charts.tsx");
+const { categoryColor } = await load("panels/memory_state.tsx");
 const SECOND = 1e9;
 const START = 1_795_423_288n * BigInt(SECOND); // Unix ns: more digits than a double holds
 
@@ -58,6 +59,13 @@ test("series are grouped by the ranks that they tell about; what is of none come
   assert.deepEqual([...groups.keys()], [0, 1, null]);
   assert.deepEqual(groups.get(1).map((one) => one.target), ["rank 1", "eth0", "eth1", "host"]);
   assert.equal(chartsByRank({ series: { old: { unit: "", t_ns: [0], v: [1] } } }).size, 0);
+});
+
+test("a category of memory has the color over time that it has in the rings", () => {
+  const lines = ["gradient", "activation", "optimizer state"].map((name) => series("memory", name, [0], [1, 2]));
+  const colors = (colorOf) => drawn(lines, [], 0, colorOf).lanes[0].lines.map((line) => line.color);
+  assert.deepEqual(colors(categoryColor), ["gradient", "activation", "optimizer state"].map(categoryColor));
+  assert.notDeepEqual(colors(undefined), colors(categoryColor));
 });
 
 test("bands of one stretch of time are read together", () => {

@@ -8,7 +8,6 @@
 namespace stepscope::analyze::memory_states {
 namespace {
 
-constexpr double kMuch = 0.4;              // share of the peak from which a category is what to look at
 constexpr std::int64_t kLittle = 1 << 20;  // bytes below which nothing is worth a change
 constexpr std::size_t kMost = 8;           // findings of one kind
 
@@ -22,9 +21,8 @@ std::int64_t bytes_of(const MemoryLayout& layout, std::initializer_list<MemoryCa
   return sum;
 }
 
-bool is_much(std::int64_t part, std::int64_t whole) {
-  return part >= kLittle && static_cast<double>(part) >= kMuch * static_cast<double>(whole);
-}
+// The sentences say "most".
+bool is_most(std::int64_t part, std::int64_t whole) { return part >= kLittle && part > whole - part; }
 
 // The node with most bytes of its own.
 const MemoryTreeRow* largest_own(const MemoryTree& tree) {
@@ -48,7 +46,7 @@ Finding about(const MemoryState& state, const char* id, std::string sentence) {
 
 void find_activations(const MemoryState& state, Answer& answer) {
   const MemoryTree* tree = state.peak->tree(MemoryCategory::activation);
-  if (tree == nullptr || !is_much(tree->bytes(), state.peak->bytes())) return;
+  if (tree == nullptr || !is_most(tree->bytes(), state.peak->bytes())) return;
   const MemoryTreeRow* most = largest_own(*tree);
   Finding finding = about(state, "memory_activations", "Most of the memory at the peak is what autograd keeps");
   const std::string& path = state.nodes[most->node].path;
@@ -68,7 +66,7 @@ void find_activations(const MemoryState& state, Answer& answer) {
 void find_optimizer(const MemoryState& state, Answer& answer) {
   const std::int64_t held = bytes_of(*state.peak, {MemoryCategory::optimizer_state, MemoryCategory::master_parameter});
   const std::int64_t parameters = bytes_of(*state.peak, {MemoryCategory::parameter});
-  if (!is_much(held, state.peak->bytes()) || held < parameters) return;
+  if (!is_most(held, state.peak->bytes()) || held < parameters) return;
   Finding finding = about(state, "memory_optimizer_state", "Most of the memory at the peak is the optimizer's");
   finding.evidence = {{.text = "State and master parameters", .value = held, .unit = Unit::bytes},
                       {.text = "Parameters", .value = parameters, .unit = Unit::bytes},

@@ -204,22 +204,18 @@ Table steps_table(const Run& run) {
                            "In which forward or backward pass that was; unknown: in none"});
   table.columns.push_back({"peak_event", ValueType::text, Unit::none, "What ended next: forward, backward, step"});
   table.columns.push_back({"peak_activation_bytes", ValueType::integer, Unit::bytes,
-                           "What autograd kept at that moment, inputs of the model included"});
+                           "Activations at that moment, without inputs of the model"});
   table.columns.push_back({"end_bytes", ValueType::integer, Unit::bytes, "At the end of the step"});
   for (const MemoryState& state : run.memory_states) {
     for (const MemoryLayout& end : state.step_ends) {
       const auto same = [&](const MemoryLayout& one) { return one.moment.step == end.moment.step; };
       const auto peak = std::find_if(state.step_peaks.begin(), state.step_peaks.end(), same);
       const bool known = peak != state.step_peaks.end();
-      std::int64_t kept = 0;
-      if (known) {
-        for (const auto category : {MemoryCategory::activation, MemoryCategory::input}) {
-          if (const MemoryTree* tree = peak->tree(category)) kept += tree->bytes();
-        }
-      }
+      const MemoryTree* kept = known ? peak->tree(MemoryCategory::activation) : nullptr;
       table.rows.push_back({state.rank, end.moment.step, value_if(known, known ? peak->bytes() : 0),
                             known ? to_value(peak->moment.micro_batch) : Value(),
-                            known ? text(peak->moment.event) : Value(), value_if(known, kept), end.bytes()});
+                            known ? text(peak->moment.event) : Value(), value_if(known, kept ? kept->bytes() : 0),
+                            end.bytes()});
     }
   }
   return table;

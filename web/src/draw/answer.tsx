@@ -2,6 +2,7 @@
 // the timeline.
 import type { Answer } from "../data/report";
 import { Charts } from "./charts";
+import type { LineColor } from "./charts";
 import { words } from "./format";
 import { Figures, Notes } from "./parts";
 import { DataTable } from "./table";
@@ -17,14 +18,14 @@ function without<T>(of: Record<string, T>, names: string[] | undefined): Record<
 }
 
 /** Everything of `answer` but what the caller has drawn already. */
-export function Rest(props: { name: string; answer: Answer; shown?: Shown }) {
+export function Rest(props: { name: string; answer: Answer; shown?: Shown; colorOf?: LineColor }) {
   const { name, answer, shown } = props;
   const tables = Object.entries(without(answer.tables, shown?.tables));
   const empty = tables.filter(([, table]) => table.rows.length === 0).map(([part]) => words(part));
   return (
     <>
       <Figures scalars={without(answer.scalars, shown?.scalars)} />
-      <Charts answer={answer} />
+      <Charts answer={answer} colorOf={props.colorOf} />
       {tables
         .filter(([, table]) => table.rows.length > 0)
         .map(([part, table]) => (

@@ -48,8 +48,11 @@ interface Drawn {
   backdrop: Backdrop;
 }
 
+/** The color of a line by what it tells of, where that has one everywhere on the page. */
+export type LineColor = (target: string) => string;
+
 /** Series of one metric share a lane where their numbers are of one kind. */
-function drawn(series: Series[], bands: Bands[], rank: Rank): Drawn {
+export function drawn(series: Series[], bands: Bands[], rank: Rank, colorOf?: LineColor): Drawn {
   const own = `rank ${rank}`;
   const points = series.map((one) => times(one.t_ns));
   const ofRank = (name: string) => bands.find((one) => one.rank === rank && one.name === name);
@@ -67,7 +70,7 @@ function drawn(series: Series[], bands: Bands[], rank: Rank): Drawn {
     }
     const key = JSON.stringify([metric, one.unit, one.suffix]);
     const lane = lanes.get(key) ?? { name: metric, unit: one.unit, suffix: one.suffix ?? "", lines: [] };
-    const color = seriesColor(lane.lines.length);
+    const color = colorOf?.(one.target ?? "") ?? seriesColor(lane.lines.length);
     lane.lines.push({ name: one.target ?? "", color, t: points[i]!.map((t) => t - start), v: one.v });
     lanes.set(key, lane);
   });
@@ -87,9 +90,9 @@ function rankLabel(rank: Rank, series: Series[]): string {
   return targets.length === 1 ? targets[0]! : `of no rank: ${targets.slice(0, 3).join(", ")}${targets.length > 3 ? " …" : ""}`;
 }
 
-function OneRank(props: { answer: Answer; rank: Rank; series: Series[] }) {
+function OneRank(props: { answer: Answer; rank: Rank; series: Series[]; colorOf?: LineColor }) {
   const { answer, rank, series } = props;
-  const { lanes, zero, length, backdrop } = useMemo(() => drawn(series, answer.bands ?? [], rank), [answer, rank]);
+  const { lanes, zero, length, backdrop } = useMemo(() => drawn(series, answer.bands ?? [], rank, props.colorOf), [answer, rank]);
   const phases = [...new Set(backdrop.phases.map((band) => band.label))];
   const merged = backdrop.phases.some((band) => band.share < 1);
   return (
@@ -115,7 +118,7 @@ function OneRank(props: { answer: Answer; rank: Rank; series: Series[] }) {
   );
 }
 
-export function Charts(props: { answer: Answer }) {
+export function Charts(props: { answer: Answer; colorOf?: LineColor }) {
   const { answer } = props;
   const groups = useMemo(() => chartsByRank(answer), [answer]);
   const [chosen, choose] = useState(0);
@@ -133,7 +136,7 @@ export function Charts(props: { answer: Answer }) {
           </select>
         )}
       </h3>
-      <OneRank key={chosen} answer={answer} rank={shown[0]} series={shown[1]} />
+      <OneRank key={chosen} answer={answer} rank={shown[0]} series={shown[1]} colorOf={props.colorOf} />
     </div>
   );
 }

@@ -115,7 +115,7 @@ function View(props: { report: Report }) {
       <RankChoice ranks={ranks} rank={rank} onChoose={choose} />
       {tabs.length > 0 && <Tabs key={String(rank)} label="which part of memory" tabs={tabs} />}
       <Figures scalars={answer.scalars} />
-      <Rest name="memory_state" answer={{ ...answer, scalars: {} }} shown={{ tables: TREES }} />
+      <Rest name="memory_state" answer={{ ...answer, scalars: {} }} shown={{ tables: TREES }} colorOf={categoryColor} />
     </>
   );
 }
