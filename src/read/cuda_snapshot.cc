@@ -15,8 +15,11 @@ namespace {
 constexpr std::size_t kPageHead = 4096;
 
 Error no_snapshot(const std::string& path) {
-  return {ErrorKind::unrecognized, "is a pickle of plain data, but no memory snapshot of torch", path, std::nullopt,
-          "Give a file made by torch.cuda.memory._dump_snapshot"};
+  return {
+      ErrorKind::unrecognized,
+      "is a pickle of plain data, but no memory snapshot of torch: it has neither 'segments' nor 'device_traces'", path,
+      std::nullopt,
+      "Record one: stepscope run --memory-history -- python train.py, or torch.cuda.memory._dump_snapshot in the job"};
 }
 
 // Where the base64 of a snapshot begins in a page of torch's viewer; npos: it is none.

@@ -258,6 +258,19 @@ Result<const read::Reader*> recognize(const std::string& path) {
   return fail(refused(path, looks_like(*head)));
 }
 
+namespace {
+
+// Pickles that were named go to the reader of snapshots whatever they hold: it refuses them with the reason.
+Result<const read::Reader*> recognize_named(const std::string& path) {
+  auto reader = recognize(path);
+  if (reader || reader.error().kind != ErrorKind::unrecognized) return reader;
+  const Result<std::string> head = read_head(path);
+  if (head && looks_like_pickle(*head, path)) return read::reader_named("cuda_snapshot");
+  return reader;
+}
+
+}  // namespace
+
 Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, std::vector<Issue>& issues,
                                            std::size_t most_files) {
   std::vector<InputFile> files;
@@ -277,7 +290,7 @@ Result<std::vector<InputFile>> find_inputs(std::span<const std::string> paths, s
           errors.push_back({ErrorKind::not_found, "no trace was found in this folder", match, std::nullopt,
                             "Record one: stepscope run -- python train.py"});
         }
-      } else if (const auto reader = recognize(match)) {
+      } else if (const auto reader = recognize_named(match)) {
         files.push_back({match, *reader});
       } else {
         errors.push_back(reader.error());

@@ -108,6 +108,26 @@ TEST_CASE("36, 49: other things that are given as traces are named") {
   check_refused(std::string_view("\x01\x02\x00\x03 binary", 11), "binary data");
 }
 
+TEST_CASE("a pickle that is named goes to the reader of snapshots, one that is found does not") {
+  const TempFolder folder;
+  const auto reader_of = [&](const char* name, std::string_view content) -> std::string {
+    std::vector<Issue> issues;
+    const auto files = find_inputs(std::vector{folder.put(name, content)}, issues);
+    return files ? std::string(files->front().reader->name) : files.error().message;
+  };
+  CHECK(reader_of("a.pickle", "\x80\x04]\x94.") == "cuda_snapshot");
+  CHECK(reader_of("b.dat", "\x80\x02}.") == "cuda_snapshot");
+  CHECK(reader_of("c.pickle.gz", formats::gzip("\x80\x04}.")) == "cuda_snapshot");
+  CHECK(reader_of("d.pkl", "(dp0\nVsegments\np1\n") == "cuda_snapshot");  // protocol 0
+  CHECK(reader_of("e.txt", "(dp0\nVsegments\np1\n").ends_with("plain text"));
+  CHECK(reader_of("f.pickle", "").ends_with("an empty file"));
+  CHECK(reader_of("g.pickle", "<html>404").ends_with("an HTML page"));
+  CHECK(reader_of("h.pickle", kTiny) == "chrome_trace");
+  fs::remove(folder / "h.pickle");
+  std::vector<Issue> issues;
+  CHECK_FALSE(find_inputs(std::vector{folder.path().string()}, issues));
+}
+
 TEST_CASE("36: pipes and missing files are refused with what to do") {
   const TempFolder folder;
   const std::string pipe = folder / "pipe.json";

@@ -13,6 +13,8 @@ struct Sign {
   std::string_view hint;
 };
 
+constexpr std::string_view kPickleHint = "Give the file by its name: stepscope memory FILE says what it holds";
+
 constexpr std::array kSigns{
     Sign{"version https://git-lfs", "a Git LFS pointer", "Run git lfs pull to get the real file"},
     Sign{"SQLite format 3", "a damaged SQLite database", "Copy or export it again"},
@@ -30,10 +32,10 @@ constexpr std::array kSigns{
          "a program or library", "Give the trace that it wrote"},
     Sign{"\x89PNG", "a PNG picture", "Give the trace itself"},
     Sign{"%PDF", "a PDF document", "Give the trace itself"},
-    Sign{"\x80\x02", "a Python pickle (a memory snapshot?)", "Give a torch.profiler trace; pickles are never executed"},
-    Sign{"\x80\x03", "a Python pickle (a memory snapshot?)", "Give a torch.profiler trace; pickles are never executed"},
-    Sign{"\x80\x04", "a Python pickle (a memory snapshot?)", "Give a torch.profiler trace; pickles are never executed"},
-    Sign{"\x80\x05", "a Python pickle (a memory snapshot?)", "Give a torch.profiler trace; pickles are never executed"},
+    Sign{"\x80\x02", "a Python pickle (a memory snapshot?)", kPickleHint},
+    Sign{"\x80\x03", "a Python pickle (a memory snapshot?)", kPickleHint},
+    Sign{"\x80\x04", "a Python pickle (a memory snapshot?)", kPickleHint},
+    Sign{"\x80\x05", "a Python pickle (a memory snapshot?)", kPickleHint},
 };
 
 bool is_binary(std::string_view head) {
@@ -95,6 +97,14 @@ Look looks_like(std::string_view head) {
   if (is_binary(head.substr(0, 4096))) return {"binary data", "Give a torch.profiler trace (.json or .json.gz)"};
   if (head[first] == '{' || head[first] == '[') return json_look(head.substr(first));
   return {"plain text", "Give a torch.profiler trace (.json or .json.gz)"};
+}
+
+bool looks_like_pickle(std::string_view head, std::string_view name) {
+  if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) return true;
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  constexpr std::string_view kFirstOpcodes = "\x80()]}lINSVFLXUKMJGc";
+  return (name.ends_with(".pickle") || name.ends_with(".pkl")) && !head.empty() &&
+         kFirstOpcodes.find(head[0]) != head.npos;
 }
 
 }  // namespace stepscope::session

@@ -13,4 +13,7 @@ struct Look {
 
 Look looks_like(std::string_view head);
 
+// Of protocols 2 to 5 by its content; others begin as text does, so the name counts too.
+bool looks_like_pickle(std::string_view head, std::string_view name);
+
 }  // namespace stepscope::session

@@ -26,6 +26,18 @@ Error usage(std::string message, std::string hint) {
 Result<std::vector<View>> chosen_views(const Run& run, const MemoryView& view) {
   std::vector<View> views = views_of(run);
   if (views.empty()) {
+    const auto is_timeline = [](const Trace& trace) { return trace.memory_timeline.size() > 0; };
+    if (std::any_of(run.snapshots.begin(), run.snapshots.end(), is_timeline)) {
+      return fail({ErrorKind::unsupported,
+                   "holds a memory timeline: bytes by category over time, with no blocks, stacks or events", run.path,
+                   std::nullopt,
+                   "Ask without options that name a moment: stepscope memory PATH. For blocks record snapshots: "
+                   "stepscope run --memory-history"});
+    }
+    if (!run.snapshots.empty()) {
+      return fail({ErrorKind::unsupported, "holds a memory snapshot in which nothing was recorded", run.path,
+                   std::nullopt, "Record with stepscope run --memory-history, in the process that uses the GPU"});
+    }
     return fail({ErrorKind::unsupported, "holds no memory snapshot", run.path, std::nullopt,
                  "Record some with stepscope run --memory-history, or torch.cuda.memory._dump_snapshot"});
   }
@@ -51,8 +63,10 @@ Result<std::uint32_t> moment_of(const View& one, const MemoryView& view) {
     case MomentKind::oom:
       if (view.number >= 1 && view.number <= static_cast<std::int64_t>(device.ooms.size()))
         return device.ooms[static_cast<std::size_t>(view.number) - 1];
-      return fail(usage("memory did not run out " + std::to_string(view.number) + " times in " + about,
-                        "It did " + std::to_string(device.ooms.size()) + " times"));
+      if (device.ooms.empty()) return fail(usage("memory never ran out in " + about, "See its peak: --peak"));
+      return fail(usage(
+          "memory ran out fewer than " + std::to_string(view.number) + " times in " + about,
+          device.ooms.size() == 1 ? "It did once: --oom 1" : "Name one of 1 to " + std::to_string(device.ooms.size())));
     case MomentKind::time: break;
   }
   constexpr double kUnixFrom = 1e9;  // s; no recording is 30 years long
@@ -83,7 +97,8 @@ Table moment_table() {
                  {"bytes", ValueType::integer, Unit::bytes, "Alive, as the program asked for it"},
                  {"block_bytes", ValueType::integer, Unit::bytes, "What that takes of the allocator's memory"},
                  {"pending_bytes", ValueType::integer, Unit::bytes, "Of that, freed and still used by a stream"},
-                 {"reserved_bytes", ValueType::integer, Unit::bytes, "What the allocator holds from the device"},
+                 {"reserved_bytes", ValueType::integer, Unit::bytes,
+                  "What the allocator holds from the device; unknown: by the events more lives"},
                  {"free_bytes", ValueType::integer, Unit::bytes, "Free inside its segments"},
                  {"largest_run_bytes", ValueType::integer, Unit::bytes, "The largest piece of that"},
                  {"blocks", ValueType::integer, Unit::count, "Allocations alive"},
@@ -94,7 +109,7 @@ Table moment_table() {
 std::vector<Value> moment_row(const View& one, const State& state, const HeldShares& shares) {
   const LiveBytes live = live_bytes(one.history(), state);
   const FreeMemory memory = free_memory(one.history(), state, std::nullopt);
-  const bool known = one.device->ranges.count > 0;
+  const bool known = one.device->ranges.count > 0 && fit_together(memory, live);
   return row_of(
       one, {moment_event(one, state.moment), moment_time(one, state.moment), moment_step(one, state.moment),
             moment_range(one, state.moment), live.asked, live.blocks, live.pending, value_if(known, memory.reserved),
@@ -213,6 +228,10 @@ Result<Answer> memory_at(const Run& run, const MemoryView& view) {
     const auto moment = moment_of(one, view);
     if (!moment) return fail(moment.error());
     const State state = state_at(one.history(), *one.device, *moment);
+    if (view.kind == MomentKind::peak && one.device->events.count == 0) {
+      answer.notes.push_back("No events of " + one.device_name() +
+                             " were recorded, so its peak is unknown: this is the end.");
+    }
     if (by) {
       Table table = holdings.by(one, state, *by, told);
       if (grouped_tables.empty()) {

@@ -39,6 +39,10 @@ struct FreeMemory {
 
 inline constexpr std::size_t kMostBlockers = 10;
 
+// False: by the events more lives than the segments hold, so the file contradicts itself, and what is said here of
+// reserved and free memory is not so.
+inline bool fit_together(const FreeMemory& memory, const LiveBytes& live) { return live.asked <= memory.reserved; }
+
 FreeMemory free_memory(const AllocatorHistory& history, const State& state, const std::optional<Wanted>& wanted);
 
 }  // namespace stepscope::snapshot

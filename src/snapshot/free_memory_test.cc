@@ -62,10 +62,26 @@ TEST_CASE("out of memory: the causes") {
   };
   CHECK(cause(18 * kMiB, 0, std::nullopt) == OomCause::fragmented);
   CHECK(cause(40 * kMiB, 30 * kMiB, std::nullopt) == OomCause::fragmented);
-  CHECK(cause(40 * kMiB, 1 * kMiB, std::nullopt) == OomCause::full);
+  CHECK(cause(20 * kMiB, 1 * kMiB, std::nullopt) == OomCause::full);
   CHECK(cause(40 * kMiB, 1 * kMiB, std::int64_t{8} << 30) == OomCause::outside);
+  CHECK(cause(40 * kMiB, 1 * kMiB, std::nullopt) == OomCause::beyond);  // of 21 MiB that are known
+  CHECK(cause(40 * kMiB, 1 * kMiB, 30 * kMiB) == OomCause::beyond);
+  CHECK(cause(40 * kMiB, 1 * kMiB, 60 * kMiB) == OomCause::full);
   CHECK(cause(9 * kMiB, 0, std::nullopt) == OomCause::unclear);
   CHECK(cause(512, 0, std::nullopt) == OomCause::elsewhere);
+}
+
+TEST_CASE("out of memory: of segments that cannot hold what lived nothing is told") {
+  Builder b;
+  b.alloc(at(100), 30 * kMiB);
+  b.event(AllocatorAction::oom, 64 * kMiB, 18 * kMiB);
+  b.segment(kBase, 20 * kMiB, {{at(8), 2 * kMiB}});
+  const AllocatorHistory h = history_of(b.done());
+  const State state = state_at(h, h.devices[0], 1);
+  CHECK_FALSE(fit_together(free_memory(h, state, std::nullopt), live_bytes(h, state)));
+  const OutOfMemory oom = out_of_memory(b.snapshot, h, h.devices[0], 1, std::nullopt);
+  CHECK(oom.memory.reserved == 0);
+  CHECK(oom.cause == OomCause::unclear);
 }
 
 TEST_CASE("growth: by stack at the ends of steps") {

@@ -16,8 +16,16 @@ std::uint32_t default_pool(const CudaSnapshot& snapshot) {
   return kNoEntry;
 }
 
+// Of a device whose size is not known, what its driver had and what the allocator held is all that can be told.
+bool is_beyond(const OutOfMemory& oom) {
+  if (oom.device_bytes) return oom.wanted_bytes > *oom.device_bytes;
+  return oom.memory.reserved > 0 && oom.device_free != kNotRecorded &&
+         oom.wanted_bytes > plus(oom.memory.reserved, oom.device_free);
+}
+
 OomCause cause_of(const OutOfMemory& oom) {
   const FreeMemory& memory = oom.memory;
+  if (is_beyond(oom)) return OomCause::beyond;
   if (memory.reserved == 0) return OomCause::unclear;
   if (memory.largest_usable >= oom.wanted_bytes) return OomCause::unclear;
   const std::int64_t at_driver = oom.device_free == kNotRecorded ? 0 : oom.device_free;
@@ -37,6 +45,7 @@ std::string_view to_string(OomCause cause) {
     case OomCause::fragmented: return "fragmented";
     case OomCause::elsewhere: return "free elsewhere";
     case OomCause::outside: return "held outside of torch";
+    case OomCause::beyond: return "more than the device";
     case OomCause::full: return "full";
     case OomCause::unclear: break;
   }
@@ -47,7 +56,7 @@ OutOfMemory out_of_memory(const CudaSnapshot& snapshot, const AllocatorHistory& 
                           std::uint32_t event, std::optional<std::int64_t> device_bytes) {
   const std::uint32_t row = device.events.first + event;
   const AllocatorEvents& events = snapshot.events;
-  OutOfMemory oom{.event = event, .stack = events.stack[row]};
+  OutOfMemory oom{.event = event, .stack = events.stack[row], .device_bytes = device_bytes};
   oom.wanted_bytes = events.size_bytes[row] == kNotRecorded ? 0 : Rounding(snapshot).rounded(events.size_bytes[row]);
   constexpr std::uint64_t kMost = std::uint64_t{1} << 60;  // no device has as much: the number is damaged
   if (events.address[row] < kMost) oom.device_free = static_cast<std::int64_t>(events.address[row]);
@@ -58,6 +67,7 @@ OutOfMemory out_of_memory(const CudaSnapshot& snapshot, const AllocatorHistory& 
   oom.memory =
       free_memory(history, oom.state,
                   Wanted{oom.wanted_bytes, events.stream[row], pool == kNoEntry ? default_pool(snapshot) : pool});
+  if (!fit_together(oom.memory, oom.live)) oom.memory = {};
   if (device_bytes && oom.device_free != kNotRecorded && oom.memory.reserved > 0) {
     oom.outside_bytes = std::max<std::int64_t>(0, *device_bytes - plus(oom.memory.reserved, oom.device_free));
   }

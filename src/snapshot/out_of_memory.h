@@ -13,6 +13,7 @@ enum class OomCause : std::uint8_t {
   fragmented,  // enough was free for it, in pieces
   elsewhere,   // enough with what is free in other pools or on other streams
   outside,     // what others than torch's allocator hold of the device is what was missing
+  beyond,      // more than the whole device, as far as its size is known
   full,        // all is in use
   unclear,     // a free run was large enough, or nothing is known of segments
 };
@@ -25,7 +26,8 @@ struct OutOfMemory {
   StackId stack = StackId::none;
   State state;  // before it
   LiveBytes live;
-  FreeMemory memory;
+  FreeMemory memory;                          // nothing of it where segments and events do not fit together
+  std::optional<std::int64_t> device_bytes;   // memory of the device, where it is known
   std::optional<std::int64_t> outside_bytes;  // held by others than torch's allocator, where the device's size is known
   OomCause cause = OomCause::unclear;
 };

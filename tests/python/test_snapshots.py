@@ -193,7 +193,7 @@ def test_the_oldest_form_a_list_of_segments(tmp_path: Path) -> None:
     run = opened(segments, tmp_path)
     held = sum(block["size"] for one in segments for block in one["blocks"] if block["state"] != "inactive")
     (device,) = table(run, "devices")
-    assert (device["static_bytes"], device["peak_bytes"], device["events"]) == (held, 0, 0)
+    assert (device["static_bytes"], device["peak_bytes"], device["events"]) == (held, None, 0)
     assert any(row["where"].startswith("train.py:") for row in table(run, "peak_stacks"))
     assert any("No events were recorded" in note for note in run.snapshot().notes)
 
@@ -312,6 +312,21 @@ def test_out_of_memory_because_all_is_in_use(tmp_path: Path) -> None:
     assert scalars(run)["oom_count"] == 1
 
 
+def test_out_of_memory_because_more_was_asked_for_than_there_is(tmp_path: Path) -> None:
+    """Without the size of the device, that is what torch held and the driver still had."""
+    allocator = Allocator(GIB)
+    allocator.malloc(100 * MIB, [frame("weights", 2)])
+    with pytest.raises(OutOfMemory):
+        allocator.malloc(500 * GIB, [frame("scores", 5)])
+    run = opened(allocator.snapshot(), tmp_path)
+    (oom,) = table(run, "ooms")
+    assert oom["cause"] == "more than the device"
+    (finding,) = [one for one in run.snapshot().findings if one["id"] == "out_of_memory"]
+    assert "more was asked for" in finding["sentence"]
+    assert finding["confidence"] == "medium"
+    assert finding["next"].startswith("Look at the sizes")
+
+
 def test_out_of_memory_while_another_stream_has_it(tmp_path: Path) -> None:
     allocator = Allocator(GIB)
     allocator.stream = 7
@@ -425,6 +440,43 @@ def test_damage_is_told_and_nothing_is_made_up(tmp_path: Path) -> None:
     assert codes <= {"snapshot_lost_allocations"}
 
 
+def alloc_event(size: int = 30 * MIB) -> dict[str, Any]:
+    return {"action": "alloc", "addr": 1 << 40, "size": size, "stream": 0, "time_us": 7, "frames": [frame("main")]}
+
+
+def test_segments_and_events_that_do_not_fit_together(tmp_path: Path) -> None:
+    allocator = Allocator()
+    allocator.malloc(2 * MIB)
+    snapshot = allocator.snapshot()
+    held = allocator.snapshot()["segments"]
+    event = alloc_event(sum(segment["total_size"] for segment in held) + MIB)
+    gone = event | {"action": "free_completed"}
+    run = opened(snapshot | {"device_traces": [[*snapshot["device_traces"][0], event, gone]]}, tmp_path)
+    assert scalars(run)["peak_bytes"] >= event["size"]
+    assert scalars(run)["peak_reserved_bytes"] is None
+    rows = {row["moment"]: row for row in table(run, "fragmentation")}
+    assert [rows["peak"][name] for name in ("reserved_bytes", "free_bytes", "fragmentation", "runs")] == [None] * 4
+    assert rows["end"]["reserved_bytes"] == sum(segment["total_size"] for segment in held)
+    assert not any(name.startswith("reserved") for name in run.snapshot().series)
+    assert any("do not fit together" in note for note in run.snapshot().notes)
+    whole = opened(snapshot, tmp_path)
+    assert any(name.startswith("reserved") for name in whole.snapshot().series)
+    assert not any("do not fit together" in note for note in whole.snapshot().notes)
+
+
+def test_what_was_not_recorded_is_unknown(tmp_path: Path) -> None:
+    allocator = Allocator()
+    allocator.malloc(2 * MIB)
+    run = opened(allocator.snapshot() | {"device_traces": [[]]}, tmp_path)
+    assert scalars(run)["static_bytes"] == 2 * MIB
+    for name in ("peak_bytes", "peak_block_bytes", "peak_reserved_bytes"):
+        assert scalars(run)[name] is None
+    assert table(run, "devices")[0]["peak_bytes"] is None
+    assert any("the peak is unknown" in note for note in run.snapshot().notes)
+    empty = opened({"segments": [], "device_traces": []}, tmp_path)
+    assert any("Nothing was recorded" in note and "_record_memory_history" in note for note in empty.snapshot().notes)
+
+
 def made(events: Rows, address: int) -> int:
     return sum(event["action"] == "alloc" and event["addr"] == address for event in events)
 
@@ -453,7 +505,17 @@ def test_refusals(tmp_path: Path, stepscope: Path) -> None:
     cut.write_bytes(whole.read_bytes()[:2000])
     assert "cut" in cli(stepscope, "memory", cut, code=1)
     assert "no event 999" in cli(stepscope, "memory", whole, "--at", 999, code=2)
-    assert "did 0 times" in cli(stepscope, "memory", whole, "--oom", 1, code=2)
+    assert "never ran out" in cli(stepscope, "memory", whole, "--oom", 1, code=2)
+    oom = {"action": "oom", "device_free": MIB, "size": GIB, "stream": 0, "time_us": 8, "frames": []}
+    once = dump({"segments": [], "device_traces": [[alloc_event(), oom]]}, tmp_path / "once.pickle")
+    assert "fewer than 2 times" in (told := cli(stepscope, "memory", once, "--oom", 2, code=2))
+    assert "It did once: --oom 1" in told
+    assert "neither 'segments' nor 'device_traces'" in cli(stepscope, "memory", plain, code=1)
+    empty = dump({"segments": [], "device_traces": []}, tmp_path / "empty.pickle")
+    assert "nothing was recorded" in cli(stepscope, "memory", empty, "--peak", code=1)
+    timeline = tmp_path / "timeline.raw.json"
+    timeline.write_text(json.dumps([[1, 1, 4096, 2], [2, 2, 4096, 2]]))
+    assert "memory timeline: bytes by category" in cli(stepscope, "memory", timeline, "--at", 5, code=1)
     assert "holds no memory snapshot" in cli(stepscope, "memory", "tests/traces/tiny_cpu.json", "--end", code=1)
     cli(stepscope, "convert", whole, "--to", "perfetto", "-o", tmp_path / "x", code=1)
     cli(stepscope, "memory", whole, "-o", whole, code=2)

@@ -116,6 +116,18 @@ describe("the panel of memory snapshots", { skip: noBrowser }, () => {
     assert.deepEqual(errors, []);
   });
 
+  test("where segments and events contradict each other no pieces are drawn", async () => {
+    const answer = memory();
+    answer.tables.fragmentation.rows = [[0, 0, "cuda:0", "peak", 9, null, null, null], [0, 0, "cuda:0", "end", 19, 32 * MIB, 12 * MIB, 6 * MIB]];
+    answer.tables.devices.rows[0][3] = null;
+    delete answer.series["reserved_snapshot0_cuda:0"];
+    const { panel, errors } = await show(answer);
+    assert.equal(await panel.locator(".stacked").count(), 1);
+    assert.match(await panel.textContent(), /at the end/);
+    assert.equal(await panel.locator('.stack [data-part="reserved"]').count(), 0);
+    assert.deepEqual(errors, []);
+  });
+
   test("files without times or without events are drawn as far as they go", async () => {
     const answer = memory();
     for (const one of Object.values(answer.series)) one.t_ns = one.t_ns.map(() => 0);

@@ -19,7 +19,8 @@ Table fragmentation_table() {
       "fragmentation",
       {{"moment", ValueType::text, Unit::none, "peak, end, or oom: where memory ran out"},
        {"event", ValueType::integer, Unit::none, "Number of the event before it; of oom its own"},
-       {"reserved_bytes", ValueType::integer, Unit::bytes, "What the allocator holds from the device"},
+       {"reserved_bytes", ValueType::integer, Unit::bytes,
+        "What the allocator holds from the device; unknown: by the events more lived than that"},
        {"free_bytes", ValueType::integer, Unit::bytes, "Of that, inside segments and in no block"},
        {"largest_run_bytes", ValueType::integer, Unit::bytes, "The largest piece of it"},
        {"fragmentation", ValueType::real, Unit::ratio, "Share of the free memory that is not in the largest piece"},
@@ -45,10 +46,13 @@ Table blockers_table() {
 void add_moment(Table& table, const View& view, const char* moment, Value event, const State& state,
                 const FreeMemory& memory) {
   const LiveBytes live = live_bytes(view.history(), state);
-  table.rows.push_back(
-      row_of(view, {std::string(moment), std::move(event), memory.reserved, memory.free, memory.largest_run,
-                    share(memory.free - memory.largest_run, memory.free), count(memory.runs),
-                    count(state.segments.size()), live.blocks - live.asked, live.pending}));
+  const bool known = fit_together(memory, live);
+  table.rows.push_back(row_of(
+      view,
+      {std::string(moment), std::move(event), value_if(known, memory.reserved), value_if(known, memory.free),
+       value_if(known, memory.largest_run), known ? share(memory.free - memory.largest_run, memory.free) : Value(),
+       known ? count(memory.runs) : Value(), known ? count(state.segments.size()) : Value(), live.blocks - live.asked,
+       live.pending}));
 }
 
 void add_blockers(Parts& parts, Table& table, const View& view, const char* moment, const Value& event,

@@ -77,7 +77,7 @@ void find_leak(Parts& parts, const View& view, const GrowthMoments& when, const 
       .gain_reason = "It is about memory, not time.",
       .confidence = when.are_steps ? "high" : "low",
       .next =
-          "snapshot.growth names the stacks; look for what keeps tensors with their graph (loss instead "
+          "See snapshot.growth for the stacks, and look for what keeps tensors with their graph (loss instead "
           "of loss.item() in a list, hooks, caches)"};
   if (!who.empty()) {
     finding.where.function = who;

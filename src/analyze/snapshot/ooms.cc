@@ -32,7 +32,7 @@ Table ooms_table() {
       {{"event", ValueType::integer, Unit::none, "Number of the event in the recording of the device"},
        {"cause", ValueType::text, Unit::none,
         "fragmented: enough was free, in pieces; free elsewhere: in other pools or on other streams; held outside of "
-        "torch; full; unclear"},
+        "torch; more than the device, as far as its size is known; full; unclear"},
        {"wanted_bytes", ValueType::integer, Unit::bytes, "What was asked for, as a block"},
        {"free_bytes", ValueType::integer, Unit::bytes, "Free inside the segments that it could have been in"},
        {"largest_run_bytes", ValueType::integer, Unit::bytes, "Of that, the largest piece"},
@@ -79,6 +79,10 @@ std::string sentence_of(const OutOfMemory& oom) {
     case OomCause::elsewhere:
       return "Memory ran out although enough was free: it lies in other pools or on other streams";
     case OomCause::outside: return "Memory ran out because others than torch's allocator hold much of the device";
+    case OomCause::beyond:
+      return oom.device_bytes
+                 ? "Memory ran out because more was asked for at once than the device has"
+                 : "Memory ran out because more was asked for at once than torch held and the driver still had";
     case OomCause::full: return "Memory ran out: all of it is in use";
     case OomCause::unclear: break;
   }
@@ -92,9 +96,17 @@ std::string next_of(const OutOfMemory& oom) {
     case OomCause::elsewhere:
       return "See snapshot.segments for who holds them: a CUDA graph keeps its pool, another stream its blocks";
     case OomCause::outside: return "Look for other processes (nvidia-smi), NCCL's buffers and CUDA graphs";
+    case OomCause::beyond:
+      return "Look at the sizes where it was asked for: a wrong shape, or a batch that must be split";
     default: break;
   }
-  return "snapshot.oom_classes and snapshot.oom_stacks name what fills it";
+  return "See snapshot.oom_classes and snapshot.oom_stacks for what fills it";
+}
+
+// Others may hold much of a device whose size is not known.
+const char* confidence_of(const OutOfMemory& oom) {
+  if (oom.cause == OomCause::beyond && !oom.device_bytes) return "medium";
+  return oom.cause == OomCause::unclear ? "low" : "high";
 }
 
 void add_finding(Parts& parts, const View& view, const OutOfMemory& oom) {
@@ -105,7 +117,7 @@ void add_finding(Parts& parts, const View& view, const OutOfMemory& oom) {
                   .where = {.rank = view.trace->rank.rank},
                   .evidence = {{.text = "Wanted", .value = oom.wanted_bytes, .unit = Unit::bytes}},
                   .gain_reason = "It is about memory, not time.",
-                  .confidence = oom.cause == OomCause::unclear ? "low" : "high",
+                  .confidence = confidence_of(oom),
                   .next = next_of(oom)};
   const auto add = [&](const char* words, Value value) {
     finding.evidence.push_back({.text = words, .value = std::move(value), .unit = Unit::bytes});
@@ -116,6 +128,7 @@ void add_finding(Parts& parts, const View& view, const OutOfMemory& oom) {
   }
   if (oom.device_free != kNotRecorded) add("Free at the driver", oom.device_free);
   add("Held", oom.live.blocks);
+  if (oom.device_bytes) add("The device has", *oom.device_bytes);
   if (oom.outside_bytes) add("Held outside of torch", *oom.outside_bytes);
   if (oom.cause == OomCause::fragmented && memory.cheapest) {
     add("Would make room", memory.cheapest->live_bytes);

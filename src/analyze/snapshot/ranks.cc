@@ -23,6 +23,7 @@ struct RankPeak {
 std::vector<RankPeak> peaks_of(const std::vector<View>& views) {
   std::map<std::int64_t, RankPeak> by_rank;
   for (const View& view : views) {
+    if (view.device->events.count == 0) continue;  // its peak is unknown
     const std::int64_t bytes = plus(view.device->peak_bytes, view.device->static_bytes);
     RankPeak& known = by_rank[view.trace->rank.rank];
     if (known.view == nullptr || bytes > known.bytes) known = {&view, bytes};
@@ -112,7 +113,7 @@ void add_finding(Parts& parts, const Table& differences, const RankPeak& odd, co
                                {.text = "Usual distances away", .value = outlier.distances, .unit = Unit::none}},
                   .gain_reason = "It is about memory, not time.",
                   .confidence = "high",
-                  .next = "snapshot.rank_differences names what it holds that the others do not"};
+                  .next = "See snapshot.rank_differences for what it holds that the others do not"};
   for (const char* by : {"class", "stack"}) {
     const auto first = std::find_if(differences.rows.begin(), differences.rows.end(),
                                     [&](const auto& row) { return std::get<std::string>(row[3]) == by; });

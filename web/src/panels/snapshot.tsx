@@ -132,8 +132,8 @@ function Peak(props: { report: Report; place: Place }) {
 function Pieces(props: { report: Report; place: Place }) {
   const ooms = table(props.report, "snapshot", "ooms");
   const moments = table(props.report, "snapshot", "fragmentation");
-  const rows = rowsOf(moments, props.place);
-  if (rows.length === 0) return null;
+  const rows = rowsOf(moments, props.place).filter((row) => cell(moments!, row, "reserved_bytes") !== null);
+  if (rows.length === 0 && rowsOf(ooms, props.place).length === 0) return null;
   const number = (of: Table, row: Value[], name: string) => asNumber(cell(of, row, name));
   const bytes = (of: Table, row: Value[], name: string) => {
     const value = number(of, row, name);
