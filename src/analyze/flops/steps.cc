@@ -112,7 +112,8 @@ std::string why_no_peak(const RankCosts& rank) {
   for (const std::string_view type : rank.types) {
     if (type.empty()) return "Element types were not recorded";
     if (!rank.peaks.peaks->flop_per_s(type)) {
-      return "The peak of " + rank.peaks.device + " for " + std::string(type) + " is not known" + std::string(kGivePeaks);
+      return "The peak of " + rank.peaks.device + " for " + std::string(type) + " is not known" +
+             std::string(kGivePeaks);
     }
   }
   return "";
