@@ -379,7 +379,7 @@ ROWS = [
     Row("linear_thrice", job(lambda: nets.OneLinearThrice(100), 1, 100), thrice_truth),
     Row("self_attention", job(lambda: nets.SelfAttention(64, 4), 2, 32, 64), self_attention_truth),
     Row("lstm", job(lambda: nets.Lstm(32, 64), 4, 16, 32), lstm_truth),
-    # The default backend takes a minute of C++ compilers; the operators of its trace are the same (docs/plan).
+    # The default backend takes a minute of C++ compilers; the operators of its trace are the same.
     Row("gpt_compiled", lambda: gpt(backend="aot_eager"), gpt_truth),
     Row("mlp_frozen", lambda: mlp(frozen=True), lambda: mlp_truth(frozen=True)),  # beyond the table
 ]
