@@ -272,6 +272,22 @@ void add_notes(Answer& answer, const std::vector<RankCosts>& ranks, const Totals
   }
 }
 
+bool names_something(const FlopRule& rule, const Trace& trace) {
+  for (std::size_t row = 0; row < trace.slices.size(); row++) {
+    if (rule.pattern.fits(trace.name(static_cast<SliceId>(row)))) return true;
+  }
+  return false;
+}
+
+void note_idle_rules(Answer& answer, const std::vector<RankCosts>& ranks, const CostTables& tables) {
+  for (const FlopRule& rule : tables.own.all()) {
+    const auto fits = [&](const RankCosts& rank) { return names_something(rule, *rank.trace); };
+    if (std::any_of(ranks.begin(), ranks.end(), fits)) continue;
+    answer.notes.push_back("Rule " + rule.name +
+                           " of --flop-rules fits no operator here; see the names in table uncounted.");
+  }
+}
+
 Result<Answer> run_flops(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer;
@@ -292,6 +308,7 @@ Result<Answer> run_flops(const Run& run, const AnalyzeOptions& options) {
                                            : "less FLOP");
   }
   add_notes(answer, ranks, totals);
+  note_idle_rules(answer, ranks, *tables);
   return answer;
 }
 

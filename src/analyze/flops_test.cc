@@ -377,5 +377,19 @@ TEST_CASE("flops: a table of the user's that is wrong is refused with its line")
   CHECK(to_text(refused.error()).find("mine.txt: line 1: the formula has its end") != std::string::npos);
 }
 
+TEST_CASE("flops: a rule of the user's that fits no operator is told") {
+  TraceFixture f;
+  addmm(f, f.host("1"), 0);
+  Run run = run_of(std::move(f));
+  run.flop_rules = {"mine.txt", "gone | ^acme::gone$ | 2 | - | - | why\nthere | addmm | 2 | - | - | why\n"};
+  const Answer answer = ask(run, "flops");
+  const auto told = std::count_if(answer.notes.begin(), answer.notes.end(), [](const auto& note) {
+    return note.starts_with("Rule gone of --flop-rules fits no");
+  });
+  CHECK(told == 1);
+  CHECK(std::none_of(answer.notes.begin(), answer.notes.end(),
+                     [](const auto& note) { return note.starts_with("Rule there"); }));
+}
+
 }  // namespace
 }  // namespace stepscope

@@ -1,4 +1,4 @@
-"""The FLOPs of a recorded step, from the dims of its operators: the rules of src/costs/formulas.cc once more, in Python.
+"""The FLOPs of a recorded step, from the dims of its operators: src/costs/formulas.cc once more, in Python.
 
 A second count beside the truth, to show that a trace holds what is needed; it is no part of the product.
 """

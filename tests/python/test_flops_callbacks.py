@@ -76,6 +76,21 @@ def test_a_loop_of_one_s_own(place: Place) -> None:
     assert len(re.findall("DeepSpeed Flops Profiler", out)) == 1
 
 
+def test_a_step_that_never_came_is_told(place: Place) -> None:
+    text = (
+        NET
+        + """
+    from stepscope.flops import StepReport
+    report = StepReport(net, profile_step=20)
+    report.step()
+    raise SystemExit(3)
+    """
+    )
+    done = place.execute([sys.executable, place.script(text)], PYTHONPATH=PYTHON)
+    assert done.returncode == 3
+    assert "stepscope.flops reports nothing: the training ended without step 20" in done.stderr
+
+
 def test_the_first_step_and_a_configuration(place: Place) -> None:
     block = {
         "enabled": True,

@@ -10,8 +10,10 @@ Rank 0 measures and prints, as with DeepSpeed. What goes wrong is a warning: the
 
 from __future__ import annotations
 
+import atexit
 import sys
 import warnings
+import weakref
 from typing import Any
 
 from .._errors import StepscopeError
@@ -106,12 +108,20 @@ class StepReport(ReportedStep):
     def __init__(self, model: Any, config: Any = None, *, batch_size: int | None = None, **keywords: Any) -> None:
         super().__init__(model, config, batch_size=batch_size, **keywords)
         self._steps = 0
+        atexit.register(_ended, weakref.ref(self))
         self.at(0)
 
     def step(self) -> None:
         """The end of one step and the begin of the next."""
         self._steps += 1
         self.at(self._steps)
+
+
+def _ended(report: weakref.ref[StepReport]) -> None:
+    """At the exit of the program: a step that never came is told."""
+    known = report()
+    if known is not None:
+        known.end()
 
 
 def chosen(config: Any, keywords: dict[str, Any]) -> FlopsConfig:
