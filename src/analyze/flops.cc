@@ -1,16 +1,18 @@
 // flops: how much arithmetic the program did, where, and how much of the time that figure covers.
 //
 // Counted are the products that ran, forward and backward, from the sizes that the profiler recorded with operators
-// (record_shapes); see flops/formulas.h. One multiply-add is two FLOP. Under a causal mask half of attention is hidden:
+// (record_shapes); see costs/formulas.h. One multiply-add is two FLOP. Under a causal mask half of attention is hidden:
 // figures named causal leave it out, the others count the whole square. What has no formula or no sizes is never 0 but
 // stands beside every figure as a share of the time.
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <tuple>
 
 #include "analyze/analysis.h"
 #include "analyze/flops/module_tree.h"
 #include "analyze/flops/steps.h"
+#include "base/name_verdicts.h"
 
 namespace stepscope::analyze {
 namespace {
@@ -273,10 +275,10 @@ void add_notes(Answer& answer, const std::vector<RankCosts>& ranks, const Totals
 }
 
 bool names_something(const FlopRule& rule, const Trace& trace) {
-  for (std::size_t row = 0; row < trace.slices.size(); row++) {
-    if (rule.pattern.fits(trace.name(static_cast<SliceId>(row)))) return true;
-  }
-  return false;
+  const auto judge = [&](std::string_view name) -> std::uint8_t { return rule.pattern.fits(name) ? 1 : 0; };
+  NameVerdicts<std::uint8_t, decltype(judge)> fits(trace.strings, 2, judge);
+  const auto& names = trace.slices.name;
+  return std::any_of(names.begin(), names.end(), [&](StringId name) { return fits(name) == 1; });
 }
 
 void note_idle_rules(Answer& answer, const std::vector<RankCosts>& ranks, const CostTables& tables) {

@@ -16,6 +16,7 @@ import flops_models as models
 import flops_nets as nets
 import torch
 from flops_models import BY_NAME, ROWS, Row, record_step
+from jobs import rows as table
 
 import stepscope as package
 from stepscope.hooks._stepscope_hooks.modules import ModuleRanges
@@ -39,11 +40,6 @@ def record(row: Row, path: Path, warm: int = 2) -> Path:
 def answer(path: Path) -> dict[str, Any]:
     with package.open(path, cache=False) as run:
         return run.answer("flops")
-
-
-def table(found: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    columns = [column["name"] for column in found["tables"][name]["columns"]]
-    return [dict(zip(columns, row)) for row in found["tables"][name]["rows"]]
 
 
 def is_right(measured: int, expected: int) -> bool:

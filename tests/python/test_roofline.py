@@ -15,6 +15,7 @@ if importlib.util.find_spec("torch") is None:
 
 import torch
 from flops_models import BY_NAME, record_step
+from jobs import rows as table
 from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
 
@@ -142,11 +143,6 @@ CASES = [
 
 def name(case: Case) -> str:
     return case.op.removeprefix("aten::") + "_" + "x".join(map(str, [*getattr(case.inputs()[0], "shape", [])]))
-
-
-def table(found: dict[str, Any], wanted: str) -> list[dict[str, Any]]:
-    columns = [column["name"] for column in found["tables"][wanted]["columns"]]
-    return [dict(zip(columns, row)) for row in found["tables"][wanted]["rows"]]
 
 
 @pytest.fixture

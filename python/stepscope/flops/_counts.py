@@ -8,7 +8,6 @@ is the function's own, and so it is where torch.compile sees it, which would bre
 from __future__ import annotations
 
 import functools
-import math
 import sys
 
 TYPE_CHECKING = False
@@ -91,7 +90,7 @@ def _range_name(
 
 def _whole(key: str, amount: Any) -> int:
     number = float(amount)
-    if not 0 <= number < _MOST or math.isnan(number):
+    if not 0 <= number < _MOST:
         raise ValueError(f"{key} is {amount}, not a number of at least 0")
     whole: int = round(amount)
     return whole

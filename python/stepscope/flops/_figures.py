@@ -53,12 +53,12 @@ class Figures:
 
     def add(self, run: Run) -> None:
         """What a part of the recording holds."""
-        tables = run.answer("flops")["tables"]
-        for row in _rows(tables["by_module"]):
+        tables = run.flops().tables
+        for row in tables["by_module"].to_pylist():
             number = row["module"]
             if number is not None and number.isdigit() and int(number) < len(self._own):
                 self._own[int(number)].add(row)
-        uncounted = _rows(tables["uncounted"])
+        uncounted = tables["uncounted"].to_pylist()
         for row in uncounted:
             name = f"{row['name']} ({row['why']})"
             self._uncounted[name] = self._uncounted.get(name, 0.0) + row["time_ns"]
@@ -124,11 +124,6 @@ class Figures:
             return None
         numbers = [self._number(one) for one in module.modules()]
         return sum(part(self._own[number]) for number in numbers if number is not None)
-
-
-def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:
-    names = [column["name"] for column in table["columns"]]
-    return [dict(zip(names, values)) for values in table["rows"]]
 
 
 # For the functions that take a module alone, as DeepSpeed's do: the figures that were measured last.

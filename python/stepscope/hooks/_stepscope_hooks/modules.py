@@ -7,7 +7,6 @@ Wrappers' own path parts are left out.
 
 from __future__ import annotations
 
-import contextlib
 from threading import get_ident
 
 from .module_hooks import ModuleHook, is_compiled_in_place
@@ -29,7 +28,6 @@ class ModuleRanges:
 
         self.hooks: list[ModuleHook] = []
         self.paths: dict[str, type] = {}  # of every module that got hooks
-        self.sizes: dict[str, int] = {}  # parameters of every module itself, each where it stands first
         self.open: dict[int, list[tuple[str, Any]]] = {}  # per thread: name, range
         self.range: Any = getattr(torch._C._profiler, "_RecordFunctionFast", None)
         self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
@@ -42,19 +40,6 @@ class ModuleRanges:
         for path, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
             if is_compiled(module) or (has_forward(module) and not is_closed(module)):
                 self.hook(module, path or class_of(module).__name__)
-        with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
-            self.measure(model, root)
-
-    def measure(self, model: Any, root: str) -> None:
-        sizes: dict[str, int] = {}
-        counted: set[int] = set()
-        for path, module in tree(model, root, lambda one: True):
-            own = [one for one in module.__dict__.get("_parameters", {}).values() if one is not None]
-            fresh = {id(one): one for one in own if id(one) not in counted}
-            counted.update(fresh)
-            shown = path or class_of(module).__name__
-            sizes[shown] = sizes.get(shown, 0) + sum(map(_elements, fresh.values()))
-        self.sizes.update(sizes)
 
     def hook(self, module: Any, shown: str) -> None:
         self.paths[shown] = class_of(module)
@@ -99,6 +84,20 @@ def _place(cls: type) -> dict[str, Any]:
     code = getattr(getattr(cls, "forward", None), "__code__", None)
     line = cls.__dict__.get("__firstlineno__", getattr(code, "co_firstlineno", None))
     return {"file": getattr(code, "co_filename", None), "line": line}
+
+
+def module_sizes(models: list[Any]) -> dict[str, int]:
+    """Parameters of every module itself by its path, each where it stands first."""
+    sizes: dict[str, int] = {}
+    counted: set[int] = set()
+    for root, model in named(models):
+        for path, module in tree(model, root, lambda one: True):
+            own = [one for one in module.__dict__.get("_parameters", {}).values() if one is not None]
+            fresh = {id(one): one for one in own if id(one) not in counted}
+            counted.update(fresh)
+            shown = path or class_of(module).__name__
+            sizes[shown] = sizes.get(shown, 0) + sum(map(_elements, fresh.values()))
+    return sizes
 
 
 def _elements(parameter: Any) -> int:

@@ -50,6 +50,7 @@ class Recorder:
         self.thread: int | None = None
         self.ranges: modules.ModuleRanges | None = None
         self.profiler: Any = None
+        self.sizes: dict[str, int] = {}  # parameters of each module
         self.held: list[tuple[str, str, str, int]] = []  # before it began
         self.quiet = contextlib.ExitStack()  # what torch would print while it records
         self.mark: tuple[int, Any] | None = None
@@ -82,6 +83,8 @@ class Recorder:
         start = time.perf_counter()
         if "modules" in self.features:
             self.ranges = modules.ModuleRanges(models)
+            with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
+                self.sizes = modules.module_sizes(models)
         if "memory" in self.features:
             with self.notes.guard("asking what the program holds"):
                 self.held = held_before(models, optimizers)
@@ -185,8 +188,8 @@ class Recorder:
             "partial_steps": self.partial_steps,
         }
         self.profiler.add_metadata_json("stepscope", json.dumps(about))
-        if self.ranges is not None and self.ranges.sizes:
-            self.profiler.add_metadata_json("stepscope_modules", json.dumps(list(self.ranges.sizes.items())))
+        if self.sizes:
+            self.profiler.add_metadata_json("stepscope_modules", json.dumps(list(self.sizes.items())))
         if self.held:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
         if self.execution_trace is not None:
