@@ -229,7 +229,8 @@ void find_exposed(Answer& answer, const std::vector<RankTime>& ranks) {
                   .confidence = "high",
                   .next =
                       "Look at communication.collectives for the rows with most exposed_ns, and start them earlier, in "
-                      "larger buckets, or on their own stream"};
+                      "larger buckets, or on their own stream",
+                  .changes = {{.kind = ChangeKind::overlap}}};
   if (ranks.size() > 1) finding.where.rank = worst_rank;
   answer.findings.push_back(std::move(finding));
 }

@@ -71,7 +71,7 @@ class RankPaths {
   std::vector<std::size_t> shown_steps;  // indices into steps
   std::int64_t shown_ns = 0;
   std::vector<NameTotal> names;  // names that differ only in a step's number are one: ProfilerStep#3 and ProfilerStep#4
-  std::array<std::int64_t, kWaitEvidences> evidence{};
+  std::array<std::int64_t, kPathEvidences> evidence{};
   std::vector<PathSegment> longest;
 
  private:
@@ -270,11 +270,11 @@ Table evidence_table(const std::vector<RankPaths>& ranks) {
               .columns = {{"evidence", ValueType::text, Unit::none, "How one segment of the path leads to the next"},
                           {"segments", ValueType::integer, Unit::count, "Segments that begin where this shows a wait"},
                           {"meaning", ValueType::text, Unit::none, "What it means"}}};
-  std::array<std::int64_t, kWaitEvidences> counts{};
+  std::array<std::int64_t, kPathEvidences> counts{};
   for (const RankPaths& rank : ranks) {
-    for (std::size_t i = 0; i < kWaitEvidences; i++) counts[i] += rank.evidence[i];
+    for (std::size_t i = 0; i < kPathEvidences; i++) counts[i] += rank.evidence[i];
   }
-  for (std::size_t i = 0; i < kWaitEvidences; i++) {
+  for (std::size_t i = 0; i < kPathEvidences; i++) {
     const auto evidence = static_cast<WaitEvidence>(i);
     table.rows.push_back({std::string(to_string(evidence)), counts[i], std::string(meaning_of(evidence))});
   }

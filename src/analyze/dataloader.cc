@@ -168,7 +168,8 @@ void find_wait(Answer& answer, const LoaderTotals& totals, std::optional<double>
                     {.text = "Wait per step in all", .value = totals.wait_ns / totals.steps, .unit = Unit::ns}},
        .gain_reason = std::string(kNoGain),
        .confidence = "high",
-       .next = next_of(totals, idle)});
+       .next = next_of(totals, idle),
+       .changes = {{.kind = ChangeKind::data_loader, .value = 0}}});
   if (!idle) return;
   answer.findings.back().evidence.push_back({.text = "Idle cores of the machine", .value = *idle, .unit = Unit::none});
 }

@@ -203,7 +203,8 @@ void find_host_bound(Answer& answer, const std::vector<DeviceGaps>& devices, con
                   .confidence = "high",
                   .next =
                       "Look at the table idle.by_op, then try torch.compile or CUDA graphs on the part that it names, "
-                      "or larger batches"};
+                      "or larger batches",
+                  .changes = {{.kind = ChangeKind::scale, .target = "host:*", .value = 0.5}}};
   for (const auto& row : by_op.rows) {
     const auto& [cause, phase, op] = std::tie(row[0], row[1], row[2]);
     if (cause != Value(std::string(to_string(IdleCause::host_bound))) || op == Value()) continue;
@@ -236,7 +237,8 @@ void find_synchronization(Answer& answer, const std::vector<DeviceGaps>& devices
        .gain_reason = std::string(kNoGain),
        .confidence = "high",
        .next = "Look for .item(), .cpu(), print(loss) or torch.cuda.synchronize() in the step, and move them out of it "
-               "or make them rare"});
+               "or make them rare",
+       .changes = {{.kind = ChangeKind::no_waits}}});
 }
 
 Result<Answer> run_idle(const Run& run, const AnalyzeOptions& options) {

@@ -250,6 +250,7 @@ void find_straggler(Answer& answer, const Run& run, const std::vector<RankView>&
       .confidence = one ? "high" : "medium",
       .next = "Compare this rank's steps with another's (steps.phases), its input sizes and its host"};
   finding.where.rank = run.traces[who].rank.rank;
+  if (one) finding.changes = {{.kind = ChangeKind::level_rank, .rank = finding.where.rank}};
   if (lost.ns > 0) {
     finding.where.phase = std::string(to_string(lost.phase));
     const std::string where =

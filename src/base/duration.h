@@ -1,4 +1,4 @@
-// How long, as people write it: "500ms", "5s", "2m", "1.5h". One reading of it for all options and settings.
+// How long, as people write it: "120us", "500ms", "5s", "2m", "1.5h". One reading of it for all options and settings.
 #pragma once
 
 #include <optional>

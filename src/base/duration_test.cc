@@ -10,6 +10,7 @@ TEST_CASE("durations as people write them") {
     CHECK(read_duration(same, BareNumber::seconds).value() == doctest::Approx(5));
   }
   CHECK(read_duration("500ms", BareNumber::refused).value() == doctest::Approx(0.5));
+  CHECK(read_duration("120us", BareNumber::refused).value() == doctest::Approx(120e-6));
   CHECK(read_duration("2m", BareNumber::refused).value() == 120);
   CHECK(read_duration("1.5h", BareNumber::refused).value() == 5400);
   CHECK(read_duration("0s", BareNumber::refused).value() == 0);

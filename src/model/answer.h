@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/change.h"
 #include "model/issue.h"
 
 namespace stepscope {
@@ -95,6 +96,7 @@ struct Evidence {
 struct Gain {
   double speedup_low = 1, speedup_high = 1;
   std::string binds;  // the lane that bounds the step afterwards
+  std::string how;    // what was assumed: "if no step waited for the data loader"
 };
 
 struct Finding {
@@ -107,6 +109,7 @@ struct Finding {
   std::string gain_reason;                // why there is no gain, when there is none
   std::optional<std::string> confidence;  // "high", "medium", "low"
   std::optional<std::string> next;        // the next thing to do
+  std::vector<Change> changes = {};       // what fixing it would alter; session has them priced
 };
 
 struct Answer {

@@ -23,6 +23,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kWaitEvidenc
     {"polled", "inferred: the host did nothing after it had launched this work, and went on when it ended"},
     {"autograd", "a thread that runs backward operators and the one that ran their forward operators take turns"},
     {"none", "nothing in the recording shows what it waited for"},
+    {"launch queue", "the host sat in a launch call while the queue of launches was full"},
+    {"worker", "a thread that communicates took its work from this one, or this one waited for what it did"},
+    {"collective", "a collective begins when the last of its ranks arrives"},
 }};
 
 constexpr std::int64_t kUsualLatencyNs = 10'000;

@@ -28,8 +28,13 @@ enum class WaitEvidence : std::uint8_t {
   polled,         // inferred: the host did nothing after launching the work, and went on when it ended
   autograd,       // a thread that runs backward ops and the thread that ran their forward ops take turns
   none,           // nothing in the recording shows it
+  // what only a simulation of all ranks looks at
+  launch_queue,  // the host sat in a launch call while as many launches were pending as the queue holds
+  worker,        // a thread that communicates took its work from this one, or this one waited for it
+  collective,    // a collective begins when its last rank arrives
 };
-inline constexpr std::size_t kWaitEvidences = 9;
+inline constexpr std::size_t kWaitEvidences = 12;
+inline constexpr std::size_t kPathEvidences = 9;  // those that a critical path of one rank can have
 std::string_view to_string(WaitEvidence evidence);
 std::string_view meaning_of(WaitEvidence evidence);
 

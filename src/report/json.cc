@@ -137,6 +137,7 @@ void write_finding(JsonWriter& json, const Finding& finding) {
     json.begin_object(Layout::line).key("speedup_low").number(finding.gain->speedup_low);
     json.key("speedup_high").number(finding.gain->speedup_high);
     write_text_or_null(json, "binds", finding.gain->binds);
+    write_text_or_null(json, "how", finding.gain->how);
     json.end_object();
   } else {
     json.null();

@@ -196,9 +196,9 @@ void write_finding(Page& page, const Finding& finding) {
   if (finding.confidence) grounds.push_back("confidence " + printable(*finding.confidence));
   if (!grounds.empty()) page.hanging("    ", fmt::format("{}", fmt::join(grounds, " · ")));
   if (finding.gain) {
-    page.hanging("    ",
-                 fmt::format("gain: steps {:.2f}× to {:.2f}× as fast, then bound by {}", finding.gain->speedup_low,
-                             finding.gain->speedup_high, printable(finding.gain->binds)));
+    const Gain& gain = *finding.gain;
+    page.hanging("    ", fmt::format("gain: steps {:.2f}× to {:.2f}× as fast, then bound by {} ({})", gain.speedup_low,
+                                     gain.speedup_high, printable(gain.binds), printable(gain.how)));
   }
   if (finding.next) page.hanging("    → ", printable(*finding.next));
 }

@@ -67,6 +67,7 @@ export interface Gain {
   speedup_low: number;
   speedup_high: number;
   binds?: string | null;
+  how?: string | null;
 }
 
 export interface Finding {

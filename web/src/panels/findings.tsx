@@ -28,8 +28,9 @@ export function placeText(where: Place | null | undefined): string {
 
 function gainText(finding: Finding): string {
   if (finding.gain) {
-    const { speedup_low: low, speedup_high: high, binds } = finding.gain;
-    return `${low.toFixed(2)}× to ${high.toFixed(2)}× faster${binds ? `, then bound by ${binds}` : ""}`;
+    const { speedup_low: low, speedup_high: high, binds, how } = finding.gain;
+    const then = binds ? `, then bound by ${binds}` : "";
+    return `steps ${low.toFixed(2)}× to ${high.toFixed(2)}× as fast${then}${how ? ` (${how})` : ""}`;
   }
   return finding.gain_reason ? `gain unknown: ${finding.gain_reason}` : "gain unknown";
 }

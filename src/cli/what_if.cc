@@ -1,0 +1,166 @@
+// `stepscope what-if`: what changes to a program would be worth, predicted from its recording.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "base/duration.h"
+#include "cli/command.h"
+#include "cli/open_paths.h"
+#include "cli/report_output.h"
+#include "cli/terminal.h"
+#include "session/what_if.h"
+#include "write/writer.h"
+
+namespace stepscope::cli {
+namespace {
+
+constexpr std::size_t kLongestTable = 12;
+
+struct WhatIfOptions {
+  OpenPaths open;
+  std::vector<std::string> scale, remove, move, fuse;
+  double data_loader = -1, bandwidth = 0;
+  long ranks = 0, level_rank = -1;
+  bool overlap = false, no_waits = false;
+  std::string trace;
+  ReportOutput output;
+};
+
+constexpr const char* kWhatIfExamples = R"(Examples:
+  stepscope what-if trace.json.gz                                what bounds it, and how well it explains itself
+  stepscope what-if run/ --scale 'kernel:gemm=0.5'               matrix products twice as fast
+  stepscope what-if run/ --remove op:aten::sort --dataloader 0   both together
+  stepscope what-if run/ --move 'op:aten::topk=120us'            every call of it takes 120 us
+  stepscope what-if run/ --ranks 64 --bandwidth 2                64 ranks, links twice as fast
+  stepscope what-if run/ --no-waits --trace predicted.json.gz    the predicted run as a trace, for any viewer
+
+What a change is about: kernel:TEXT (name or family), op:NAME (with its kernels), host:NAME (without them), phase:NAME,
+rank:N. Where a name is exactly TEXT, only that name is meant. The range is that of waits that nothing in the recording
+explains: they stay, or are gone. docs/what-if.md says what is in a prediction and what is not.)";
+
+Error usage(std::string message, std::string hint) {
+  return {ErrorKind::usage, std::move(message), "", std::nullopt, std::move(hint)};
+}
+
+// "TARGET=VALUE"; the name may have a = in it, the value has none.
+Result<std::pair<std::string, std::string>> parted(const std::string& text, const char* example) {
+  const std::size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
+    return fail(usage("'" + text + "' is not TARGET=VALUE", std::string("Write ") + example));
+  }
+  return std::pair(text.substr(0, at), text.substr(at + 1));
+}
+
+Result<double> number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(usage("'" + text + "' is no number", "Write a factor such as 0.5"));
+  }
+  return value;
+}
+
+Result<void> add_targets(const WhatIfOptions& options, std::vector<Change>& changes) {
+  for (const std::string& text : options.scale) {
+    const auto parts = parted(text, "--scale 'kernel:gemm=0.5'");
+    if (!parts) return fail(parts.error());
+    const Result<double> factor = number(parts->second);
+    if (!factor) return fail(factor.error());
+    changes.push_back({.kind = ChangeKind::scale, .target = parts->first, .value = *factor});
+  }
+  for (const std::string& text : options.remove) {
+    changes.push_back({.kind = ChangeKind::scale, .target = text, .value = 0});
+  }
+  for (const std::string& text : options.move) {
+    const auto parts = parted(text, "--move 'op:aten::topk=120us'");
+    if (!parts) return fail(parts.error());
+    const auto seconds = read_duration(parts->second, BareNumber::refused);
+    if (!seconds) return fail(usage("'" + parts->second + "' is no duration", "Write one with its unit, such as 120us"));
+    changes.push_back(
+        {.kind = ChangeKind::set_duration, .target = parts->first, .value = *seconds * 1e9});
+  }
+  for (const std::string& text : options.fuse) changes.push_back({.kind = ChangeKind::fuse, .target = text});
+  return {};
+}
+
+Result<std::vector<Change>> changes_of(const WhatIfOptions& options) {
+  std::vector<Change> changes;
+  if (const auto added = add_targets(options, changes); !added) return fail(added.error());
+  if (options.data_loader >= 0) changes.push_back({.kind = ChangeKind::data_loader, .value = options.data_loader});
+  if (options.no_waits) changes.push_back({.kind = ChangeKind::no_waits});
+  if (options.level_rank >= 0) {
+    changes.push_back({.kind = ChangeKind::level_rank, .rank = options.level_rank});
+  }
+  if (options.ranks != 0) changes.push_back({.kind = ChangeKind::ranks, .value = static_cast<double>(options.ranks)});
+  if (options.bandwidth != 0) changes.push_back({.kind = ChangeKind::bandwidth, .value = options.bandwidth});
+  if (options.overlap) changes.push_back({.kind = ChangeKind::overlap});
+  return changes;
+}
+
+Result<void> write_trace(Run& run, const std::vector<Change>& changes, const std::string& path) {
+  if (auto kept = keep_inputs(run, path); !kept) return kept;
+  if (const auto moved = session::become_predicted(run, changes); !moved) return moved;
+  const std::string_view format = path.ends_with(".pftrace") ? "perfetto" : "chrome";
+  const auto writers = write::writers();
+  const auto writer = std::find_if(writers.begin(), writers.end(), [&](const auto& w) { return w.name == format; });
+  return writer->write(run, path, {});
+}
+
+Result<void> run_what_if(const WhatIfOptions& options) {
+  const Result<std::vector<Change>> changes = changes_of(options);
+  if (!changes) return fail(changes.error());
+  ProgressLine progress;
+  Result<Run> run = options.open.open(progress);
+  if (!run) return fail(run.error());
+  if (auto kept = keep_inputs(*run, options.output.target()); !kept) return kept;
+  progress.show("playing", -1);
+  Result<Report> report = session::what_if(*run, *changes);
+  if (!report) return fail(report.error());
+  if (const auto written = options.output.write(*std::move(report), true, kLongestTable); !written) return written;
+  if (options.trace.empty()) return {};
+  progress.show("writing " + options.trace, -1);
+  return write_trace(*run, *changes, options.trace);
+}
+
+CLI::Option* repeated(CLI::App& app, const char* name, std::vector<std::string>& values, const char* meaning,
+                      const char* type) {
+  return app.add_option(name, values, meaning)->type_name(type)->expected(1)->take_all();
+}
+
+void set_up_what_if(CLI::App& app, int& code) {
+  const auto options = std::make_shared<WhatIfOptions>();
+  app.add_option("PATH", options->open.paths, "Trace files, folders of ranks, or patterns")->required()->type_name("");
+  repeated(app, "--scale", options->scale, "It takes so many times as long; may be repeated", "TARGET=FACTOR");
+  repeated(app, "--remove", options->remove, "It is gone; may be repeated", "TARGET");
+  repeated(app, "--move", options->move, "Every call of it takes so long; may be repeated", "TARGET=TIME");
+  repeated(app, "--fuse", options->fuse, "Neighbors on a stream become one kernel; may be repeated", "TARGET");
+  app.add_option("--dataloader", options->data_loader, "Waiting for the data loader takes so many times as long")
+      ->type_name("FACTOR")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--no-waits", options->no_waits, "The host never waits for the device");
+  app.add_flag("--overlap-comm", options->overlap, "Only the end of the step waits for communication");
+  app.add_option("--bandwidth", options->bandwidth, "Links are so many times as fast")
+      ->type_name("FACTOR")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--ranks", options->ranks, "So many data-parallel ranks")->type_name("N")->check(CLI::Range(2, 1'000'000));
+  app.add_option("--level-rank", options->level_rank, "The others do not wait for this rank")
+      ->type_name("RANK")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--trace", options->trace, "Also write the predicted run as a trace: .json, .json.gz or .pftrace")
+      ->type_name("FILE");
+  options->output.add_options(app, std::to_string(kLongestTable));
+  options->open.add_options(app);
+  app.footer(kWhatIfExamples);
+  app.callback([options, &code] { code = outcome(run_what_if(*options)); });
+}
+
+}  // namespace
+
+Command what_if_command() {
+  return {"what-if", "Predict what changes to the program would be worth", set_up_what_if};
+}
+
+}  // namespace stepscope::cli

@@ -1,0 +1,77 @@
+#include "session/prices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "model/answer_parts.h"
+#include "model/windows.h"
+#include "session/what_if.h"
+#include "simulate/predict.h"
+
+namespace stepscope::session {
+namespace {
+
+using simulate::Prediction;
+using simulate::Predictor;
+
+std::string how(const std::vector<Change>& changes) {
+  std::string text = "stepscope what-if PATH";
+  for (const Change& change : changes) {
+    const std::string words = change_text(change);
+    const std::size_t space = words.find(' ');
+    text += " --" + words.substr(0, space);
+    if (space != std::string::npos) text += " '" + words.substr(space + 1) + "'";
+  }
+  return text;
+}
+
+Gain gain_of(const Prediction& made, const std::vector<Change>& changes) {
+  return {.speedup_low = made.speedup_low, .speedup_high = made.speedup_high, .binds = made.binds, .how = how(changes)};
+}
+
+void price(Finding& finding, const Predictor& predictor) {
+  const Result<Prediction> made = predictor.predict(finding.changes);
+  if (!made) {
+    finding.gain_reason = "Not predicted: " + made.error().message + ".";
+    return;
+  }
+  finding.gain = gain_of(*made, finding.changes);
+  finding.gain_reason.clear();
+}
+
+void add_joint(Report& report, const Predictor& predictor, const std::vector<Change>& all) {
+  const auto overview = std::find_if(report.answers.begin(), report.answers.end(),
+                                     [](const Answer& answer) { return answer.name == "overview"; });
+  if (overview == report.answers.end()) return;
+  const Result<Prediction> made = predictor.predict(all);
+  const std::string meaning =
+      made ? "Steps with every finding fixed that could be priced, before over after; then bound by " + made->binds
+           : "Not predicted: " + made.error().message;
+  add_scalar(*overview, "speedup_of_all_low", made ? Value(made->speedup_low) : Value(), Unit::none, meaning);
+  add_scalar(*overview, "speedup_of_all_high", made ? Value(made->speedup_high) : Value(), Unit::none, meaning);
+}
+
+}  // namespace
+
+void price_findings(const Run& run, Report& report) {
+  std::vector<Finding*> priced;
+  std::vector<Change> all;
+  for (Answer& answer : report.answers) {
+    for (Finding& finding : answer.findings) {
+      if (finding.changes.empty()) continue;
+      priced.push_back(&finding);
+      for (const Change& change : finding.changes) {
+        if (std::find(all.begin(), all.end(), change) == all.end()) all.push_back(change);
+      }
+    }
+  }
+  if (priced.empty() || timelines(run).empty()) return;
+  const Predictor predictor(run);
+  for (Finding* finding : priced) price(*finding, predictor);
+  if (priced.size() > 1) add_joint(report, predictor, all);
+}
+
+}  // namespace stepscope::session

@@ -1,0 +1,13 @@
+// Prices of findings: what fixing each would be worth, and all of them together.
+#pragma once
+
+#include "model/answer.h"
+#include "model/trace.h"
+
+namespace stepscope::session {
+
+// Every finding that says what its fix would change gets a gain, or the reason why it has none; the overview, where it
+// is among the answers, the gain of all of them together.
+void price_findings(const Run& run, Report& report);
+
+}  // namespace stepscope::session

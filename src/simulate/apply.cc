@@ -1,0 +1,331 @@
+#include "simulate/apply.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/collective_work.h"
+#include "model/match_times.h"
+#include "model/windows.h"
+
+namespace stepscope::simulate {
+namespace {
+
+Error nothing(std::string what, std::string hint) {
+  return {ErrorKind::not_found, std::move(what), "", std::nullopt, std::move(hint)};
+}
+
+class Editor {
+ public:
+  Editor(const Change& change, const Run& run, const ReplayGraph& graph, const std::vector<CommModel>& models,
+         Costs& costs)
+      : change_(change), run_(run), graph_(graph), models_(models), costs_(costs) {}
+
+  Result<Applied> edit() {
+    switch (change_.kind) {
+      case ChangeKind::scale:
+      case ChangeKind::set_duration: return scale();
+      case ChangeKind::data_loader: return data_loader();
+      case ChangeKind::overlap: return overlap();
+      case ChangeKind::bandwidth: return bandwidth();
+      case ChangeKind::ranks: return ranks();
+      case ChangeKind::fuse: return fuse();
+      case ChangeKind::no_waits: return no_waits();
+      case ChangeKind::level_rank: return level_rank();
+    }
+    return fail({ErrorKind::internal, "an unknown kind of change", "", std::nullopt, ""});
+  }
+
+ private:
+  Result<Applied> scale();
+  Result<Applied> data_loader();
+  Result<Applied> overlap();
+  Result<Applied> bandwidth();
+  Result<Applied> ranks();
+  Result<Applied> fuse();
+  Result<Applied> no_waits();
+  Result<Applied> level_rank();
+
+  Result<Selection> selected();
+  void remove_waits(std::uint32_t node);
+  void take_launch(std::uint32_t node);
+  double jitter_ns(std::int64_t from, std::int64_t to, bool& known) const;
+  void count(std::uint32_t node) {
+    out_.calls++;
+    const std::uint32_t lane = graph_.lane[node];
+    (lane != kNone && graph_.lanes[lane].device ? out_.device_ns : out_.host_ns) += graph_.costs.cost_ns[node];
+  }
+
+  const Change& change_;
+  const Run& run_;
+  const ReplayGraph& graph_;
+  const std::vector<CommModel>& models_;
+  Costs& costs_;
+  Applied out_;
+};
+
+Result<Selection> Editor::selected() {
+  Result<Selection> found = select(run_, graph_, change_.target);
+  if (!found) return found;
+  if (std::find(found->nodes.begin(), found->nodes.end(), 1) == found->nodes.end()) {
+    return fail(nothing("nothing in the recording is '" + change_.target + "'",
+                        "Look at the names with stepscope report PATH --only operators,kernels"));
+  }
+  out_.calls = found->calls;
+  out_.host_ns = found->host_ns;
+  out_.device_ns = found->device_ns;
+  out_.names = found->names;
+  return found;
+}
+
+// What is gone waits for nothing but what comes before it.
+void Editor::remove_waits(std::uint32_t node) {
+  costs_.wait_ns[node] = std::min<std::int64_t>(costs_.wait_ns[node], 0);
+  if (graph_.lanes[graph_.lane[node]].device) {
+    costs_.gap_ns[node] = 0;
+    for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) {
+      if (graph_.edges[e].why == WaitEvidence::launch) costs_.dropped[e] = costs_.before[node] != kNone ? 1 : 0;
+    }
+    return;
+  }
+  if (costs_.before[node] == kNone) return;
+  for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) costs_.dropped[e] = 1;
+}
+
+Result<Applied> Editor::scale() {
+  if (!(change_.value >= 0) || !std::isfinite(change_.value)) {
+    return fail({ErrorKind::usage, "a factor or duration below 0", "", std::nullopt, "Give 0 or more"});
+  }
+  const Result<Selection> found = selected();
+  if (!found) return fail(found.error());
+  for (std::uint32_t node = 0; node < graph_.size(); node++) {
+    if (found->nodes[node] == 0) continue;
+    double factor = change_.value;
+    if (change_.kind == ChangeKind::set_duration) {
+      const std::int64_t call = found->call_ns[node];
+      factor = call > 0 ? change_.value / static_cast<double>(call) : 1;
+    }
+    costs_.cost_ns[node] = std::llround(static_cast<double>(costs_.cost_ns[node]) * factor);
+    if (factor == 0) remove_waits(node);
+  }
+  return std::move(out_);
+}
+
+Result<Applied> Editor::data_loader() {
+  for (std::uint32_t node = 0; node < graph_.size(); node++) {
+    if (graph_.role[node] != NodeRole::data_loader) continue;
+    count(node);
+    costs_.cost_ns[node] = std::llround(static_cast<double>(costs_.cost_ns[node]) * change_.value);
+    if (change_.value == 0) remove_waits(node);
+  }
+  if (out_.calls > 0) return std::move(out_);
+  return fail(nothing("no wait for a data loader was recorded",
+                      "Record with stepscope run, or torch.profiler around a loop over a DataLoader"));
+}
+
+// Nothing waits for communication any more, and it stands beside its lane; it still ends before its step does.
+Result<Applied> Editor::overlap() {
+  std::vector<std::uint8_t> communicates(graph_.size(), 0);
+  for (std::uint32_t node = 0; node < graph_.size(); node++) {
+    if (graph_.role[node] != NodeRole::communicate) continue;
+    communicates[node] = 1;
+    count(node);
+  }
+  if (out_.calls == 0) return fail(nothing("no communication was recorded", "Record a run of several ranks"));
+  std::vector<std::uint32_t> last(graph_.lanes.size(), kNone), last_other(graph_.lanes.size(), kNone);
+  for (std::uint32_t node = 0; node < graph_.size(); node++) {
+    const std::uint32_t lane = graph_.lane[node];
+    if (lane != kNone && costs_.before[node] != kNone) {
+      const std::uint32_t before = communicates[node] != 0 ? last[lane] : last_other[lane];
+      costs_.before[node] = before;
+    }
+    if (lane != kNone) (communicates[node] != 0 ? last : last_other)[lane] = node;
+    for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) {
+      const std::uint32_t from = graph_.edges[e].from;
+      const bool meets = graph_.role[node] == NodeRole::meeting || graph_.role[from] == NodeRole::meeting;
+      if (communicates[from] != 0 && communicates[node] == 0 && !meets) costs_.dropped[e] = 1;
+    }
+  }
+  out_.notes.push_back("Communication has the whole step to end in, as if nothing in it needed the result.");
+  return std::move(out_);
+}
+
+Result<Applied> Editor::bandwidth() {
+  if (!(change_.value > 0)) {
+    return fail({ErrorKind::usage, "a bandwidth of 0 or less", "", std::nullopt, "Give a factor such as 2"});
+  }
+  bool one_size = false, alone = false;
+  for (const CommModel& model : models_) {
+    for (const std::uint32_t node : model.nodes) {
+      count(node);
+      costs_.cost_ns[node] = scaled_transfer(model, costs_.cost_ns[node], 1 / change_.value, 1);
+    }
+    one_size = one_size || model.sizes < 2;
+    alone = alone || !model.met;
+  }
+  if (out_.calls == 0) return fail(nothing("no communication was recorded", "Record a run of several ranks"));
+  if (one_size) {
+    out_.notes.push_back("Latency and bandwidth cannot be told apart where a kind of collective has one size or none: "
+                         "all of its time was taken for bandwidth.");
+  }
+  if (alone) {
+    out_.notes.push_back("Ranks that were not opened: the time of their collectives holds the wait for them, which "
+                         "more bandwidth does not shorten.");
+  }
+  return std::move(out_);
+}
+
+// The largest of n values drawn from those seen, on average.
+double largest_of(const std::vector<double>& sorted, std::int64_t n) {
+  double sum = 0;
+  const auto count = static_cast<double>(sorted.size());
+  for (std::size_t i = 0; i < sorted.size(); i++) {
+    const double below = static_cast<double>(i) / count, up_to = static_cast<double>(i + 1) / count;
+    sum += sorted[i] * (std::pow(up_to, static_cast<double>(n)) - std::pow(below, static_cast<double>(n)));
+  }
+  return sum;
+}
+
+// By how much later the last of `to` ranks comes to a collective than the last of `from`, as the arrivals seen show.
+double Editor::jitter_ns(std::int64_t from, std::int64_t to, bool& known) const {
+  std::vector<double> deviations;
+  for (std::size_t match = 0; match < run_.matches.size(); match++) {
+    const auto members = run_.matches.of(match);
+    if (members.size() < 2 || !synchronizes(run_.matches.rows[match].kind)) continue;
+    std::vector<std::int64_t> arrivals;
+    for (const MatchMember& member : members) {
+      arrivals.push_back(run_time_ns(run_.traces[member.trace], member.start_ns));
+    }
+    double mean = 0;
+    for (const std::int64_t one : arrivals) mean += static_cast<double>(one - arrivals.front());
+    mean /= static_cast<double>(arrivals.size());
+    for (const std::int64_t one : arrivals) deviations.push_back(static_cast<double>(one - arrivals.front()) - mean);
+  }
+  known = !deviations.empty();
+  std::sort(deviations.begin(), deviations.end());
+  return known ? std::max(0.0, largest_of(deviations, to) - largest_of(deviations, from)) : 0;
+}
+
+Result<Applied> Editor::ranks() {
+  const auto to = static_cast<std::int64_t>(change_.value);
+  if (to < 2 || static_cast<double>(to) != change_.value) {
+    return fail({ErrorKind::usage, "ranks are a whole number of 2 or more", "", std::nullopt, "Write --ranks 64"});
+  }
+  std::int64_t unknown = 0, recorded = 0;
+  for (const CommModel& model : models_) {
+    const std::int64_t from = model.group_size;
+    const auto now = bus_factor(model.kind, from), then = bus_factor(model.kind, to);
+    if (from < 2 || !now || !then || *now <= 0) {
+      unknown += static_cast<std::int64_t>(model.nodes.size());
+      continue;
+    }
+    recorded = std::max(recorded, from);
+    const double latency = static_cast<double>(to - 1) / static_cast<double>(from - 1);  // steps of a ring
+    for (const std::uint32_t node : model.nodes) {
+      count(node);
+      costs_.cost_ns[node] = scaled_transfer(model, costs_.cost_ns[node], *then / *now, latency);
+    }
+  }
+  if (out_.calls == 0) {
+    return fail(nothing("no collective whose group is known was recorded",
+                        "Record a run of two ranks or more and give the files of all"));
+  }
+  bool known = false;
+  const double late = jitter_ns(recorded, to, known);
+  for (std::uint32_t node = 0; node < graph_.size() && known; node++) {
+    if (graph_.role[node] == NodeRole::meeting) costs_.cost_ns[node] += std::llround(late);
+  }
+  out_.notes.push_back("A ring of " + std::to_string(to) + " ranks in place of " + std::to_string(recorded) +
+                       ": bytes per rank as its algorithm has them, latency by its steps, the same links.");
+  out_.notes.push_back(known ? "The last rank comes " + std::to_string(std::llround(late / 1000)) +
+                                   " us later to each collective, as the arrivals of the recorded ranks scatter."
+                             : "How much ranks differ is unknown with one rank: they are taken to come together.");
+  if (unknown > 0) {
+    out_.notes.push_back(std::to_string(unknown) + " calls without a known group or algorithm are as they were.");
+  }
+  return std::move(out_);
+}
+
+// The launch of a kernel that became part of another: the host does not make it.
+void Editor::take_launch(std::uint32_t node) {
+  for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) {
+    const Edge& edge = graph_.edges[e];
+    if (edge.why != WaitEvidence::launch) continue;
+    if (graph_.role[edge.from] == NodeRole::launch) costs_.cost_ns[edge.from] = 0;
+    costs_.dropped[e] = 1;
+  }
+}
+
+Result<Applied> Editor::fuse() {
+  const Result<Selection> found = selected();
+  if (!found) return fail(found.error());
+  out_.longer_ns.assign(graph_.size(), 0);
+  std::uint64_t fused = 0;
+  for (const Lane& lane : graph_.lanes) {
+    if (!lane.device) continue;
+    for (std::size_t i = 0; i < lane.nodes.size();) {
+      std::size_t end = i;
+      std::int64_t longest = 0, sum = 0;
+      for (; end < lane.nodes.size() && found->nodes[lane.nodes[end]] != 0; end++) {
+        longest = std::max(longest, costs_.cost_ns[lane.nodes[end]]);
+        sum += costs_.cost_ns[lane.nodes[end]];
+      }
+      // One kernel in place of the first: between the longest of them and all of them.
+      for (std::size_t k = i; end > i + 1 && k < end; k++) {
+        const std::uint32_t node = lane.nodes[k];
+        costs_.cost_ns[node] = k == i ? longest : 0;
+        if (k == i) {
+          out_.longer_ns[node] = sum - longest;
+          continue;
+        }
+        fused++;
+        take_launch(node);
+        remove_waits(node);
+      }
+      i = std::max(end, i + 1);
+    }
+  }
+  if (fused == 0) {
+    return fail(nothing("no two neighbors on a stream are '" + change_.target + "'",
+                        "See stepscope report PATH --only sequences for kernels that follow each other"));
+  }
+  out_.notes.push_back(std::to_string(fused) +
+                       " launches less; a fused kernel takes between the longest of its parts and all of them.");
+  return std::move(out_);
+}
+
+Result<Applied> Editor::no_waits() {
+  for (std::uint32_t node = 0; node < graph_.size(); node++) {
+    for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) {
+      if (graph_.edges[e].why != WaitEvidence::sync_call && graph_.edges[e].why != WaitEvidence::polled) continue;
+      if (costs_.before[node] == kNone) continue;
+      costs_.dropped[e] = 1;
+      out_.calls++;
+      out_.host_ns += graph_.start_ns[node] - graph_.end_ns(costs_.before[node]);
+    }
+  }
+  if (out_.calls > 0) return std::move(out_);
+  return fail(nothing("the host never waited for the device", "Look at stepscope report PATH --only critical_path"));
+}
+
+Result<Applied> Editor::level_rank() {
+  for (std::uint32_t node = 0; node < graph_.size(); node++) {
+    if (graph_.role[node] != NodeRole::meeting) continue;
+    for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) {
+      const Lane& lane = graph_.lanes[graph_.lane[graph_.edges[e].from]];
+      if (run_.traces[lane.trace].rank.rank != change_.rank || costs_.dropped[e] != 0) continue;
+      costs_.dropped[e] = 1;
+      out_.calls++;
+    }
+  }
+  if (out_.calls > 0) return std::move(out_);
+  return fail(nothing("no other rank was seen waiting for it", "Give the files of all ranks"));
+}
+
+}  // namespace
+
+Result<Applied> apply(const Change& change, const Run& run, const ReplayGraph& graph,
+                      const std::vector<CommModel>& models, Costs& costs) {
+  return Editor(change, run, graph, models, costs).edit();
+}
+
+}  // namespace stepscope::simulate

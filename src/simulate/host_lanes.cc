@@ -1,0 +1,279 @@
+// Host threads as lanes: their leaf time piece by piece, cut where the thread waited for something that is known.
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "model/host_names.h"
+#include "simulate/graph_builder.h"
+
+namespace stepscope::simulate {
+namespace {
+
+// What a call costs the host before it begins to wait.
+constexpr std::int64_t kCallNs = 5'000;
+// The host polls for device work where it does nothing for so long, began to soon after launching it, and goes on about
+// when it ends, to within this part of the wait (as the critical path has it).
+constexpr std::int64_t kShortestPollNs = 200'000, kPollBeginsNs = 50'000, kPollPrecision = 20;
+// A wait for another thread is at least so long: shorter gaps are Python's own.
+constexpr std::int64_t kShortestWaitNs = 20'000;
+// A launch call so long, with so many launches pending, waited for room in the queue.
+constexpr std::int64_t kSlowLaunchNs = 50'000;
+constexpr std::size_t kFullQueue = 256;
+
+NodeRole role_of(HostWork work) {
+  switch (work) {
+    case HostWork::data_loader: return NodeRole::data_loader;
+    case HostWork::launch: return NodeRole::launch;
+    case HostWork::communication: return NodeRole::communicate;
+    default: return NodeRole::host;
+  }
+}
+
+TrackId busiest_track(const Trace& trace) {
+  TrackId most = TrackId::none;
+  std::uint32_t slices = 0;
+  for (std::size_t t = 0; t < trace.tracks.size(); t++) {
+    const std::uint32_t here = trace.track_begin[t + 1] - trace.track_begin[t];
+    if (trace.tracks[t].device || here <= slices) continue;
+    most = static_cast<TrackId>(t);
+    slices = here;
+  }
+  return most;
+}
+
+// A piece in which its thread waited: it worked until `own_until`, and went on at `released`.
+struct Cut {
+  std::int64_t own_until = 0, released = 0;
+  HostWait wait;
+};
+
+class HostLanes {
+ public:
+  HostLanes(GraphBuilder& builder, std::size_t trace, const Dependencies& edges)
+      : builder_(builder), number_(trace), trace_(builder.run().traces[trace]), edges_(edges), leaves_(trace_) {
+    for (const std::uint32_t row : edges_.by_start) {
+      starts_.push_back(trace_.slices.start_ns[trace_.device.slice[row]]);
+    }
+  }
+
+  std::vector<HostWait> take() {
+    find_tracks();
+    for (std::size_t t = 0; t < trace_.tracks.size(); t++) {
+      if (!trace_.tracks[t].device) add_track(static_cast<TrackId>(t));
+    }
+    return std::move(waits_);
+  }
+
+ private:
+  std::int64_t start(std::uint32_t row) const { return trace_.slices.start_ns[trace_.device.slice[row]]; }
+  std::int64_t end(std::uint32_t row) const { return trace_.slices.end_ns(trace_.device.slice[row]); }
+
+  void find_tracks();
+  void add_track(TrackId track);
+  void add_piece(const Leaf& leaf, std::int64_t end_ns);
+  std::optional<Cut> wait_of(const Leaf& leaf, std::int64_t end_ns) const;
+  std::optional<Cut> released(const Leaf& leaf, std::int64_t end_ns) const;
+  std::optional<Cut> queued(const Leaf& leaf, std::int64_t end_ns) const;
+  std::optional<Cut> polled(const Leaf& leaf, std::int64_t end_ns) const;
+  std::optional<Cut> gave_way(const Leaf& leaf, std::int64_t end_ns) const;
+  void took_over(std::uint32_t piece, std::int64_t start_ns);
+
+  GraphBuilder& builder_;
+  std::size_t number_;
+  const Trace& trace_;
+  const Dependencies& edges_;
+  mutable LeafTimes leaves_;
+  std::vector<std::int64_t> starts_;                 // of edges_.by_start
+  std::vector<std::vector<TrackId>> workers_;        // per track: the threads that work for it
+  std::vector<TrackId> master_;                      // per track: the thread that it works for, or none
+  std::vector<WaitEvidence> why_;                    // per track: how that shows
+  TrackId track_ = TrackId::none;
+  std::uint32_t lane_ = kNone;
+  std::vector<HostWait> waits_;
+};
+
+// Threads that run backward operators work for those that ran the forward ones; those that only communicate, for the
+// thread of the steps.
+void HostLanes::find_tracks() {
+  TrackId main = TrackId::none;
+  for (const Step& step : trace_.steps) {
+    if (step.track != TrackId::none) main = step.track;
+  }
+  if (main == TrackId::none) main = busiest_track(trace_);
+  builder_.set_main(number_, main);
+  master_ = edges_.feeder;
+  why_.assign(trace_.tracks.size(), WaitEvidence::autograd);
+  workers_.resize(trace_.tracks.size());
+  for (std::size_t t = 0; t < trace_.tracks.size(); t++) {
+    const auto track = static_cast<TrackId>(t);
+    if (trace_.tracks[t].device || track == main) continue;
+    const bool communicates = [&] {
+      for (std::uint32_t i = trace_.track_begin[t]; i < trace_.track_begin[t + 1]; i++) {
+        const SliceId slice = trace_.by_track[i];
+        if (trace_.slices.depth[slice] == 0 && !is_host_communication(trace_.name(slice))) return false;
+      }
+      return trace_.track_begin[t] < trace_.track_begin[t + 1];
+    }();
+    if (communicates) {
+      master_[t] = main;
+      why_[t] = WaitEvidence::worker;
+    }
+    if (master_[t] != TrackId::none) workers_[static_cast<std::size_t>(master_[t])].push_back(track);
+  }
+}
+
+void HostLanes::add_track(TrackId track) {
+  const LeafTime& time = leaves_.of(track);
+  if (time.pieces.empty()) return;
+  const auto t = static_cast<std::size_t>(track);
+  track_ = track;
+  const bool waits = master_[t] != TrackId::none;
+  lane_ = builder_.add_lane({.trace = static_cast<std::uint32_t>(number_), .track = track, .waits = waits});
+  for (std::size_t i = 0; i + 1 < time.pieces.size(); i++) {
+    const Leaf& leaf = time.pieces[i];
+    if (waits && leaf.work == HostWork::nothing) continue;
+    add_piece(leaf, time.pieces[i + 1].start_ns);
+  }
+}
+
+void HostLanes::add_piece(const Leaf& leaf, std::int64_t end_ns) {
+  Piece piece{.start_ns = leaf.start_ns, .end_ns = end_ns, .lane = lane_, .role = role_of(leaf.work),
+              .slice = leaf.slice};
+  const auto& nodes = builder_.lanes()[lane_].nodes;
+  const bool after_gap = nodes.empty() || builder_.piece(nodes.back()).end_ns < leaf.start_ns;
+  const bool works_for = master_[static_cast<std::size_t>(track_)] != TrackId::none;
+  const std::optional<Cut> cut = wait_of(leaf, end_ns);
+  if (cut) piece.end_ns = cut->own_until;
+  const std::uint32_t first = builder_.add(piece);
+  if (after_gap && works_for) took_over(first, leaf.start_ns);
+  if (!cut) return;
+  piece.start_ns = cut->released;
+  piece.end_ns = end_ns;
+  HostWait wait = cut->wait;
+  wait.piece = builder_.add(piece);
+  waits_.push_back(wait);
+}
+
+// The thread that it works for had done something up to `start_ns`: that is what it waited for.
+void HostLanes::took_over(std::uint32_t piece, std::int64_t start_ns) {
+  const auto t = static_cast<std::size_t>(track_);
+  const std::int64_t active = leaves_.of(master_[t]).last_active(start_ns);
+  if (active == kAbsent) return;
+  waits_.push_back({.piece = piece, .track = master_[t], .time_ns = active, .why = why_[t]});
+}
+
+std::optional<Cut> HostLanes::wait_of(const Leaf& leaf, std::int64_t end_ns) const {
+  if (leaf.work == HostWork::launch) {
+    if (auto cut = released(leaf, end_ns)) return cut;
+    return queued(leaf, end_ns);
+  }
+  if (!may_wait(leaf.work)) return released(leaf, end_ns);
+  if (auto cut = gave_way(leaf, end_ns)) return cut;
+  return polled(leaf, end_ns);
+}
+
+// In a call that returned when device work had ended.
+std::optional<Cut> HostLanes::released(const Leaf& leaf, std::int64_t end_ns) const {
+  if (leaf.slice == SliceId::none) return std::nullopt;
+  const std::uint32_t row = edges_.released_by(leaf.slice);
+  if (row == Dependencies::none || end(row) <= leaf.start_ns || start(row) >= end_ns) return std::nullopt;
+  const std::int64_t at = std::min(end(row), end_ns);
+  // A copy that its own call waited for begins after the call did: up to its launch the host was busy with it.
+  return Cut{std::min(leaf.start_ns + kCallNs, at), at, {.row = row, .time_ns = at, .why = WaitEvidence::sync_call}};
+}
+
+// In a launch call while the queue was full: it waited until the device had begun what was then the newest.
+std::optional<Cut> HostLanes::queued(const Leaf& leaf, std::int64_t end_ns) const {
+  if (end_ns - leaf.start_ns < kSlowLaunchNs) return std::nullopt;
+  const auto& launched = edges_.launched[static_cast<std::size_t>(track_)];
+  const auto pending_end = std::lower_bound(
+      launched.begin(), launched.end(), leaf.start_ns,
+      [&](std::uint32_t row, std::int64_t t) { return trace_.slices.start_ns[trace_.device.launch[row]] < t; });
+  // Of what it launched before, what had not begun when the call ended.
+  std::size_t pending = 0;
+  std::uint32_t begun = kNone;
+  for (auto row = pending_end; row != launched.begin();) {
+    --row;
+    if (start(*row) < end_ns) {
+      begun = *row;
+      break;
+    }
+    pending++;
+  }
+  if (pending < kFullQueue || begun == kNone || start(begun) <= leaf.start_ns) return std::nullopt;
+  return Cut{std::min(leaf.start_ns + kCallNs, start(begun)), start(begun),
+             {.row = begun, .time_ns = start(begun), .from_start = true, .why = WaitEvidence::launch_queue}};
+}
+
+std::optional<Cut> HostLanes::polled(const Leaf& leaf, std::int64_t end_ns) const {
+  const std::int64_t waited = end_ns - leaf.start_ns;
+  if (waited < kShortestPollNs) return std::nullopt;
+  const auto& rows = edges_.launched[static_cast<std::size_t>(track_)];
+  const auto after = std::lower_bound(rows.begin(), rows.end(), leaf.start_ns, [&](std::uint32_t row, std::int64_t t) {
+    return trace_.slices.start_ns[trace_.device.launch[row]] < t;
+  });
+  if (after == rows.begin()) return std::nullopt;
+  const std::uint32_t row = *(after - 1);
+  const std::int64_t called = trace_.slices.end_ns(trace_.device.launch[row]), slack = waited / kPollPrecision;
+  if (called + kPollBeginsNs < leaf.start_ns || start(row) >= end_ns) return std::nullopt;
+  if (end(row) < end_ns - slack || end(row) > end_ns + slack || end(row) <= leaf.start_ns) return std::nullopt;
+  const std::int64_t at = std::min(end(row), end_ns);
+  return Cut{std::min(leaf.start_ns + kCallNs, at), at, {.row = row, .time_ns = at, .why = WaitEvidence::polled}};
+}
+
+// While a thread that works for this one was active: it waited until that had ended.
+std::optional<Cut> HostLanes::gave_way(const Leaf& leaf, std::int64_t end_ns) const {
+  if (end_ns - leaf.start_ns < kShortestWaitNs) return std::nullopt;
+  TrackId last = TrackId::none;
+  std::int64_t until = leaf.start_ns;
+  for (const TrackId worker : workers_[static_cast<std::size_t>(track_)]) {
+    const std::int64_t active = leaves_.of(worker).last_active(end_ns);
+    if (active > until && active < end_ns) last = worker, until = active;
+  }
+  if (last == TrackId::none) return std::nullopt;
+  // It worked until the other thread began.
+  const LeafTime& other = leaves_.of(last);
+  const auto begun = std::lower_bound(other.active.begin(), other.active.end(), leaf.start_ns,
+                                      [](const Interval& when, std::int64_t t) { return when.end <= t; });
+  const std::int64_t first = begun == other.active.end() ? leaf.start_ns : std::max(begun->start, leaf.start_ns);
+  const std::int64_t own = why_[static_cast<std::size_t>(last)] == WaitEvidence::worker
+                               ? std::min(leaf.start_ns + kCallNs, until)
+                               : std::min(first, until);
+  return Cut{own, until, {.track = last, .time_ns = until, .why = why_[static_cast<std::size_t>(last)]}};
+}
+
+}  // namespace
+
+std::vector<HostWait> add_host_lanes(GraphBuilder& builder, std::size_t trace, const Dependencies& dependencies) {
+  return HostLanes(builder, trace, dependencies).take();
+}
+
+void add_host_waits(GraphBuilder& builder, std::size_t trace, const std::vector<HostWait>& waits) {
+  for (const HostWait& wait : waits) {
+    Edge edge{.why = wait.why, .from_start = wait.from_start};
+    const std::int64_t start_ns = builder.piece(wait.piece).start_ns;
+    std::int64_t ready = wait.time_ns;
+    if (wait.row != kNone) {
+      edge.from = builder.device_piece(trace, wait.row);
+      if (edge.from != kNone) {
+        const Piece& from = builder.piece(edge.from);
+        ready = wait.from_start ? from.start_ns : from.end_ns;
+      }
+    } else if (const std::uint32_t lane = builder.lane_of(trace, wait.track); lane != kNone) {
+      edge.from = builder.at(lane, wait.time_ns - 1);
+      if (edge.from == kNone) continue;
+      const Piece& from = builder.piece(edge.from);
+      edge.from_start = from.end_ns > wait.time_ns;  // it went on with the same piece: what it did since it began
+      ready = edge.from_start ? from.start_ns : from.end_ns;
+    }
+    if (edge.from == kNone) continue;
+    // Waking a thread takes some microseconds; what is longer is not explained by the edge.
+    constexpr std::int64_t kWakeNs = 50'000;
+    const bool same_piece = edge.from_start && wait.row == kNone;
+    const std::int64_t lag = same_piece ? start_ns - ready : std::min(start_ns - ready, kWakeNs);
+    edge.lag_ns = static_cast<std::int32_t>(std::clamp<std::int64_t>(lag, -1'000'000, INT32_MAX));
+    builder.add_edge(wait.piece, edge);
+  }
+}
+
+}  // namespace stepscope::simulate

@@ -1,0 +1,145 @@
+#include "simulate/predict.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "model/normal_name.h"
+
+namespace stepscope::simulate {
+
+Predictor::Predictor(const Run& run)
+    : run_(run), graph_(replay_graph(run)), windows_(step_windows(run, graph_)), models_(comm_models(run, graph_)) {
+  frozen_ = play(graph_, graph_.costs, Waits::frozen);
+  freed_ = play(graph_, graph_.costs, Waits::freed);
+}
+
+std::string Predictor::lane_name(std::uint32_t number) const {
+  const Lane& lane = graph_.lanes[number];
+  const Trace& trace = run_.traces[lane.trace];
+  const Track& track = trace.tracks[static_cast<std::size_t>(lane.track)];
+  std::string name = lane.device ? "stream " : "thread ";
+  name += track.thread == StringId::none ? "?" : std::string(trace.strings[track.thread]);
+  if (name.starts_with("stream stream ")) name.erase(0, 7);
+  return name + " of rank " + std::to_string(trace.rank.rank);
+}
+
+Predictor::Longest Predictor::longest(const Costs& costs, const Played& played, std::span<const Change> changes) const {
+  Longest out;
+  for (const StepWindow& window : windows_) {
+    const std::int64_t rank = run_.traces[window.trace].rank.rank;
+    const bool leveled = std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
+      return change.kind == ChangeKind::level_rank && change.rank == rank;
+    });
+    if (leveled && windows_.size() > 1) continue;  // nobody says what became of it; the others do not wait for it
+    const StepTime time = step_time(graph_, costs, played, window);
+    if (out.window == nullptr || time.step_ns > out.step_ns) out = {time.step_ns, &window, time};
+  }
+  return out;
+}
+
+namespace {
+
+double ratio(std::int64_t before, std::int64_t after) {
+  return after > 0 ? static_cast<double>(before) / static_cast<double>(after) : 0;
+}
+
+}  // namespace
+
+Result<Prediction> Predictor::predict(std::span<const Change> changes) const {
+  Prediction out;
+  out.costs = graph_.costs;
+  for (const Change& change : changes) {
+    Result<Applied> applied = apply(change, run_, graph_, models_, out.costs);
+    if (!applied) return fail(applied.error());
+    out.applied.push_back(*std::move(applied));
+  }
+  Costs longer = out.costs;  // the slow end of what is not known exactly
+  bool exact = true;
+  for (const Applied& applied : out.applied) {
+    for (std::size_t node = 0; node < applied.longer_ns.size(); node++) {
+      longer.cost_ns[node] += applied.longer_ns[node];
+      exact = false;
+    }
+  }
+  Played slow = play(graph_, exact ? out.costs : longer, Waits::frozen);
+  const Played fast = play(graph_, out.costs, Waits::freed);
+  const Longest now = longest(graph_.costs, frozen_, {}), now_freed = longest(graph_.costs, freed_, {});
+  const Longest after = longest(exact ? out.costs : longer, slow, changes), best = longest(out.costs, fast, changes);
+  if (now.window == nullptr || after.window == nullptr) {
+    return fail({ErrorKind::unsupported, "no thread and no device work was recorded", "", std::nullopt,
+                 "Record with stepscope run or torch.profiler"});
+  }
+  const double frozen = ratio(now.step_ns, after.step_ns), freed = ratio(now_freed.step_ns, best.step_ns);
+  out.now_ns = now.step_ns;
+  std::tie(out.speedup_low, out.speedup_high) = std::minmax({frozen, freed});
+  for (int i = 0; i < 2; i++) {
+    const double speedup = i == 0 ? out.speedup_high : out.speedup_low;
+    out.after_ns[i] = speedup > 0 ? static_cast<std::int64_t>(static_cast<double>(now.step_ns) / speedup) : 0;
+  }
+  find_path(out, slow, after);
+  out.played = std::move(slow);
+  return out;
+}
+
+std::string Predictor::resource(const PathPart& part) const {
+  const std::string rank = " of rank " + std::to_string(run_.traces[graph_.lanes[part.lane].trace].rank.rank);
+  if (part.role == NodeRole::data_loader) return "the data loader" + rank;
+  if (part.role == NodeRole::communicate) return "communication" + rank;
+  return lane_name(part.lane);
+}
+
+// Walks back from the end of the last step, through what made each node begin when it did.
+void Predictor::find_path(Prediction& out, const Played& played, const Longest& end) const {
+  std::map<std::tuple<std::uint32_t, NodeRole, bool, std::string>, std::int64_t> parts;
+  const auto add = [&](std::uint32_t node, std::int64_t from, std::int64_t until, bool handed_over) {
+    from = std::max(from, end.time.start_ns);
+    const std::uint32_t lane = graph_.lane[node];
+    if (from >= until || lane == kNone) return;
+    const Trace& trace = run_.traces[graph_.lanes[lane].trace];
+    const SliceId slice = graph_.slice[node];
+    std::string name = slice == SliceId::none ? "(nothing recorded)" : normal_name(trace.name(slice));
+    parts[{lane, graph_.role[node], handed_over, std::move(name)}] += until - from;
+    out.path_ns += until - from;
+  };
+  std::uint32_t node = end.time.last;
+  std::int64_t at = end.time.end_ns;
+  if (node == kNone) {  // the last node of the thread that began before the end
+    const auto& nodes = graph_.lanes[end.window->lane].nodes;
+    const auto after = std::upper_bound(nodes.begin(), nodes.end(), at, [&](std::int64_t time, std::uint32_t n) {
+      return time < played.start_ns[n];
+    });
+    node = after == nodes.begin() ? kNone : *(after - 1);
+  }
+  while (node != kNone && at > end.time.start_ns) {
+    if (played.start_ns[node] < at) {
+      add(node, played.start_ns[node], at, false);
+      at = played.start_ns[node];
+    }
+    const Binding binds = binding_of(graph_, out.costs, played, node);
+    if (binds.from == kNone) break;
+    const std::int64_t reached =
+        played.start_ns[binds.from] + (binds.from_start ? 0 : out.costs.cost_ns[binds.from]);
+    if (reached < at) {
+      add(graph_.lane[node] == kNone ? binds.from : node, reached, at, true);
+      at = reached;
+    }
+    node = binds.from;
+  }
+  std::map<std::string, std::int64_t> resources;
+  for (auto& [key, time_ns] : parts) {
+    const auto& [lane, role, handed_over, name] = key;
+    out.path.push_back({lane, role, handed_over, name, time_ns});
+    resources[resource(out.path.back())] += time_ns;
+  }
+  std::stable_sort(out.path.begin(), out.path.end(),
+                   [](const PathPart& a, const PathPart& b) { return a.time_ns > b.time_ns; });
+  const auto most = std::max_element(resources.begin(), resources.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == resources.end()) return;
+  out.binds = most->first;
+  out.binds_share = static_cast<double>(most->second) / static_cast<double>(out.path_ns);
+}
+
+}  // namespace stepscope::simulate
