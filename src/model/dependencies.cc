@@ -26,6 +26,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kWaitEvidenc
     {"launch queue", "the host sat in a launch call while the queue of launches was full"},
     {"worker", "a thread that communicates took its work from this one, or this one waited for what it did"},
     {"collective", "a collective begins when the last of its ranks arrives"},
+    {"occupied", "inferred: work of other streams filled the device all the while, and this began where that ran out"},
 }};
 
 constexpr std::int64_t kUsualLatencyNs = 10'000;

@@ -32,8 +32,9 @@ enum class WaitEvidence : std::uint8_t {
   launch_queue,  // the host sat in a launch call while as many launches were pending as the queue holds
   worker,        // a thread that communicates took its work from this one, or this one waited for it
   collective,    // a collective begins when its last rank arrives
+  occupied,      // inferred: work of other streams filled the device all the while
 };
-inline constexpr std::size_t kWaitEvidences = 12;
+inline constexpr std::size_t kWaitEvidences = 13;
 inline constexpr std::size_t kPathEvidences = 9;  // those that a critical path of one rank can have
 std::string_view to_string(WaitEvidence evidence);
 std::string_view meaning_of(WaitEvidence evidence);

@@ -9,8 +9,14 @@ namespace {
 
 // A device needs a few microseconds between two pieces of queued work; a longer wait has another reason.
 constexpr std::int64_t kHandOverNs = 5'000;
-// So much work that ended just before is looked at.
-constexpr int kLook = 64;
+// Ends and starts are recorded to a microsecond or two: work may seem to begin before what it waited for has ended.
+constexpr std::int64_t kEarlyNs = 3'000;
+// So much work that ended just before is looked at, and so much that filled the device.
+constexpr int kLook = 64, kLookBack = 4096;
+// Two pieces of work do not fit beside each other when they have more blocks than there are multiprocessors; such work
+// explains a wait that it covers so far.
+constexpr float kFullBlocksPerSm = 1;
+constexpr double kCovered = 0.95;
 
 class DeviceLanes {
  public:
@@ -30,7 +36,10 @@ class DeviceLanes {
   std::int64_t usual_gap() const;
   void add_piece(std::uint32_t row);
   void add_edges(std::uint32_t row);
+  std::int64_t link_launch(std::uint32_t row);
+  void infer(std::uint32_t row, std::int64_t explained);
   std::uint32_t ended_just_before(std::uint32_t row, std::int64_t after_ns) const;
+  std::uint32_t filled_until(std::uint32_t row, std::int64_t after_ns) const;
   void link(std::uint32_t row, std::uint32_t from, std::int64_t ready, std::int64_t most_lag, WaitEvidence why,
             bool from_start) {
     const std::int64_t lag = std::min(start(row) - ready, most_lag);
@@ -92,33 +101,77 @@ void DeviceLanes::add_edges(std::uint32_t row) {
     link(row, builder_.device_piece(number_, before), end(before), kHandOverNs, WaitEvidence::event_wait, false);
     explained = std::max(explained, end(before));
   }
+  explained = std::max(explained, link_launch(row));
+  if (start(row) - explained > kHandOverNs) infer(row, explained);
+}
+
+// Work begins after its call has begun and, where the call is long (a queue that is full, code that is loaded first),
+// about when it ends. Gives the time up to which the launch explains that it had not begun.
+std::int64_t DeviceLanes::link_launch(std::uint32_t row) {
   const SliceId launch = trace_.device.launch[row];
   const std::uint32_t host =
       launch == SliceId::none ? kNone : builder_.lane_of(number_, trace_.slices.track[launch]);
-  if (host != kNone) {
-    const std::int64_t called = trace_.slices.start_ns[launch];
-    if (const std::uint32_t from = builder_.at(host, called); from != kNone) {
-      const std::int64_t inside = called - builder_.piece(from).start_ns;
-      link(row, from, builder_.piece(from).start_ns, inside + edges_.launch_latency_ns, WaitEvidence::launch, true);
-      explained = std::max(explained, called + edges_.launch_latency_ns - kHandOverNs);
-    }
+  if (host == kNone) return INT64_MIN;
+  const std::int64_t called = trace_.slices.start_ns[launch], returned = trace_.slices.end_ns(launch);
+  const std::int64_t latency = edges_.launch_latency_ns;
+  const bool after = start(row) >= returned && returned - called > latency;
+  const std::uint32_t from = builder_.at(host, after ? returned - 1 : called);
+  if (from == kNone) return INT64_MIN;
+  const Piece& piece = builder_.piece(from);
+  if (after) {
+    link(row, from, piece.end_ns, latency, WaitEvidence::launch, false);
+    return std::min(returned + latency, start(row));
   }
-  if (start(row) - explained <= kHandOverNs) return;
-  const std::uint32_t other = ended_just_before(row, explained);
-  if (other == kNone) return;
-  link(row, builder_.device_piece(number_, other), end(other), kHandOverNs, WaitEvidence::end_to_start, false);
+  const std::int64_t most = std::max(latency, std::min(returned, start(row)) - called);
+  link(row, from, piece.start_ns, called - piece.start_ns + most, WaitEvidence::launch, true);
+  return std::min(called + most, start(row));
+}
+
+void DeviceLanes::infer(std::uint32_t row, std::int64_t explained) {
+  std::uint32_t other = ended_just_before(row, explained);
+  if (other != kNone) {
+    link(row, builder_.device_piece(number_, other), end(other), kHandOverNs, WaitEvidence::end_to_start, false);
+    return;
+  }
+  other = filled_until(row, explained);
+  if (other == kNone) return;  // the lag is below 0: it began before the last blocks of the other had ended
+  link(row, builder_.device_piece(number_, other), end(other), kHandOverNs, WaitEvidence::occupied, false);
 }
 
 // Work of another stream of the device that ended after `after_ns` and at most the usual hand-over before `row` began.
 std::uint32_t DeviceLanes::ended_just_before(std::uint32_t row, std::int64_t after_ns) const {
   const auto& rows = edges_.by_end;
-  auto at = std::upper_bound(rows.begin(), rows.end(), start(row),
+  auto at = std::upper_bound(rows.begin(), rows.end(), start(row) + kEarlyNs,
                              [&](std::int64_t time, std::uint32_t other) { return time < end(other); });
   const std::int64_t earliest = std::max(after_ns, start(row) - kHandOverNs);
   for (int looked = 0; looked < kLook && at != rows.begin() && end(*--at) > earliest; looked++) {
     if (start(*at) < start(row) && trace_.device.device[*at] == trace_.device.device[row]) return *at;
   }
   return kNone;
+}
+
+// The work of other streams that was running when `row` began, where such work filled the device since `after_ns`.
+std::uint32_t DeviceLanes::filled_until(std::uint32_t row, std::int64_t after_ns) const {
+  const auto& rows = edges_.by_start;
+  const float own = trace_.device.blocks_per_sm[row];  // NaN where it is not recorded: then nothing is inferred
+  auto at = std::lower_bound(rows.begin(), rows.end(), start(row),
+                             [&](std::uint32_t other, std::int64_t time) { return start(other) < time; });
+  std::uint32_t running = kNone;
+  std::int64_t covered = 0, from = start(row);  // what is before `from` is not covered yet
+  for (int looked = 0; looked < kLookBack && at != rows.begin() && from > after_ns; looked++) {
+    const std::uint32_t other = *--at;
+    const bool elsewhere = trace_.slices.track[trace_.device.slice[other]] !=
+                               trace_.slices.track[trace_.device.slice[row]] &&
+                           trace_.device.device[other] == trace_.device.device[row];
+    if (!elsewhere || !(trace_.device.blocks_per_sm[other] + own > kFullBlocksPerSm)) continue;
+    if (running == kNone && end(other) >= start(row)) running = other;
+    const std::int64_t begin = std::max(start(other), after_ns), until = std::min(end(other), from);
+    if (until <= begin) continue;
+    covered += until - begin;
+    from = begin;
+  }
+  const auto wait = static_cast<double>(start(row) - after_ns);
+  return running != kNone && static_cast<double>(covered) >= kCovered * wait ? running : kNone;
 }
 
 }  // namespace

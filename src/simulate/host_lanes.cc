@@ -143,12 +143,13 @@ void HostLanes::add_piece(const Leaf& leaf, std::int64_t end_ns) {
   const bool after_gap = nodes.empty() || builder_.piece(nodes.back()).end_ns < leaf.start_ns;
   const bool works_for = master_[static_cast<std::size_t>(track_)] != TrackId::none;
   const std::optional<Cut> cut = wait_of(leaf, end_ns);
-  if (cut) piece.end_ns = cut->own_until;
+  if (cut) piece.end_ns = std::min(cut->own_until, end_ns - 1);
   const std::uint32_t first = builder_.add(piece);
   if (after_gap && works_for) took_over(first, leaf.start_ns);
   if (!cut) return;
-  piece.start_ns = cut->released;
+  piece.start_ns = std::min(cut->released, end_ns - 1);  // of no length it would stand behind what comes next
   piece.end_ns = end_ns;
+  piece.turn = 3;  // behind device work that begins at the same instant
   HostWait wait = cut->wait;
   wait.piece = builder_.add(piece);
   waits_.push_back(wait);
