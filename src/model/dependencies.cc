@@ -24,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kWaitEvidenc
     {"autograd", "a thread that runs backward operators and the one that ran their forward operators take turns"},
     {"none", "nothing in the recording shows what it waited for"},
     {"launch queue", "the host sat in a launch call while the queue of launches was full"},
-    {"worker", "a thread that communicates took its work from this one, or this one waited for what it did"},
+    {"worker", "a thread that communicates was asked by this one, went on when it paused, or was waited for by it"},
     {"collective", "a collective begins when the last of its ranks arrives"},
     {"occupied", "inferred: work of other streams filled the device all the while, and this began where that ran out"},
 }};

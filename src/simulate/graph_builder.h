@@ -30,7 +30,7 @@ struct HostWait {
   std::uint32_t row = kNone;  // device work, or
   TrackId track = TrackId::none;  // another thread, up to `time_ns`
   std::int64_t time_ns = 0;
-  bool from_start = false;  // row: its start, else its end
+  bool from_start = false;  // row: its start, else its end; track: from `time_ns` on
   WaitEvidence why = WaitEvidence::none;
 };
 

@@ -16,6 +16,10 @@ constexpr std::int64_t kCallNs = 5'000;
 constexpr std::int64_t kShortestPollNs = 200'000, kPollBeginsNs = 50'000, kPollPrecision = 20;
 // A wait for another thread is at least so long: shorter gaps are Python's own.
 constexpr std::int64_t kShortestWaitNs = 20'000;
+// Waking a thread takes some microseconds; what is longer is not explained by the edge.
+constexpr std::int64_t kWakeNs = 50'000;
+// A call that communicates tells the thread that waits for it so long before it itself ends.
+constexpr std::int64_t kToldEarlyNs = 200'000;
 // A launch call so long, with so many launches pending, waited for room in the queue.
 constexpr std::int64_t kSlowLaunchNs = 50'000;
 constexpr std::size_t kFullQueue = 256;
@@ -58,6 +62,7 @@ class HostLanes {
 
   std::vector<HostWait> take() {
     find_tracks();
+    find_requests();
     for (std::size_t t = 0; t < trace_.tracks.size(); t++) {
       if (!trace_.tracks[t].device) add_track(static_cast<TrackId>(t));
     }
@@ -69,6 +74,8 @@ class HostLanes {
   std::int64_t end(std::uint32_t row) const { return trace_.slices.end_ns(trace_.device.slice[row]); }
 
   void find_tracks();
+  bool only_communicates(std::size_t track) const;
+  void find_requests();
   void add_track(TrackId track);
   void add_piece(const Leaf& leaf, std::int64_t end_ns);
   std::optional<Cut> wait_of(const Leaf& leaf, std::int64_t end_ns) const;
@@ -76,7 +83,8 @@ class HostLanes {
   std::optional<Cut> queued(const Leaf& leaf, std::int64_t end_ns) const;
   std::optional<Cut> polled(const Leaf& leaf, std::int64_t end_ns) const;
   std::optional<Cut> gave_way(const Leaf& leaf, std::int64_t end_ns) const;
-  void took_over(std::uint32_t piece, std::int64_t start_ns);
+  std::optional<Cut> joined(const Leaf& leaf, std::int64_t end_ns) const;
+  void took_over(std::uint32_t piece, const Leaf& leaf);
 
   GraphBuilder& builder_;
   std::size_t number_;
@@ -87,6 +95,8 @@ class HostLanes {
   std::vector<std::vector<TrackId>> workers_;        // per track: the threads that work for it
   std::vector<TrackId> master_;                      // per track: the thread that it works for, or none
   std::vector<WaitEvidence> why_;                    // per track: how that shows
+  std::vector<SliceId> requests_, served_;           // calls that ask for communication, and those that do it, by start
+  std::vector<SliceId> served_by_end_;
   TrackId track_ = TrackId::none;
   std::uint32_t lane_ = kNone;
   std::vector<HostWait> waits_;
@@ -107,18 +117,45 @@ void HostLanes::find_tracks() {
   for (std::size_t t = 0; t < trace_.tracks.size(); t++) {
     const auto track = static_cast<TrackId>(t);
     if (trace_.tracks[t].device || track == main) continue;
-    const bool communicates = [&] {
-      for (std::uint32_t i = trace_.track_begin[t]; i < trace_.track_begin[t + 1]; i++) {
-        const SliceId slice = trace_.by_track[i];
-        if (trace_.slices.depth[slice] == 0 && !is_host_communication(trace_.name(slice))) return false;
-      }
-      return trace_.track_begin[t] < trace_.track_begin[t + 1];
-    }();
-    if (communicates) {
+    if (only_communicates(t)) {
       master_[t] = main;
       why_[t] = WaitEvidence::worker;
     }
     if (master_[t] != TrackId::none) workers_[static_cast<std::size_t>(master_[t])].push_back(track);
+  }
+}
+
+bool HostLanes::only_communicates(std::size_t track) const {
+  for (std::uint32_t i = trace_.track_begin[track]; i < trace_.track_begin[track + 1]; i++) {
+    const SliceId slice = trace_.by_track[i];
+    if (trace_.slices.depth[slice] == 0 && !is_host_communication(trace_.name(slice))) return false;
+  }
+  return trace_.track_begin[track] < trace_.track_begin[track + 1];
+}
+
+// Threads that communicate take their work in the order in which it was asked for. What they do first in a recording
+// may have been asked for before it.
+void HostLanes::find_requests() {
+  std::vector<SliceId> asked;
+  for (std::size_t t = 0; t < trace_.tracks.size(); t++) {
+    const bool serves = why_[t] == WaitEvidence::worker;
+    for (std::uint32_t i = trace_.track_begin[t]; i < trace_.track_begin[t + 1]; i++) {
+      const SliceId slice = trace_.by_track[i];
+      if (serves && trace_.slices.depth[slice] == 0) served_.push_back(slice);
+      if (!serves && !trace_.tracks[t].device && trace_.name(slice).starts_with("c10d::")) asked.push_back(slice);
+    }
+  }
+  const auto earlier = [&](SliceId a, SliceId b) { return trace_.slices.start_ns[a] < trace_.slices.start_ns[b]; };
+  std::stable_sort(asked.begin(), asked.end(), earlier);
+  std::stable_sort(served_.begin(), served_.end(), earlier);
+  served_by_end_ = served_;
+  std::stable_sort(served_by_end_.begin(), served_by_end_.end(),
+                   [&](SliceId a, SliceId b) { return trace_.slices.end_ns(a) < trace_.slices.end_ns(b); });
+  std::size_t next = 0;
+  for (const SliceId slice : served_) {
+    const bool known = next < asked.size() && earlier(asked[next], slice);
+    requests_.push_back(known ? asked[next] : SliceId::none);
+    if (known) next++;
   }
 }
 
@@ -145,7 +182,7 @@ void HostLanes::add_piece(const Leaf& leaf, std::int64_t end_ns) {
   const std::optional<Cut> cut = wait_of(leaf, end_ns);
   if (cut) piece.end_ns = std::min(cut->own_until, end_ns - 1);
   const std::uint32_t first = builder_.add(piece);
-  if (after_gap && works_for) took_over(first, leaf.start_ns);
+  if (after_gap && works_for) took_over(first, leaf);
   if (!cut) return;
   piece.start_ns = std::min(cut->released, end_ns - 1);  // of no length it would stand behind what comes next
   piece.end_ns = end_ns;
@@ -155,10 +192,28 @@ void HostLanes::add_piece(const Leaf& leaf, std::int64_t end_ns) {
   waits_.push_back(wait);
 }
 
-// The thread that it works for had done something up to `start_ns`: that is what it waited for.
-void HostLanes::took_over(std::uint32_t piece, std::int64_t start_ns) {
+// What it waited for: that it was asked to communicate; else what the thread that it works for had done before.
+void HostLanes::took_over(std::uint32_t piece, const Leaf& leaf) {
   const auto t = static_cast<std::size_t>(track_);
-  const std::int64_t active = leaves_.of(master_[t]).last_active(start_ns);
+  if (why_[t] == WaitEvidence::worker) {
+    const auto served = std::lower_bound(served_.begin(), served_.end(), leaf.start_ns, [&](SliceId slice, auto time) {
+      return trace_.slices.start_ns[slice] < time;
+    });
+    const SliceId request = served == served_.end() ? SliceId::none
+                                                    : requests_[static_cast<std::size_t>(served - served_.begin())];
+    if (request == SliceId::none) return;
+    // On a machine without a core to spare it begins when the thread that asked pauses.
+    const std::int64_t asked = trace_.slices.start_ns[request];
+    const std::int64_t paused = leaves_.of(master_[t]).last_active(leaf.start_ns);
+    if (leaf.start_ns - asked > kWakeNs && paused > asked && leaf.start_ns - paused <= kWakeNs) {
+      waits_.push_back({.piece = piece, .track = master_[t], .time_ns = paused, .why = why_[t]});
+      return;
+    }
+    waits_.push_back({.piece = piece, .track = trace_.slices.track[request],
+                      .time_ns = asked, .from_start = true, .why = why_[t]});
+    return;
+  }
+  const std::int64_t active = leaves_.of(master_[t]).last_active(leaf.start_ns);
   if (active == kAbsent) return;
   waits_.push_back({.piece = piece, .track = master_[t], .time_ns = active, .why = why_[t]});
 }
@@ -169,6 +224,7 @@ std::optional<Cut> HostLanes::wait_of(const Leaf& leaf, std::int64_t end_ns) con
     return queued(leaf, end_ns);
   }
   if (!may_wait(leaf.work)) return released(leaf, end_ns);
+  if (auto cut = joined(leaf, end_ns)) return cut;
   if (auto cut = gave_way(leaf, end_ns)) return cut;
   return polled(leaf, end_ns);
 }
@@ -222,6 +278,30 @@ std::optional<Cut> HostLanes::polled(const Leaf& leaf, std::int64_t end_ns) cons
   return Cut{std::min(leaf.start_ns + kCallNs, at), at, {.row = row, .time_ns = at, .why = WaitEvidence::polled}};
 }
 
+// Until a thread that communicates had done what it was asked for: the thread that waits is told a little before.
+std::optional<Cut> HostLanes::joined(const Leaf& leaf, std::int64_t end_ns) const {
+  if (end_ns - leaf.start_ns < kShortestWaitNs || workers_[static_cast<std::size_t>(track_)].empty()) {
+    return std::nullopt;
+  }
+  auto last = std::upper_bound(served_by_end_.begin(), served_by_end_.end(), end_ns + kToldEarlyNs,
+                               [&](std::int64_t time, SliceId slice) { return time < trace_.slices.end_ns(slice); });
+  std::int64_t nearest = INT64_MAX;
+  SliceId found = SliceId::none;
+  for (int looked = 0; looked < 8 && last != served_by_end_.begin(); looked++) {
+    const SliceId slice = *--last;
+    const std::int64_t end = trace_.slices.end_ns(slice);
+    if (end <= leaf.start_ns) break;
+    const std::int64_t away = end > end_ns ? end - end_ns : end_ns - end;
+    if (trace_.slices.start_ns[slice] >= end_ns || away >= nearest) continue;
+    nearest = away;
+    found = slice;
+  }
+  if (found == SliceId::none) return std::nullopt;
+  const std::int64_t end = trace_.slices.end_ns(found), released = std::min(end, end_ns);
+  return Cut{std::min(leaf.start_ns + kCallNs, released), released,
+             {.track = trace_.slices.track[found], .time_ns = end, .why = WaitEvidence::worker}};
+}
+
 // While a thread that works for this one was active: it waited until that had ended.
 std::optional<Cut> HostLanes::gave_way(const Leaf& leaf, std::int64_t end_ns) const {
   if (end_ns - leaf.start_ns < kShortestWaitNs) return std::nullopt;
@@ -229,7 +309,8 @@ std::optional<Cut> HostLanes::gave_way(const Leaf& leaf, std::int64_t end_ns) co
   std::int64_t until = leaf.start_ns;
   for (const TrackId worker : workers_[static_cast<std::size_t>(track_)]) {
     const std::int64_t active = leaves_.of(worker).last_active(end_ns);
-    if (active > until && active < end_ns) last = worker, until = active;
+    const bool communicates = why_[static_cast<std::size_t>(worker)] == WaitEvidence::worker;
+    if (!communicates && active > until && active < end_ns) last = worker, until = active;
   }
   if (last == TrackId::none) return std::nullopt;
   // It worked until the other thread began.
@@ -237,10 +318,7 @@ std::optional<Cut> HostLanes::gave_way(const Leaf& leaf, std::int64_t end_ns) co
   const auto begun = std::lower_bound(other.active.begin(), other.active.end(), leaf.start_ns,
                                       [](const Interval& when, std::int64_t t) { return when.end <= t; });
   const std::int64_t first = begun == other.active.end() ? leaf.start_ns : std::max(begun->start, leaf.start_ns);
-  const std::int64_t own = why_[static_cast<std::size_t>(last)] == WaitEvidence::worker
-                               ? std::min(leaf.start_ns + kCallNs, until)
-                               : std::min(first, until);
-  return Cut{own, until, {.track = last, .time_ns = until, .why = why_[static_cast<std::size_t>(last)]}};
+  return Cut{std::min(first, until), until, {.track = last, .time_ns = until, .why = WaitEvidence::autograd}};
 }
 
 }  // namespace
@@ -253,7 +331,7 @@ void add_host_waits(GraphBuilder& builder, std::size_t trace, const std::vector<
   for (const HostWait& wait : waits) {
     Edge edge{.why = wait.why, .from_start = wait.from_start};
     const std::int64_t start_ns = builder.piece(wait.piece).start_ns;
-    std::int64_t ready = wait.time_ns;
+    std::int64_t ready = wait.time_ns, inside = 0;
     if (wait.row != kNone) {
       edge.from = builder.device_piece(trace, wait.row);
       if (edge.from != kNone) {
@@ -261,17 +339,15 @@ void add_host_waits(GraphBuilder& builder, std::size_t trace, const std::vector<
         ready = wait.from_start ? from.start_ns : from.end_ns;
       }
     } else if (const std::uint32_t lane = builder.lane_of(trace, wait.track); lane != kNone) {
-      edge.from = builder.at(lane, wait.time_ns - 1);
+      edge.from = builder.at(lane, wait.from_start ? wait.time_ns : wait.time_ns - 1);
       if (edge.from == kNone) continue;
       const Piece& from = builder.piece(edge.from);
-      edge.from_start = from.end_ns > wait.time_ns;  // it went on with the same piece: what it did since it began
+      edge.from_start = wait.from_start || from.end_ns > wait.time_ns;  // it went on with the same piece
+      inside = edge.from_start ? wait.time_ns - from.start_ns : 0;
       ready = edge.from_start ? from.start_ns : from.end_ns;
     }
     if (edge.from == kNone) continue;
-    // Waking a thread takes some microseconds; what is longer is not explained by the edge.
-    constexpr std::int64_t kWakeNs = 50'000;
-    const bool same_piece = edge.from_start && wait.row == kNone;
-    const std::int64_t lag = same_piece ? start_ns - ready : std::min(start_ns - ready, kWakeNs);
+    const std::int64_t lag = std::min(start_ns - ready, inside + kWakeNs);
     edge.lag_ns = static_cast<std::int32_t>(std::clamp<std::int64_t>(lag, -1'000'000, INT32_MAX));
     builder.add_edge(wait.piece, edge);
   }
