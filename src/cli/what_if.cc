@@ -78,9 +78,9 @@ Result<void> add_targets(const WhatIfOptions& options, std::vector<Change>& chan
     const auto parts = parted(text, "--move 'op:aten::topk=120us'");
     if (!parts) return fail(parts.error());
     const auto seconds = read_duration(parts->second, BareNumber::refused);
-    if (!seconds) return fail(usage("'" + parts->second + "' is no duration", "Write one with its unit, such as 120us"));
-    changes.push_back(
-        {.kind = ChangeKind::set_duration, .target = parts->first, .value = *seconds * 1e9});
+    if (!seconds)
+      return fail(usage("'" + parts->second + "' is no duration", "Write one with its unit, such as 120us"));
+    changes.push_back({.kind = ChangeKind::set_duration, .target = parts->first, .value = *seconds * 1e9});
   }
   for (const std::string& text : options.fuse) changes.push_back({.kind = ChangeKind::fuse, .target = text});
   return {};
@@ -145,7 +145,9 @@ void set_up_what_if(CLI::App& app, int& code) {
   app.add_option("--bandwidth", options->bandwidth, "Links are so many times as fast")
       ->type_name("FACTOR")
       ->check(CLI::PositiveNumber);
-  app.add_option("--ranks", options->ranks, "So many data-parallel ranks")->type_name("N")->check(CLI::Range(2, 1'000'000));
+  app.add_option("--ranks", options->ranks, "So many data-parallel ranks")
+      ->type_name("N")
+      ->check(CLI::Range(2, 1'000'000));
   app.add_option("--level-rank", options->level_rank, "The others do not wait for this rank")
       ->type_name("RANK")
       ->check(CLI::NonNegativeNumber);
@@ -159,8 +161,6 @@ void set_up_what_if(CLI::App& app, int& code) {
 
 }  // namespace
 
-Command what_if_command() {
-  return {"what-if", "Predict what changes to the program would be worth", set_up_what_if};
-}
+Command what_if_command() { return {"what-if", "Predict what changes to the program would be worth", set_up_what_if}; }
 
 }  // namespace stepscope::cli

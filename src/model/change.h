@@ -22,7 +22,8 @@ enum class ChangeKind : std::uint8_t {
 
 struct Change {
   ChangeKind kind = ChangeKind::scale;
-  // "kernel:gemm", "op:aten::sort", "host:collate", "phase:optimizer"; see simulate/selection.h. Empty: the kind says it.
+  // "kernel:gemm", "op:aten::sort", "host:collate", "phase:optimizer"; see simulate/selection.h. Empty: the kind says
+  // it.
   std::string target = {};
   double value = 1;
   std::optional<std::int64_t> rank = {};

@@ -183,6 +183,19 @@ void write_scalars(Page& page, const Answer& answer) {
 // Names of kernels are hundreds of characters long.
 constexpr std::size_t kLongestGround = 72;
 
+namespace {
+
+std::string gain_text(const Gain& gain) {
+  const std::string least = fmt::format("{:.2f}×", gain.speedup_low), most = fmt::format("{:.2f}×", gain.speedup_high);
+  std::string text =
+      "gain: steps " + (most == "1.00×" ? "as fast as now" : (least == most ? "" : least + " to ") + most + " as fast");
+  if (!gain.binds.empty()) text += ", then bound by " + printable(gain.binds);
+  if (!gain.how.empty()) text += " (" + printable(gain.how) + ")";
+  return text;
+}
+
+}  // namespace
+
 void write_finding(Page& page, const Finding& finding) {
   page.hanging(page.ink(Ink::accent, "  * "), printable(finding.sentence));
   std::vector<std::string> grounds;
@@ -195,11 +208,7 @@ void write_finding(Page& page, const Finding& finding) {
   }
   if (finding.confidence) grounds.push_back("confidence " + printable(*finding.confidence));
   if (!grounds.empty()) page.hanging("    ", fmt::format("{}", fmt::join(grounds, " · ")));
-  if (finding.gain) {
-    const Gain& gain = *finding.gain;
-    page.hanging("    ", fmt::format("gain: steps {:.2f}× to {:.2f}× as fast, then bound by {} ({})", gain.speedup_low,
-                                     gain.speedup_high, printable(gain.binds), printable(gain.how)));
-  }
+  if (finding.gain) page.hanging("    ", gain_text(*finding.gain));
   if (finding.next) page.hanging("    → ", printable(*finding.next));
 }
 

@@ -23,7 +23,10 @@ std::string how(const std::vector<Change>& changes) {
     const std::string words = change_text(change);
     const std::size_t space = words.find(' ');
     text += " --" + words.substr(0, space);
-    if (space != std::string::npos) text += " '" + words.substr(space + 1) + "'";
+    if (space == std::string::npos) continue;
+    const std::string value = words.substr(space + 1);
+    const bool plain = value.find_first_not_of("0123456789.") == std::string::npos;  // for the shell
+    text += plain ? " " + value : " '" + value + "'";
   }
   return text;
 }

@@ -50,15 +50,16 @@ Table changes_table(const Prediction& made, std::span<const Change> changes) {
 }
 
 Table lanes_table(const Predictor& predictor, const std::vector<simulate::LaneWaits>& waits) {
-  Table table{.name = "lanes",
-              .columns = {{"lane", ValueType::text, Unit::none, "Thread or stream"},
-                          {"nodes", ValueType::integer, Unit::count, "Pieces of work, gaps that count as work included"},
-                          {"busy_ns", ValueType::integer, Unit::ns, "Their time in the steps"},
-                          {"unexplained_ns", ValueType::integer, Unit::ns,
-                           "Waits in the steps that nothing in the recording explains; unknown where the lane waits for "
-                           "nobody and its gaps count as its own work"},
-                          {"unexplained_share", ValueType::real, Unit::ratio, "Share of the steps"},
-                          {"longest_ns", ValueType::integer, Unit::ns, "The longest of these waits"}}};
+  Table table{
+      .name = "lanes",
+      .columns = {{"lane", ValueType::text, Unit::none, "Thread or stream"},
+                  {"nodes", ValueType::integer, Unit::count, "Pieces of work, gaps that count as work included"},
+                  {"busy_ns", ValueType::integer, Unit::ns, "Their time in the steps"},
+                  {"unexplained_ns", ValueType::integer, Unit::ns,
+                   "Waits in the steps that nothing in the recording explains; unknown where the lane waits for "
+                   "nobody and its gaps count as its own work"},
+                  {"unexplained_share", ValueType::real, Unit::ratio, "Share of the steps"},
+                  {"longest_ns", ValueType::integer, Unit::ns, "The longest of these waits"}}};
   for (const simulate::LaneWaits& lane : waits) {
     const bool waits_at_all = predictor.graph().lanes[lane.lane].waits;
     table.rows.push_back({predictor.lane_name(lane.lane), count(lane.nodes), lane.busy_ns,
@@ -77,15 +78,15 @@ Table evidence_table(const simulate::ReplayGraph& graph) {
     const bool device = graph.lanes[graph.lane[node]].device;
     counts[static_cast<std::size_t>(device ? WaitEvidence::stream_order : WaitEvidence::program_order)]++;
   }
-  Table table{.name = "evidence",
-              .columns = {{"evidence", ValueType::text, Unit::none, "How the recording shows that one waited for another"},
-                          {"edges", ValueType::integer, Unit::count, "Edges of the graph that rest on it"},
-                          {"meaning", ValueType::text, Unit::none, "What it means"}}};
+  Table table{
+      .name = "evidence",
+      .columns = {{"evidence", ValueType::text, Unit::none, "How the recording shows that one waited for another"},
+                  {"edges", ValueType::integer, Unit::count, "Edges of the graph that rest on it"},
+                  {"meaning", ValueType::text, Unit::none, "What it means"}}};
   for (std::size_t i = 0; i < kWaitEvidences; i++) {
     const auto evidence = static_cast<WaitEvidence>(i);
     if (counts[i] == 0) continue;
-    table.rows.push_back(
-        {std::string(stepscope::to_string(evidence)), counts[i], std::string(meaning_of(evidence))});
+    table.rows.push_back({std::string(stepscope::to_string(evidence)), counts[i], std::string(meaning_of(evidence))});
   }
   return table;
 }
@@ -98,8 +99,8 @@ Table path_table(const Predictor& predictor, const Prediction& made) {
                           {"time_ns", ValueType::integer, Unit::ns, "Time on the path that bounds the predicted steps"},
                           {"share", ValueType::real, Unit::ratio, "Share of the path"}}};
   for (const simulate::PathPart& part : made.path) {
-    const std::string what = part.handed_over ? "way to " + std::string(to_string(part.role))
-                                              : std::string(to_string(part.role));
+    const std::string what =
+        part.handed_over ? "way to " + std::string(to_string(part.role)) : std::string(to_string(part.role));
     table.rows.push_back(
         {predictor.lane_name(part.lane), what, text(part.name), part.time_ns, share(part.time_ns, made.path_ns)});
   }
@@ -200,10 +201,9 @@ std::string change_text(const Change& change) {
 }
 
 Result<Report> what_if(const Run& run, std::span<const Change> changes) {
-  Result<Answer> answer =
-      titled(make_answer(run, changes), "what_if",
-             changes.empty() ? "How well does the recording explain itself when it is played again?"
-                             : "What would the changes be worth?");
+  Result<Answer> answer = titled(make_answer(run, changes), "what_if",
+                                 changes.empty() ? "How well does the recording explain itself when it is played again?"
+                                                 : "What would the changes be worth?");
   if (!answer) return fail(answer.error());
   Report report{.path = run.path};
   add_inputs(report, run);

@@ -164,12 +164,14 @@ Result<Applied> Editor::bandwidth() {
   }
   if (out_.calls == 0) return fail(nothing("no communication was recorded", "Record a run of several ranks"));
   if (one_size) {
-    out_.notes.push_back("Latency and bandwidth cannot be told apart where a kind of collective has one size or none: "
-                         "all of its time was taken for bandwidth.");
+    out_.notes.push_back(
+        "Latency and bandwidth cannot be told apart where a kind of collective has one size or none: "
+        "all of its time was taken for bandwidth.");
   }
   if (alone) {
-    out_.notes.push_back("Ranks that were not opened: the time of their collectives holds the wait for them, which "
-                         "more bandwidth does not shorten.");
+    out_.notes.push_back(
+        "Ranks that were not opened: the time of their collectives holds the wait for them, which "
+        "more bandwidth does not shorten.");
   }
   return std::move(out_);
 }

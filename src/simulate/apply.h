@@ -17,8 +17,8 @@ struct Applied {
   std::uint64_t calls = 0;                  // what it was about: calls on the host, pieces of device work, transfers
   std::int64_t host_ns = 0, device_ns = 0;  // their time as recorded
   std::vector<std::string> names;
-  std::vector<std::string> notes;           // what was assumed, what is not in it
-  std::vector<std::int64_t> longer_ns;      // per node, or empty: what it may take beyond its cost (fused kernels)
+  std::vector<std::string> notes;       // what was assumed, what is not in it
+  std::vector<std::int64_t> longer_ns;  // per node, or empty: what it may take beyond its cost (fused kernels)
 };
 
 // An error where the change is about nothing that was recorded, or cannot be meant.

@@ -13,14 +13,14 @@ namespace stepscope::simulate {
 
 struct CommModel {
   CollectiveKind kind = CollectiveKind::other;
-  std::int64_t group_size = 0;         // 0: not recorded
-  std::vector<std::uint32_t> nodes;    // the transfers
-  std::vector<std::int64_t> bytes;     // per node; Match::kUnknownBytes
-  std::int64_t sizes = 0;              // distinct numbers of bytes: below 2 latency and bandwidth cannot be told apart
+  std::int64_t group_size = 0;       // 0: not recorded
+  std::vector<std::uint32_t> nodes;  // the transfers
+  std::vector<std::int64_t> bytes;   // per node; Match::kUnknownBytes
+  std::int64_t sizes = 0;            // distinct numbers of bytes: below 2 latency and bandwidth cannot be told apart
   double latency_ns = 0;
-  std::optional<double> ns_per_byte;   // unknown: no bytes are recorded
-  std::optional<double> residual;      // median of |fitted / recorded - 1|
-  bool met = false;                    // all ranks were opened: without, a transfer holds the wait for the others
+  std::optional<double> ns_per_byte;  // unknown: no bytes are recorded
+  std::optional<double> residual;     // median of |fitted / recorded - 1|
+  bool met = false;                   // all ranks were opened: without, a transfer holds the wait for the others
 };
 
 std::vector<CommModel> comm_models(const Run& run, const ReplayGraph& graph);

@@ -44,8 +44,10 @@ class DeviceLanes {
             bool from_start) {
     const std::int64_t lag = std::min(start(row) - ready, most_lag);
     builder_.add_edge(builder_.device_piece(number_, row),
-                      {.from = from, .lag_ns = static_cast<std::int32_t>(std::max<std::int64_t>(lag, -1'000'000)),
-                       .why = why, .from_start = from_start});
+                      {.from = from,
+                       .lag_ns = static_cast<std::int32_t>(std::max<std::int64_t>(lag, -1'000'000)),
+                       .why = why,
+                       .from_start = from_start});
   }
 
   GraphBuilder& builder_;
@@ -76,10 +78,13 @@ void DeviceLanes::add_piece(std::uint32_t row) {
     lane = builder_.add_lane(
         {.trace = static_cast<std::uint32_t>(number_), .track = track, .device = true, .waits = true});
   }
-  const bool communication =
-      trace_.device.device_class[row] == static_cast<std::uint8_t>(DeviceClass::communication);
-  Piece piece{.start_ns = start(row), .end_ns = end(row), .lane = lane,
-              .role = communication ? NodeRole::communicate : NodeRole::device, .slice = slice, .row = row};
+  const bool communication = trace_.device.device_class[row] == static_cast<std::uint8_t>(DeviceClass::communication);
+  Piece piece{.start_ns = start(row),
+              .end_ns = end(row),
+              .lane = lane,
+              .role = communication ? NodeRole::communicate : NodeRole::device,
+              .slice = slice,
+              .row = row};
   if (const std::uint32_t before = edges_.stream_before[row]; before != Dependencies::none) {
     piece.own_start = end(before) > start(row);
     piece.gap_ns = static_cast<std::int32_t>(std::clamp<std::int64_t>(start(row) - end(before), 0, usual_gap_ns_));
@@ -109,8 +114,7 @@ void DeviceLanes::add_edges(std::uint32_t row) {
 // about when it ends. Gives the time up to which the launch explains that it had not begun.
 std::int64_t DeviceLanes::link_launch(std::uint32_t row) {
   const SliceId launch = trace_.device.launch[row];
-  const std::uint32_t host =
-      launch == SliceId::none ? kNone : builder_.lane_of(number_, trace_.slices.track[launch]);
+  const std::uint32_t host = launch == SliceId::none ? kNone : builder_.lane_of(number_, trace_.slices.track[launch]);
   if (host == kNone) return INT64_MIN;
   const std::int64_t called = trace_.slices.start_ns[launch], returned = trace_.slices.end_ns(launch);
   const std::int64_t latency = edges_.launch_latency_ns;
@@ -160,9 +164,9 @@ std::uint32_t DeviceLanes::filled_until(std::uint32_t row, std::int64_t after_ns
   std::int64_t covered = 0, from = start(row);  // what is before `from` is not covered yet
   for (int looked = 0; looked < kLookBack && at != rows.begin() && from > after_ns; looked++) {
     const std::uint32_t other = *--at;
-    const bool elsewhere = trace_.slices.track[trace_.device.slice[other]] !=
-                               trace_.slices.track[trace_.device.slice[row]] &&
-                           trace_.device.device[other] == trace_.device.device[row];
+    const bool elsewhere =
+        trace_.slices.track[trace_.device.slice[other]] != trace_.slices.track[trace_.device.slice[row]] &&
+        trace_.device.device[other] == trace_.device.device[row];
     if (!elsewhere || !(trace_.device.blocks_per_sm[other] + own > kFullBlocksPerSm)) continue;
     if (running == kNone && end(other) >= start(row)) running = other;
     const std::int64_t begin = std::max(start(other), after_ns), until = std::min(end(other), from);

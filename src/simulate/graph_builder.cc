@@ -52,9 +52,9 @@ std::uint32_t GraphBuilder::lane_of(std::size_t trace, TrackId track) const {
 
 std::uint32_t GraphBuilder::at(std::uint32_t lane, std::int64_t time_ns) const {
   const auto& nodes = lanes_[lane].nodes;
-  const auto after =
-      std::upper_bound(nodes.begin(), nodes.end(), time_ns,
-                       [&](std::int64_t time, std::uint32_t piece) { return time < pieces_[piece].start_ns; });
+  const auto after = std::upper_bound(nodes.begin(), nodes.end(), time_ns, [&](std::int64_t time, std::uint32_t piece) {
+    return time < pieces_[piece].start_ns;
+  });
   return after == nodes.begin() ? kNone : *(after - 1);
 }
 

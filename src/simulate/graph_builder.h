@@ -19,15 +19,15 @@ struct Piece {
   std::uint32_t row = kNone;
   std::uint32_t match = kNone;
   std::int32_t gap_ns = 0;
-  std::uint8_t turn = 0;    // of pieces that begin at the same instant: who comes first
-  bool own_start = false;   // it may begin without waiting for the piece before it: they overlapped
+  std::uint8_t turn = 0;          // of pieces that begin at the same instant: who comes first
+  bool own_start = false;         // it may begin without waiting for the piece before it: they overlapped
   std::uint32_t arrival = kNone;  // of communication that others join: the piece that ends when this rank has come
 };
 
 // What a piece of a host thread waited for, by what it is; the node of it is known when all lanes are there.
 struct HostWait {
   std::uint32_t piece = kNone;
-  std::uint32_t row = kNone;  // device work, or
+  std::uint32_t row = kNone;      // device work, or
   TrackId track = TrackId::none;  // another thread, up to `time_ns`
   std::int64_t time_ns = 0;
   bool from_start = false;  // row: its start, else its end; track: from `time_ns` on

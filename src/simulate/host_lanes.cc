@@ -91,11 +91,11 @@ class HostLanes {
   const Trace& trace_;
   const Dependencies& edges_;
   mutable LeafTimes leaves_;
-  std::vector<std::int64_t> starts_;                 // of edges_.by_start
-  std::vector<std::vector<TrackId>> workers_;        // per track: the threads that work for it
-  std::vector<TrackId> master_;                      // per track: the thread that it works for, or none
-  std::vector<WaitEvidence> why_;                    // per track: how that shows
-  std::vector<SliceId> requests_, served_;           // calls that ask for communication, and those that do it, by start
+  std::vector<std::int64_t> starts_;           // of edges_.by_start
+  std::vector<std::vector<TrackId>> workers_;  // per track: the threads that work for it
+  std::vector<TrackId> master_;                // per track: the thread that it works for, or none
+  std::vector<WaitEvidence> why_;              // per track: how that shows
+  std::vector<SliceId> requests_, served_;     // calls that ask for communication, and those that do it, by start
   std::vector<SliceId> served_by_end_;
   TrackId track_ = TrackId::none;
   std::uint32_t lane_ = kNone;
@@ -174,8 +174,8 @@ void HostLanes::add_track(TrackId track) {
 }
 
 void HostLanes::add_piece(const Leaf& leaf, std::int64_t end_ns) {
-  Piece piece{.start_ns = leaf.start_ns, .end_ns = end_ns, .lane = lane_, .role = role_of(leaf.work),
-              .slice = leaf.slice};
+  Piece piece{
+      .start_ns = leaf.start_ns, .end_ns = end_ns, .lane = lane_, .role = role_of(leaf.work), .slice = leaf.slice};
   const auto& nodes = builder_.lanes()[lane_].nodes;
   const bool after_gap = nodes.empty() || builder_.piece(nodes.back()).end_ns < leaf.start_ns;
   const bool works_for = master_[static_cast<std::size_t>(track_)] != TrackId::none;
@@ -199,8 +199,8 @@ void HostLanes::took_over(std::uint32_t piece, const Leaf& leaf) {
     const auto served = std::lower_bound(served_.begin(), served_.end(), leaf.start_ns, [&](SliceId slice, auto time) {
       return trace_.slices.start_ns[slice] < time;
     });
-    const SliceId request = served == served_.end() ? SliceId::none
-                                                    : requests_[static_cast<std::size_t>(served - served_.begin())];
+    const SliceId request =
+        served == served_.end() ? SliceId::none : requests_[static_cast<std::size_t>(served - served_.begin())];
     if (request == SliceId::none) return;
     // On a machine without a core to spare it begins when the thread that asked pauses.
     const std::int64_t asked = trace_.slices.start_ns[request];
@@ -209,8 +209,8 @@ void HostLanes::took_over(std::uint32_t piece, const Leaf& leaf) {
       waits_.push_back({.piece = piece, .track = master_[t], .time_ns = paused, .why = why_[t]});
       return;
     }
-    waits_.push_back({.piece = piece, .track = trace_.slices.track[request],
-                      .time_ns = asked, .from_start = true, .why = why_[t]});
+    waits_.push_back(
+        {.piece = piece, .track = trace_.slices.track[request], .time_ns = asked, .from_start = true, .why = why_[t]});
     return;
   }
   const std::int64_t active = leaves_.of(master_[t]).last_active(leaf.start_ns);
@@ -258,7 +258,8 @@ std::optional<Cut> HostLanes::queued(const Leaf& leaf, std::int64_t end_ns) cons
     pending++;
   }
   if (pending < kFullQueue || begun == kNone || start(begun) <= leaf.start_ns) return std::nullopt;
-  return Cut{std::min(leaf.start_ns + kCallNs, start(begun)), start(begun),
+  return Cut{std::min(leaf.start_ns + kCallNs, start(begun)),
+             start(begun),
              {.row = begun, .time_ns = start(begun), .from_start = true, .why = WaitEvidence::launch_queue}};
 }
 
@@ -298,7 +299,8 @@ std::optional<Cut> HostLanes::joined(const Leaf& leaf, std::int64_t end_ns) cons
   }
   if (found == SliceId::none) return std::nullopt;
   const std::int64_t end = trace_.slices.end_ns(found), released = std::min(end, end_ns);
-  return Cut{std::min(leaf.start_ns + kCallNs, released), released,
+  return Cut{std::min(leaf.start_ns + kCallNs, released),
+             released,
              {.track = trace_.slices.track[found], .time_ns = end, .why = WaitEvidence::worker}};
 }
 

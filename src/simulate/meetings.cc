@@ -54,8 +54,12 @@ void add_meetings(GraphBuilder& builder) {
     }
     // Where the clocks do not fit, a rank may seem to leave before another has come: each keeps its own times.
     if (!fitted || members.size() < 2 || !synchronizes(run.matches.rows[match].kind)) continue;
-    const std::uint32_t meeting = builder.add({.start_ns = time.last_arrival_ns, .end_ns = time.last_arrival_ns,
-                                               .role = NodeRole::meeting, .row = match, .match = match, .turn = 1});
+    const std::uint32_t meeting = builder.add({.start_ns = time.last_arrival_ns,
+                                               .end_ns = time.last_arrival_ns,
+                                               .role = NodeRole::meeting,
+                                               .row = match,
+                                               .match = match,
+                                               .turn = 1});
     for (std::size_t i = 0; i < pieces.size(); i++) {
       const Trace& trace = run.traces[members[i].trace];
       const Piece& piece = builder.piece(pieces[i]);
@@ -67,8 +71,8 @@ void add_meetings(GraphBuilder& builder) {
       const std::int64_t lag = std::min(transfer - time.last_arrival_ns, kClockSlackNs);
       const std::uint32_t arrival = builder.piece(pieces[i]).arrival;
       builder.add_edge(meeting, {.from = arrival, .why = WaitEvidence::collective});
-      builder.add_edge(pieces[i], {.from = meeting, .lag_ns = static_cast<std::int32_t>(lag),
-                                   .why = WaitEvidence::collective});
+      builder.add_edge(pieces[i],
+                       {.from = meeting, .lag_ns = static_cast<std::int32_t>(lag), .why = WaitEvidence::collective});
     }
   }
 }

@@ -83,9 +83,8 @@ std::int64_t moved(const ReplayGraph& graph, const Costs& costs, const Played& p
   }
   const std::int64_t end = played.start_ns[node] + cost;  // behind it, before the next
   const auto& nodes = graph.lanes[lane].nodes;
-  const auto next = std::upper_bound(nodes.begin(), nodes.end(), time_ns, [&](std::int64_t time, std::uint32_t n) {
-    return time < graph.start_ns[n];
-  });
+  const auto next = std::upper_bound(nodes.begin(), nodes.end(), time_ns,
+                                     [&](std::int64_t time, std::uint32_t n) { return time < graph.start_ns[n]; });
   if (next == nodes.end()) return end + (inside - recorded);
   return std::max(end, played.start_ns[*next] - (graph.start_ns[*next] - time_ns));
 }
@@ -105,7 +104,8 @@ bool whole_steps(const Trace& trace, std::size_t& first, std::size_t& last) {
 }
 
 std::vector<std::uint32_t> last_device_nodes(const Trace& trace, const std::vector<std::uint32_t>& node_of_row,
-                                             const ReplayGraph& graph, std::size_t first, std::size_t last, bool steps) {
+                                             const ReplayGraph& graph, std::size_t first, std::size_t last,
+                                             bool steps) {
   std::map<std::uint32_t, std::uint32_t> by_lane;
   for (std::size_t row = 0; row < node_of_row.size(); row++) {
     const std::uint32_t node = node_of_row[row];

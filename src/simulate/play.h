@@ -36,9 +36,9 @@ std::int64_t moved(const ReplayGraph& graph, const Costs& costs, const Played& p
 // with the device work that they launched; the whole recording where no step is whole.
 struct StepWindow {
   std::uint32_t trace = 0;
-  std::uint32_t lane = kNone;                    // its thread
-  std::int64_t start_ns = 0, end_ns = 0;         // of the host, on the run's clock
-  std::vector<std::uint32_t> device;             // last device nodes of these steps, one per lane
+  std::uint32_t lane = kNone;             // its thread
+  std::int64_t start_ns = 0, end_ns = 0;  // of the host, on the run's clock
+  std::vector<std::uint32_t> device;      // last device nodes of these steps, one per lane
   std::int64_t steps = 1;
   bool whole_steps = false;  // false: the recording stands for a step
 };

@@ -107,9 +107,8 @@ void Predictor::find_path(Prediction& out, const Played& played, const Longest& 
   std::int64_t at = end.time.end_ns;
   if (node == kNone) {  // the last node of the thread that began before the end
     const auto& nodes = graph_.lanes[end.window->lane].nodes;
-    const auto after = std::upper_bound(nodes.begin(), nodes.end(), at, [&](std::int64_t time, std::uint32_t n) {
-      return time < played.start_ns[n];
-    });
+    const auto after = std::upper_bound(nodes.begin(), nodes.end(), at,
+                                        [&](std::int64_t time, std::uint32_t n) { return time < played.start_ns[n]; });
     node = after == nodes.begin() ? kNone : *(after - 1);
   }
   while (node != kNone && at > end.time.start_ns) {
@@ -119,8 +118,7 @@ void Predictor::find_path(Prediction& out, const Played& played, const Longest& 
     }
     const Binding binds = binding_of(graph_, out.costs, played, node);
     if (binds.from == kNone) break;
-    const std::int64_t reached =
-        played.start_ns[binds.from] + (binds.from_start ? 0 : out.costs.cost_ns[binds.from]);
+    const std::int64_t reached = played.start_ns[binds.from] + (binds.from_start ? 0 : out.costs.cost_ns[binds.from]);
     if (reached < at) {
       add(graph_.lane[node] == kNone ? binds.from : node, reached, at, true);
       at = reached;

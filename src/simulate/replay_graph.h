@@ -32,12 +32,12 @@ struct Lane {
 };
 
 enum class NodeRole : std::uint8_t {
-  host,          // a piece of a host thread
-  data_loader,   // such a piece, in the data loader
-  launch,        // such a piece, in a call that launches work
-  device,        // device work
-  communicate,   // communication: device work, or a host thread that communicates
-  meeting,       // all ranks of a collective have come: no lane, no length
+  host,         // a piece of a host thread
+  data_loader,  // such a piece, in the data loader
+  launch,       // such a piece, in a call that launches work
+  device,       // device work
+  communicate,  // communication: device work, or a host thread that communicates
+  meeting,      // all ranks of a collective have come: no lane, no length
 };
 
 struct Edge {
@@ -49,11 +49,11 @@ struct Edge {
 
 // What a change may alter; a copy of the graph's own is played for each.
 struct Costs {
-  std::vector<std::int64_t> cost_ns;   // per node: how long it lasts
-  std::vector<std::int64_t> wait_ns;   // per node: before it, explained by nothing
-  std::vector<std::int32_t> gap_ns;    // per node: at least so long after the node before it on its lane
-  std::vector<std::uint32_t> before;   // per node: that node, or kNone
-  std::vector<std::uint8_t> dropped;   // per edge: 1 where it no longer holds
+  std::vector<std::int64_t> cost_ns;  // per node: how long it lasts
+  std::vector<std::int64_t> wait_ns;  // per node: before it, explained by nothing
+  std::vector<std::int32_t> gap_ns;   // per node: at least so long after the node before it on its lane
+  std::vector<std::uint32_t> before;  // per node: that node, or kNone
+  std::vector<std::uint8_t> dropped;  // per edge: 1 where it no longer holds
 };
 
 struct ReplayGraph {
@@ -62,9 +62,9 @@ struct ReplayGraph {
   std::vector<std::int64_t> start_ns;  // as recorded
   std::vector<std::uint32_t> lane;     // kNone: a meeting
   std::vector<NodeRole> role;
-  std::vector<SliceId> slice;            // none: a gap, or a meeting
-  std::vector<std::uint32_t> row;        // of Trace::device, or of Matches where it is a meeting; kNone
-  std::vector<std::uint32_t> match;      // of Run::matches, of what communicates; kNone
+  std::vector<SliceId> slice;             // none: a gap, or a meeting
+  std::vector<std::uint32_t> row;         // of Trace::device, or of Matches where it is a meeting; kNone
+  std::vector<std::uint32_t> match;       // of Run::matches, of what communicates; kNone
   std::vector<std::uint32_t> edge_begin;  // edges of node n: edges[edge_begin[n] .. edge_begin[n + 1])
   std::vector<Edge> edges;
   Costs costs;

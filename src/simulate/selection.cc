@@ -16,9 +16,8 @@ namespace {
 constexpr std::array<std::string_view, 5> kKinds{"kernel", "op", "host", "phase", "rank"};
 
 bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 // Whether a name is meant, asked once per name of a trace.

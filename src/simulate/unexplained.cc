@@ -16,8 +16,8 @@ std::vector<LaneWaits> unexplained_waits(const ReplayGraph& graph, const std::ve
       LaneWaits waits{.lane = number, .window_ns = end_ns - window.start_ns};
       for (const std::uint32_t node : lane.nodes) {
         const std::int64_t start = graph.start_ns[node];
-        const std::int64_t began = std::max(start - std::max<std::int64_t>(graph.costs.wait_ns[node], 0),
-                                            window.start_ns);
+        const std::int64_t began =
+            std::max(start - std::max<std::int64_t>(graph.costs.wait_ns[node], 0), window.start_ns);
         if (start > window.start_ns && began < std::min(start, end_ns)) {
           const std::int64_t wait = std::min(start, end_ns) - began;
           waits.unexplained_ns += wait;

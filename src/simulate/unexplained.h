@@ -11,8 +11,8 @@ namespace stepscope::simulate {
 
 struct LaneWaits {
   std::uint32_t lane = 0;
-  std::uint64_t nodes = 0;      // that begin in the steps
-  std::int64_t window_ns = 0;   // length of the steps of its rank
+  std::uint64_t nodes = 0;     // that begin in the steps
+  std::int64_t window_ns = 0;  // length of the steps of its rank
   std::int64_t busy_ns = 0;
   std::int64_t unexplained_ns = 0, longest_ns = 0;
 };

@@ -30,7 +30,9 @@ function gainText(finding: Finding): string {
   if (finding.gain) {
     const { speedup_low: low, speedup_high: high, binds, how } = finding.gain;
     const then = binds ? `, then bound by ${binds}` : "";
-    return `steps ${low.toFixed(2)}× to ${high.toFixed(2)}× as fast${then}${how ? ` (${how})` : ""}`;
+    const [least, most] = [low.toFixed(2), high.toFixed(2)];
+    const steps = most === "1.00" ? "steps as fast as now" : `steps ${least === most ? "" : `${least}× to `}${most}× as fast`;
+    return `${steps}${then}${how ? ` (${how})` : ""}`;
   }
   return finding.gain_reason ? `gain unknown: ${finding.gain_reason}` : "gain unknown";
 }

@@ -1,0 +1,244 @@
+// The dependency graph and its replay on traces made by hand, where every time is known.
+#include <doctest/doctest.h>
+
+#include "derive/derive.h"
+#include "derive/derive_run.h"
+#include "model/trace_fixture.h"
+#include "simulate/predict.h"
+#include "simulate/unexplained.h"
+
+namespace stepscope::simulate {
+namespace {
+
+constexpr std::int64_t us = 1000;
+
+Run derived(std::vector<Trace> traces) {
+  Run run;
+  run.traces = std::move(traces);
+  for (Trace& trace : run.traces) REQUIRE(derive::derive(trace, {}));
+  derive::derive_run(run, 1);
+  return run;
+}
+
+Run one(TraceFixture& fixture) {
+  std::vector<Trace> traces;
+  traces.push_back(std::move(fixture.trace));
+  return derived(std::move(traces));
+}
+
+// A host that launches three kernels of 100 us, 10 us apart, then waits for the device: 20 + 300 us and a bit.
+TraceFixture launches_and_wait() {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), gpu = f.stream("7");
+  f.op(cpu, "aten::mm", 0, 9 * us);
+  f.launch(cpu, "cudaLaunchKernel", 1 * us, 5 * us, 1);
+  f.op(cpu, "aten::relu", 10 * us, 9 * us);
+  f.launch(cpu, "cudaLaunchKernel", 11 * us, 5 * us, 2);
+  f.op(cpu, "aten::mm", 20 * us, 9 * us);
+  f.launch(cpu, "cudaLaunchKernel", 21 * us, 5 * us, 3);
+  f.slice(cpu, "cuda_runtime", "cudaDeviceSynchronize", 30 * us, 279 * us);
+  f.kernel(gpu, "gemm", 7 * us, 100 * us, 1);
+  f.kernel(gpu, "relu", 107 * us, 100 * us, 2);
+  f.kernel(gpu, "gemm", 207 * us, 100 * us, 3);
+  return f;
+}
+
+Prediction must_predict(const Run& run, const std::vector<Change>& changes) {
+  const Predictor predictor(run);
+  REQUIRE(predictor.can_play());
+  auto made = predictor.predict(changes);
+  if (!made) FAIL(to_text(made.error()));
+  return *std::move(made);
+}
+
+void check_replay(const Run& run) {
+  const ReplayGraph graph = replay_graph(run);
+  const Played played = play(graph, graph.costs, Waits::frozen);
+  for (std::size_t node = 0; node < graph.size(); node++) CHECK(played.start_ns[node] == graph.start_ns[node]);
+  for (std::size_t node = 0; node < graph.size(); node++) {
+    for (const Edge& edge : graph.edges_of(node)) CHECK(edge.from < node);
+  }
+}
+
+TEST_CASE("simulate: a graph that is played as it was gives what was recorded") {
+  TraceFixture f = launches_and_wait();
+  const Run run = one(f);
+  check_replay(run);
+  const Predictor predictor(run);
+  const auto waits = unexplained_waits(predictor.graph(), predictor.windows());
+  CHECK(unexplained_share(predictor.graph(), waits).value() == doctest::Approx(0));
+}
+
+TEST_CASE("simulate: the device binds, so kernels count and the host does not") {
+  TraceFixture f = launches_and_wait();
+  const Run run = one(f);
+  const Prediction gemm = must_predict(run, {{.kind = ChangeKind::scale, .target = "kernel:gemm", .value = 0.5}});
+  CHECK(gemm.now_ns == 309 * us);
+  CHECK(gemm.after_ns[1] == doctest::Approx(209 * us).epsilon(0.01));
+  CHECK(gemm.applied[0].calls == 2);
+  CHECK(gemm.applied[0].device_ns == 200 * us);
+  CHECK(gemm.binds == "stream 7 of rank 0");
+  const Prediction host = must_predict(run, {{.kind = ChangeKind::scale, .target = "host:aten::relu", .value = 0}});
+  CHECK(host.speedup_high == doctest::Approx(1).epsilon(0.001));
+}
+
+TEST_CASE("simulate: an operator goes with its kernels, and what is behind them comes earlier") {
+  TraceFixture f = launches_and_wait();
+  const Run run = one(f);
+  const Prediction gone = must_predict(run, {{.kind = ChangeKind::scale, .target = "op:aten::relu", .value = 0}});
+  CHECK(gone.after_ns[1] == doctest::Approx(209 * us).epsilon(0.01));
+  CHECK(gone.applied[0].host_ns == 9 * us);
+  CHECK(gone.applied[0].device_ns == 100 * us);
+  const Prediction set =
+      must_predict(run, {{.kind = ChangeKind::set_duration, .target = "kernel:relu", .value = 40.0 * us}});
+  CHECK(set.after_ns[1] == doctest::Approx(249 * us).epsilon(0.01));
+}
+
+TEST_CASE("simulate: kernels twice as fast leave the host to bind") {
+  TraceFixture f = launches_and_wait();
+  const Run run = one(f);
+  const Prediction fast = must_predict(run, {{.kind = ChangeKind::scale, .target = "kernel:*", .value = 0.001}});
+  CHECK(fast.binds == "thread 1 of rank 0");
+  CHECK(fast.after_ns[1] < 45 * us);
+  CHECK(fast.after_ns[0] >= 30 * us);
+}
+
+TEST_CASE("simulate: without waits the host goes on, and the device still ends the recording") {
+  TraceFixture f = launches_and_wait();
+  const Run run = one(f);
+  const Prediction made = must_predict(run, {{.kind = ChangeKind::no_waits}});
+  CHECK(made.applied[0].calls == 1);
+  CHECK(made.after_ns[1] == doctest::Approx(307 * us).epsilon(0.01));
+}
+
+TEST_CASE("simulate: fused kernels are launched once") {
+  TraceFixture f = launches_and_wait();
+  const Run run = one(f);
+  const Prediction made = must_predict(run, {{.kind = ChangeKind::fuse, .target = "kernel:gemm or relu"}});
+  CHECK(made.after_ns[0] < 115 * us);
+  CHECK(made.after_ns[1] >= 300 * us);
+}
+
+TEST_CASE("simulate: a wait that nothing shows is told, and only that") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), gpu = f.stream("7");
+  f.op(cpu, "aten::mm", 0, 9 * us);
+  f.launch(cpu, "cudaLaunchKernel", 1 * us, 5 * us, 1);
+  f.op(cpu, "aten::mm", 10 * us, 9 * us);
+  f.launch(cpu, "cudaLaunchKernel", 11 * us, 5 * us, 2);
+  f.op(cpu, "aten::add", 20 * us, 480 * us);
+  f.kernel(gpu, "gemm", 7 * us, 100 * us, 1);
+  f.kernel(gpu, "gemm", 307 * us, 100 * us, 2);  // 200 us after it could have begun
+  const Run run = one(f);
+  check_replay(run);
+  const Predictor predictor(run);
+  const auto waits = unexplained_waits(predictor.graph(), predictor.windows());
+  std::int64_t unexplained = 0;
+  for (const LaneWaits& lane : waits) unexplained += lane.unexplained_ns;
+  CHECK(unexplained == 200 * us);
+  CHECK(unexplained_share(predictor.graph(), waits).value() == doctest::Approx(0.4));
+}
+
+// Two ranks that meet in an all-reduce of 50 us; rank 1 comes 200 us later.
+Trace rank_that_comes(std::int64_t rank, std::int64_t compute_us) {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), gpu = f.stream("7"), comm = f.stream("20");
+  f.trace.rank.rank = rank;
+  f.trace.rank.world_size = 2;
+  for (int round = 0; round < 12; round++) {
+    const std::int64_t at = round * 1000 * us;
+    f.annotation(cpu, "ProfilerStep#" + std::to_string(round), at, 1000 * us);
+    f.launch(cpu, "cudaLaunchKernel", at + 1 * us, 5 * us, 10 * round + 1);
+    f.kernel(gpu, "gemm", at + 7 * us, compute_us * us, 10 * round + 1);
+    const SliceId call = f.op(cpu, "record_param_comms", at + 20 * us, 10 * us);
+    f.collective(call, "allreduce", 1 << 20, 2);
+    f.launch(cpu, "cudaLaunchKernelExC", at + 21 * us, 5 * us, 10 * round + 2);
+    // the communication stream waits for the gemm by a recorded event
+    const std::int64_t come = at + (7 + compute_us) * us;
+    f.kernel(comm, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", come, at + 457 * us - come, 10 * round + 2);
+    f.slice(cpu, "cuda_runtime", "cudaDeviceSynchronize", at + 40 * us, 420 * us);
+  }
+  return std::move(f.trace);
+}
+
+Run two_ranks() {
+  std::vector<Trace> traces;
+  traces.push_back(rank_that_comes(0, 200));
+  traces.push_back(rank_that_comes(1, 400));
+  return derived(std::move(traces));
+}
+
+TEST_CASE("simulate: ranks meet, and the last one decides when the transfer begins") {
+  const Run run = two_ranks();
+  const Predictor predictor(run);
+  check_replay(run);
+  std::size_t meetings = 0;
+  for (const NodeRole role : predictor.graph().role) meetings += role == NodeRole::meeting ? 1 : 0;
+  CHECK(meetings == 12);
+  // Rank 1 as fast as rank 0: both are 200 us earlier in every step, whose rest is the host's own.
+  const Prediction same = must_predict(run, {{.kind = ChangeKind::scale, .target = "kernel:gemm", .value = 0.5}});
+  CHECK(same.now_ns == 1000 * us);
+  CHECK(same.after_ns[1] == doctest::Approx(800 * us).epsilon(0.02));
+  const Prediction level = must_predict(run, {{.kind = ChangeKind::level_rank, .rank = 1}});
+  CHECK(level.after_ns[1] == doctest::Approx(800 * us).epsilon(0.02));
+}
+
+TEST_CASE("simulate: more bandwidth and more ranks change transfers, not the wait for the last rank") {
+  const Run run = two_ranks();
+  const Prediction fast = must_predict(run, {{.kind = ChangeKind::bandwidth, .value = 2}});
+  CHECK(fast.after_ns[1] == doctest::Approx(975 * us).epsilon(0.01));  // 50 us of transfer become 25
+  CHECK(fast.applied[0].notes.size() == 1);                            // one size only
+  const Prediction wide = must_predict(run, {{.kind = ChangeKind::ranks, .value = 4}});
+  CHECK(wide.after_ns[0] > 1020 * us);  // 2 (n - 1) / n: 1 becomes 1.5
+}
+
+TEST_CASE("simulate: what cannot be meant is refused with what to do") {
+  TraceFixture f = launches_and_wait();
+  const Run run = one(f);
+  const Predictor predictor(run);
+  const auto error = [&](Change change) {
+    const auto made = predictor.predict(std::vector{std::move(change)});
+    REQUIRE_FALSE(made);
+    CHECK_FALSE(made.error().hint.empty());
+    return made.error();
+  };
+  CHECK(error({.kind = ChangeKind::scale, .target = "kernel:conv", .value = 0.5}).kind == ErrorKind::not_found);
+  CHECK(error({.kind = ChangeKind::scale, .target = "kernels:gemm", .value = 0.5}).message.find("did you mean") !=
+        std::string::npos);
+  CHECK(error({.kind = ChangeKind::scale, .target = "gemm", .value = 0.5}).kind == ErrorKind::usage);
+  CHECK(error({.kind = ChangeKind::scale, .target = "kernel:", .value = 0.5}).kind == ErrorKind::usage);
+  CHECK(error({.kind = ChangeKind::scale, .target = "kernel:gemm", .value = -1}).kind == ErrorKind::usage);
+  CHECK(error({.kind = ChangeKind::data_loader, .value = 0}).kind == ErrorKind::not_found);
+  CHECK(error({.kind = ChangeKind::ranks, .value = 2.5}).kind == ErrorKind::usage);
+  CHECK(error({.kind = ChangeKind::overlap}).kind == ErrorKind::not_found);
+}
+
+TEST_CASE("simulate: a recording of nothing that ran cannot be played") {
+  TraceFixture f;
+  const Run run = one(f);
+  CHECK_FALSE(Predictor(run).can_play());
+}
+
+TEST_CASE("simulate: the predicted run is a trace, moved to when things would have been") {
+  TraceFixture f = launches_and_wait();
+  Run run = one(f);
+  {
+    const Predictor predictor(run);
+    const auto made =
+        predictor.predict(std::vector<Change>{{.kind = ChangeKind::scale, .target = "kernel:gemm", .value = 0.5}});
+    REQUIRE(made);
+    move_to(run, predictor.graph(), made->costs, made->played);
+  }
+  const Trace& trace = run.traces[0];
+  std::vector<std::int64_t> starts, lasted;
+  for (std::size_t row = 0; row < trace.device.size(); row++) {
+    starts.push_back(trace.slices.start_ns[trace.device.slice[row]]);
+    lasted.push_back(trace.slices.dur_ns[trace.device.slice[row]]);
+  }
+  CHECK(starts == std::vector<std::int64_t>{7 * us, 57 * us, 157 * us});
+  CHECK(lasted == std::vector<std::int64_t>{50 * us, 100 * us, 50 * us});
+  CHECK(trace.slices.end_ns(static_cast<SliceId>(6)) == doctest::Approx(209 * us).epsilon(0.01));
+}
+
+}  // namespace
+}  // namespace stepscope::simulate
