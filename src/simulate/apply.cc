@@ -47,6 +47,7 @@ class Editor {
 
   Result<Selection> selected();
   void remove_waits(std::uint32_t node);
+  void remove_between(const std::vector<std::uint8_t>& removed);
   void take_launch(std::uint32_t node);
   double jitter_ns(std::int64_t from, std::int64_t to, bool& known) const;
   void count(std::uint32_t node) {
@@ -107,7 +108,37 @@ Result<Applied> Editor::scale() {
     costs_.cost_ns[node] = std::llround(static_cast<double>(costs_.cost_ns[node]) * factor);
     if (factor == 0) remove_waits(node);
   }
+  if (change_.kind == ChangeKind::scale && change_.value == 0) remove_between(found->nodes);
   return std::move(out_);
+}
+
+// What a thread does between two calls that are gone may have been there for them alone: the Python around them. It
+// stays at the slow end of the range and is gone at the fast one.
+void Editor::remove_between(const std::vector<std::uint8_t>& removed) {
+  constexpr std::int64_t kLongestNs = 100'000;
+  out_.longer_ns.assign(graph_.size(), 0);
+  for (const Lane& lane : graph_.lanes) {
+    if (lane.device) continue;
+    std::vector<std::uint32_t> between;
+    bool after_removed = false;
+    for (const std::uint32_t node : lane.nodes) {
+      const SliceId slice = graph_.slice[node];
+      const Trace& trace = run_.traces[lane.trace];
+      const bool outside = slice == SliceId::none || trace.kind(slice) == SliceKind::user_annotation ||
+                           trace.kind(slice) == SliceKind::python_function;
+      if (removed[node] == 0 && outside && graph_.costs.cost_ns[node] < kLongestNs) {
+        between.push_back(node);
+        continue;
+      }
+      for (const std::uint32_t gap : between) {
+        if (!after_removed || removed[node] == 0) break;
+        out_.longer_ns[gap] = costs_.cost_ns[gap];
+        costs_.cost_ns[gap] = 0;
+      }
+      between.clear();
+      after_removed = removed[node] != 0;
+    }
+  }
 }
 
 Result<Applied> Editor::data_loader() {

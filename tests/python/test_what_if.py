@@ -1,0 +1,145 @@
+"""`stepscope what-if` on fresh runs and on traces made by hand: predictions, prices of findings, predicted traces."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import kernel, op
+from jobs import Place, needs_torch, read, report, rows
+
+WriteTrace = Callable[..., Path]
+
+# Rank 1 comes 40 ms later to every all-reduce.
+LATE_RANK = """
+    import time, torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for number in range(30):
+        loss = net(torch.ones(2, 64)).sum()
+        if dist.get_rank() == 1:
+            time.sleep(0.04)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    dist.destroy_process_group()
+"""
+SORTS = """
+    import torch
+    torch.set_num_threads(1)
+    net = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for number in range(30):
+        loss = net(torch.ones(2, 64)).sort().values.sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def what_if(place: Place, *arguments: str) -> dict[str, Any]:
+    done = place.plain(str(place.stepscope), "what-if", *arguments, "--json", "--no-cache")
+    assert done.returncode in (0, 4), done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)["answers"]["what_if"]
+    return found
+
+
+def scalar(answer: dict[str, Any], name: str) -> Any:
+    return answer["scalars"][name]["value"]
+
+
+@needs_torch
+def test_an_operator_less_is_as_much_less(place: Place) -> None:
+    job = place.run(sys.executable, place.script(SORTS))
+    assert job.folder is not None, job.stderr
+    answer = what_if(place, str(job.folder), "--remove", "op:aten::sort")
+    # On one thread everything moves up by what is gone: its time, and at most the Python between two such calls.
+    change = rows(answer, "changes")[0]
+    (trace,) = job.traces()
+    events = read(trace)["traceEvents"]
+    steps = [event for event in events if event.get("name", "").startswith("ProfilerStep#")]
+    assert change["calls"] == len(steps)
+    slower = scalar(answer, "step_ns") - change["host_ns"] / len(steps)
+    assert scalar(answer, "predicted_high_ns") == pytest.approx(slower, rel=0.001)
+    assert scalar(answer, "predicted_low_ns") <= scalar(answer, "predicted_high_ns")
+    assert scalar(answer, "binds").startswith("thread ")
+
+    predicted = place.folder / "predicted.json.gz"
+    what_if(place, str(job.folder), "--remove", "op:aten::sort", "--trace", str(predicted))
+    found = report(place, str(predicted), "--only", "steps", "--only", "operators")
+    sorts = [row for row in rows(found["answers"]["operators"], "by_name") if row["name"] == "aten::sort"]
+    assert sum(row["host_total_ns"] for row in sorts) == 0
+    # The trace has the steps that were predicted, so it needs no prediction.
+    again = what_if(place, str(predicted))
+    assert scalar(again, "step_ns") == pytest.approx(scalar(answer, "predicted_high_ns"), rel=0.01)
+
+
+@needs_torch
+def test_a_late_rank_has_its_price(place: Place) -> None:
+    job = place.run(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", place.script(LATE_RANK))
+    assert job.folder is not None, job.stderr
+    found = report(place, str(job.folder))
+    (straggler,) = [f for f in found["answers"]["ranks"]["findings"] if f["id"] == "straggler"]
+    assert straggler["where"]["rank"] == 1
+    gain = straggler["gain"]
+    assert gain["how"] == "stepscope what-if PATH --level-rank 1"
+    # Of some ms that a step would take, 40 are the wait for rank 1.
+    assert gain["speedup_low"] > 1.5 and gain["binds"]
+    by_hand = what_if(place, str(job.folder), "--level-rank", "1")
+    assert scalar(by_hand, "speedup_low") == pytest.approx(gain["speedup_low"])
+    evidence = {row["evidence"] for row in rows(by_hand, "evidence")}
+    assert {"collective", "worker", "program order"} <= evidence
+
+
+def test_prices_stand_in_the_report(place: Place) -> None:
+    trace = Path(__file__).parents[1] / "traces" / "tiny_train.json"
+    found = report(place, str(trace))
+    findings = {f["id"]: f for answer in found["answers"].values() for f in answer["findings"]}
+    loader = findings["dataloader_wait"]
+    assert loader["gain"]["speedup_low"] > 1.05 and not loader["gain_reason"]
+    assert findings["exposed_communication"]["gain"]["how"] == "stepscope what-if PATH --overlap-comm"
+    together = found["answers"]["overview"]["scalars"]["speedup_of_all_low"]["value"]
+    assert together >= loader["gain"]["speedup_low"] - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--scale", "kernel:gemm"], "is not TARGET=VALUE"),
+        (["--scale", "kernel:gemm=fast"], "is no number"),
+        (["--scale", "kernel:nothing=0.5"], "nothing in the recording is 'kernel:nothing'"),
+        (["--remove", "kernl:gemm"], "did you mean 'kernel'"),
+        (["--move", "op:aten::mm=5"], "is no duration"),
+        (["--dataloader", "-1"], "--dataloader"),
+        (["--ranks", "1"], "--ranks"),
+        (["--level-rank", "3"], "no other rank was seen waiting for it"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    place: Place, write_trace: WriteTrace, arguments: list[str], said: str
+) -> None:
+    done = place.plain(str(place.stepscope), "what-if", str(write_trace()), *arguments)
+    assert done.returncode in (1, 2) and said in done.stderr, done.stderr
+    assert not done.stdout
+
+
+def test_the_recording_is_not_overwritten(place: Place, write_trace: WriteTrace) -> None:
+    trace = write_trace()
+    before = trace.read_bytes()
+    done = place.plain(str(place.stepscope), "what-if", str(trace), "--scale", "kernel:gemm=0.5", "--trace", str(trace))
+    assert done.returncode != 0 and trace.read_bytes() == before
+
+
+def test_clocks_that_disagree_and_work_before_its_launch(place: Place, write_trace: WriteTrace) -> None:
+    events = [op("aten::mm", 0, 50), kernel("early", 20, 10, 1), kernel("late", 60, 10, 2)]
+    for launch_and_work in events[1:]:
+        launch_and_work["both"][0]["ts"] += 8  # the launch is said to come after the work that it launched
+    answer = what_if(place, str(write_trace(events=events)), "--scale", "kernel:early=0.5")
+    assert scalar(answer, "against_time") == 2
+    assert scalar(answer, "predicted_high_ns") <= scalar(answer, "step_ns")
