@@ -30,7 +30,7 @@ LOOP = """
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        time.sleep(0.02)
+        time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 0.02)
         if number == 5:
             print("running", flush=True)
     print(loss.item())
@@ -108,7 +108,7 @@ def steps_of(folder: Path) -> list[list[int]]:
 
 def test_a_job_that_was_started_with_nothing_special(place: Place) -> None:
     script = place.script(LOOP)
-    plain = place.plain(sys.executable, script, "250")
+    plain = place.plain(sys.executable, script, "250", "0")
     with running(place, [sys.executable, script, "250"]) as job:
         folder, said = attach(place, str(job.pid), "--steps", "4")
         out, err = job.communicate(timeout=120)
