@@ -302,7 +302,7 @@ def test_within_a_backward_pass_nothing_begins_or_ends() -> None:
     [
         ({"model": 3}, TypeError, "a model is a torch.nn.Module, not int"),
         ({"model": Net()}, ValueError, "give input_shape, args or kwargs"),
-        ({"model": Net(), "args": X}, TypeError, "args is of type Tensor; give a list, such as args=[x]"),
+        ({"model": Net(), "args": X}, TypeError, "args is of type Tensor; give a list, such as"),
         ({"model": Net(), "input_shape": 5}, ValueError, "input_shape is 5"),
         ({"model": Net(), "args": [X], "mode": "backward"}, ValueError, "it is one of forward, generate"),
     ],
@@ -313,7 +313,7 @@ def test_mistakes_are_told(arguments: dict[str, Any], error: type[Exception], sa
 
 
 def test_a_profiler_of_no_model_is_refused_at_once() -> None:
-    with pytest.raises(TypeError, match="a model is a torch.nn.Module, not NoneType"):
+    with pytest.raises(TypeError, match=r"a model is a torch\.nn\.Module, not NoneType"):
         flops.FlopsProfiler(None)
 
 
