@@ -69,7 +69,7 @@ def count_pytest(text: str) -> Counts:
 
 def suites(jobs: str) -> list[Suite]:
     build = ["tools/cmake_build.sh", "dev", "build-dev", jobs]
-    workers = str(int(jobs) + 1)  # they wait for jobs that they started, a fifth of the time
+    workers = str(int(jobs) + 2)  # they wait for jobs that they started, a third of the time
     pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-n", workers, "-m", "not soak"]
     install = ["bash", "-c", "tools/venv.sh torch && tools/venv.sh tests"]
     return [

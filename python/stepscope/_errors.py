@@ -30,7 +30,8 @@ class StepscopeError(Exception):
         if place and self.offset is not None:
             place += f" (byte {self.offset})"
         text = f"{place}: {self.message}" if place else self.message
-        return f"{text}. {self.hint}" if self.hint else text
+        between = " " if text.endswith("?") else ". "
+        return text + between + self.hint[0].upper() + self.hint[1:] if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.message, self.kind, self.file, self.offset, self.hint)

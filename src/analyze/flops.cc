@@ -6,6 +6,7 @@
 // stands beside every figure as a share of the time.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -20,6 +21,8 @@ namespace {
 using namespace costs;
 using namespace flops;
 
+constexpr std::string_view kTooMany =
+    "More than 9 EFLOP, which is more than is added up here: see by_part of each rank";
 constexpr std::string_view kNotCounted =
     "No product could be counted: none of the operators that have a formula were recorded with their sizes. Record "
     "with record_shapes=True.";
@@ -240,7 +243,12 @@ void add_totals(Answer& answer, const Totals& totals) {
   const bool any = totals.sum.calls > 0;
   const auto add = [&](std::string_view name, bool known, std::int64_t flop, std::string_view meaning,
                        std::string_view reason) {
-    add_scalar(answer, name, value_if(any && known, flop), Unit::flop, !any ? kNotCounted : known ? meaning : reason);
+    const bool fits = flop < std::numeric_limits<std::int64_t>::max();  // where add_up() stops
+    add_scalar(answer, name, value_if(any && known && fits, flop), Unit::flop,
+               !any    ? kNotCounted
+               : !fits ? kTooMany
+               : known ? meaning
+                       : reason);
   };
   const auto part = [&](std::string_view name, Part which, std::string_view meaning) {
     const auto at = static_cast<std::size_t>(which);
@@ -251,7 +259,8 @@ void add_totals(Answer& answer, const Totals& totals) {
   part("backward_flop", Part::backward, "Counted in backward, of all ranks; measured, not a factor of forward");
   part("recompute_flop", Part::recompute, "Counted in forward that ran again in backward, for checkpointing");
   add("total_flop", true, totals.sum.all(), "The three together", "");
-  add("causal_flop", totals.masks_known, totals.sum.causal(),
+  const bool fits = totals.sum.all() < std::numeric_limits<std::int64_t>::max();
+  add("causal_flop", totals.masks_known, fits ? totals.sum.causal() : totals.sum.all(),
       "The three together with half of attention that has a causal mask",
       "Of some attention it was not recorded whether its mask is causal");
 }
@@ -279,6 +288,24 @@ bool names_something(const FlopRule& rule, const Trace& trace) {
   NameVerdicts<std::uint8_t, decltype(judge)> fits(trace.strings, 2, judge);
   const auto& names = trace.slices.name;
   return std::any_of(names.begin(), names.end(), [&](StringId name) { return fits(name) == 1; });
+}
+
+// A formula of the user's is asked where torch's own is not: that it gives nothing may be its own fault.
+void note_silent_rules(Answer& answer, const std::vector<RankCosts>& ranks, const CostTables& tables) {
+  std::map<const FlopRule*, std::uint64_t> silent;
+  for (const RankCosts& rank : ranks) {
+    for (const auto& call : rank.products.without_shapes) {
+      if (const FlopRule* rule = tables.own.match(rank.trace->name(call.slice))) silent[rule]++;
+    }
+  }
+  for (const FlopRule& rule : tables.own.all()) {
+    const auto found = silent.find(&rule);
+    if (found == silent.end()) continue;
+    answer.notes.push_back("Rule " + rule.name + " of --flop-rules gives no number for " +
+                           std::to_string(found->second) + (found->second == 1 ? " call" : " calls") +
+                           " of its operators: it asks for what was not recorded with them, says unknown, divides by "
+                           "0, or comes to less than 0 or far too much.");
+  }
 }
 
 void note_idle_rules(Answer& answer, const std::vector<RankCosts>& ranks, const CostTables& tables) {
@@ -311,6 +338,7 @@ Result<Answer> run_flops(const Run& run, const AnalyzeOptions& options) {
   }
   add_notes(answer, ranks, totals);
   note_idle_rules(answer, ranks, *tables);
+  note_silent_rules(answer, ranks, *tables);
   return answer;
 }
 

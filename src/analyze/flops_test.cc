@@ -391,5 +391,34 @@ TEST_CASE("flops: a rule of the user's that fits no operator is told") {
                      [](const auto& note) { return note.starts_with("Rule there"); }));
 }
 
+TEST_CASE("flops: a rule of the user's whose formula gives nothing is told by its name") {
+  for (const char* formula : {"prod(d0)/0", "0-prod(d0)", "1e300*1e300", "prod(d99)"}) {
+    CAPTURE(formula);
+    Custom c;
+    addmm(c.f, c.cpu, 0);
+    const Answer answer = c.answer("mine | addmm | " + std::string(formula) + " | - | - | why\n");
+    CHECK(unknown(answer, "forward_flop"));
+    CHECK(std::any_of(answer.notes.begin(), answer.notes.end(), [](const auto& note) {
+      return note.starts_with("Rule mine of --flop-rules gives no number for 1 call of its operators");
+    }));
+  }
+}
+
+TEST_CASE("flops: more than can be added up is unknown, and says so") {
+  const auto calls = [](int many) {
+    Custom c;
+    for (int call = 0; call < many; call++) addmm(c.f, c.cpu, 20 * call);
+    return c.answer("mine | addmm | 1e18 | - | - | why\n");
+  };
+  CHECK(ns(calls(9), "forward_flop") == Ns{9} * 1'000'000'000'000'000'000);
+  const Answer answer = calls(10);
+  for (const char* name : {"forward_flop", "total_flop", "causal_flop"}) {
+    CAPTURE(name);
+    CHECK(unknown(answer, name));
+    CHECK(answer.scalar(name)->meaning.starts_with("More than 9 EFLOP"));
+  }
+  CHECK(ns(answer, "backward_flop") == 0);
+}
+
 }  // namespace
 }  // namespace stepscope

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "analyze/answer_fixture.h"
+#include "report/report.h"
 
 namespace stepscope {
 namespace {
@@ -113,6 +114,15 @@ TEST_CASE("roofline: kernels of a range that says its work, and of products with
   CHECK(cell(answer, "ops", "op", "mine", "family") == Value(std::string("custom")));
   CHECK(cell(answer, "ops", "op", "mine", "attained_share") == Value(0.5));
   CHECK(cell(answer, "unmodelled", "name", "aten::mm", "why") == Value(std::string("no sizes")));
+}
+
+TEST_CASE("roofline: what tells the rows of ops apart stands in front, where a narrow terminal keeps it") {
+  Gpu g;
+  g.op("aten::mm", "[[64,64],[64,64]]", kTwo, {1'000});
+  g.op("aten::mm", "[[64,64],[64,32]]", kTwo, {1'000});
+  const std::string text = report::table_text(*g.answer().table("ops"), {.width = 80});
+  CHECK(text.find("[[64,64],[64,64]]") != text.npos);
+  CHECK(text.find("[[64,64],[64,32]]") != text.npos);
 }
 
 }  // namespace

@@ -10,7 +10,11 @@ std::string to_text(const Error& error) {
     text += ": ";
   }
   text += error.message;
-  if (!error.hint.empty()) text += (text.ends_with('?') ? " " : ". ") + error.hint;
+  if (!error.hint.empty()) {
+    const std::size_t at = text.size() + (text.ends_with('?') ? 1 : 2);
+    text += (text.ends_with('?') ? " " : ". ") + error.hint;
+    if (text[at] >= 'a' && text[at] <= 'z') text[at] = static_cast<char>(text[at] - 'a' + 'A');
+  }
   return text;
 }
 

@@ -98,6 +98,7 @@ TEST_CASE("36, 49: other things that are given as traces are named") {
   check_refused("PK\x03\x04 zip", "a zip archive");
   check_refused("\x28\xB5\x2F\xFD", "a Zstandard file");
   check_refused(formats::gzip(formats::gzip(kTiny)), "a gzip file inside a gzip file");
+  check_refused("Memory State:\ntime: 0.1\n---summary---\n", "the memory.log of a memory profiler");
   check_refused("step 1 loss 2.5\nstep 2 loss 2.4\n", "plain text");
   check_refused("{\"loss\": [1, 2]}", "JSON that is no trace");
   check_refused("[{\"name\": \"bob\", \"age\": 3}]", "JSON that is no trace");

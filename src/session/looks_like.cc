@@ -15,6 +15,9 @@ struct Sign {
 
 constexpr std::string_view kPickleHint = "Give the file by its name: stepscope memory FILE says what it holds";
 
+constexpr std::string_view kTraceHint =
+    "Give a torch.profiler trace (.json or .json.gz) or a memory snapshot (.pickle)";
+
 constexpr std::array kSigns{
     Sign{"version https://git-lfs", "a Git LFS pointer", "Run git lfs pull to get the real file"},
     Sign{"SQLite format 3", "a damaged SQLite database", "Copy or export it again"},
@@ -31,6 +34,7 @@ constexpr std::array kSigns{
          "ELF",
          "a program or library", "Give the trace that it wrote"},
     Sign{"\x89PNG", "a PNG picture", "Give the trace itself"},
+    Sign{"Memory State:\n", "the memory.log of a memory profiler", "Give memory_state.json, or the folder of both"},
     Sign{"%PDF", "a PDF document", "Give the trace itself"},
     Sign{"\x80\x02", "a Python pickle (a memory snapshot?)", kPickleHint},
     Sign{"\x80\x03", "a Python pickle (a memory snapshot?)", kPickleHint},
@@ -94,9 +98,9 @@ Look looks_like(std::string_view head) {
   }
   if (start.starts_with("<?xml") || start.starts_with('<')) return {"XML", "Give a trace in JSON"};
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return {"a tar archive", "Unpack it first: tar -xf"};
-  if (is_binary(head.substr(0, 4096))) return {"binary data", "Give a torch.profiler trace (.json or .json.gz)"};
+  if (is_binary(head.substr(0, 4096))) return {"binary data", std::string(kTraceHint)};
   if (head[first] == '{' || head[first] == '[') return json_look(head.substr(first));
-  return {"plain text", "Give a torch.profiler trace (.json or .json.gz)"};
+  return {"plain text", std::string(kTraceHint)};
 }
 
 bool looks_like_pickle(std::string_view head, std::string_view name) {

@@ -115,7 +115,7 @@ class Place:
     def __init__(self, stepscope: Path, folder: Path) -> None:
         self.stepscope, self.folder, self.out = stepscope, folder, folder / "out"
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("STEPSCOPE_", "KINETO_"))}
-        self.environment.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        self.environment.update(OMP_NUM_THREADS="1")
         self.environment.pop("PYTHONPATH", None)
 
     def script(self, text: str, name: str = "job.py") -> str:

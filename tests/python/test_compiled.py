@@ -10,6 +10,7 @@ from rings import rings
 
 pytestmark = needs_torch
 
+WAIT_S = "4"  # until the clock has looked for models; alone, the job waits for nobody
 COMPILED = """
     import torch._dynamo.utils as utils
     compiled = [frame.co_name for frame in utils.get_compilation_metrics()]
@@ -28,8 +29,15 @@ def test_compiled_models_are_not_compiled_again(place: Place) -> None:
     assert [mark.phase for mark in marks if mark.kind == 3 and mark.step == 18] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("when", ["at_once", "after_hooks"])
-@pytest.mark.parametrize("what", ["net", "layers"])
+@pytest.mark.parametrize(
+    ("what", "when"),
+    [
+        ("layers", "at_once"),
+        ("net", "after_hooks"),
+        pytest.param("net", "at_once", marks=pytest.mark.soak),
+        pytest.param("layers", "after_hooks", marks=pytest.mark.soak),
+    ],
+)
 def test_what_is_compiled_in_place_has_phases_and_its_own_range(place: Place, what: str, when: str) -> None:
     """Module.compile() takes the hooks of the module into the program."""
     wait = "for _ in range(40): time.sleep(0.05)" if when == "after_hooks" else ""  # the clock looks for models
@@ -52,14 +60,14 @@ def test_what_is_compiled_in_place_has_phases_and_its_own_range(place: Place, wh
 def test_what_is_compiled_late_or_again_is_compiled_without_hooks(place: Place, what: str) -> None:
     """The model is found, and gets hooks, long before torch.compile; and once more compiled inside the window."""
     text = f"""
-    import time, torch
+    import sys, time, torch
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
     def forward(x):
         return net(x).square().sum()
     if "{what}" == "function":
         forward = torch.compile(forward, backend="eager")
-    time.sleep(4)
+    time.sleep(float(sys.argv[1]))
     if "{what}" == "module":
         net = torch.compile(net, backend="eager")
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
@@ -71,8 +79,8 @@ def test_what_is_compiled_late_or_again_is_compiled_without_hooks(place: Place, 
     print(loss.item())
     """
     script = place.script(text + COMPILED)
-    plain = place.plain(sys.executable, script)
-    job = place.run(sys.executable, script)
+    plain = place.plain(sys.executable, script, "0")
+    job = place.run(sys.executable, script, WAIT_S)
     assert (job.code, job.stdout) == (plain.returncode, plain.stdout)
     assert plain.stdout.endswith(" 2\n"), "it is compiled again for another shape"
     assert job.others == plain.stderr.splitlines()
@@ -121,16 +129,17 @@ def test_steps_of_what_is_compiled_as_a_whole_are_seen(place: Place, what: str) 
 
 def test_what_comes_by_the_clock_between_compiled_pieces_is_not_compiled(place: Place) -> None:
     text = """
-    import time, torch
+    import sys, time, torch
+    seconds = float(sys.argv[1])
     net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
     @torch.compile(backend="eager")
     def forward(x):
         first = net(x)
-        time.sleep(4)  # ends a piece, and the search for the model comes
+        time.sleep(seconds)  # ends a piece, and the search for the model comes
         return first + net(x)
     forward(torch.ones(4, 8))
     """
     script = place.script(text + COMPILED)
-    plain = place.plain(sys.executable, script)
-    job = place.run(sys.executable, script)
+    plain = place.plain(sys.executable, script, "0")
+    job = place.run(sys.executable, script, WAIT_S)
     assert (job.code, job.stdout) == (plain.returncode, plain.stdout)

@@ -351,7 +351,7 @@ def test_seconds_of_a_job_without_steps(place: Place, start: str) -> None:
 @needs_torch
 def test_attaching_again_at_once(place: Place) -> None:
     """Long steps, so that the hooks of the first time are still there."""
-    script = place.script(LOOP.replace("sleep(0.02)", "sleep(0.4)"))
+    script = place.script(LOOP.replace("else 0.02", "else 0.4"))
     with running(place, [sys.executable, script, "100000"]) as job:
         folders = [attach(place, str(job.pid), "--steps", "1")[0] for _ in range(2)]
     assert all(list((folder / "traces").rglob("*.gz")) for folder in folders)

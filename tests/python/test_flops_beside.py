@@ -302,6 +302,7 @@ def test_within_a_backward_pass_nothing_begins_or_ends() -> None:
     [
         ({"model": 3}, TypeError, "a model is a torch.nn.Module, not int"),
         ({"model": Net()}, ValueError, "give input_shape, args or kwargs"),
+        ({"model": Net(), "args": X}, TypeError, "args is of type Tensor; give a list, such as"),
         ({"model": Net(), "input_shape": 5}, ValueError, "input_shape is 5"),
         ({"model": Net(), "args": [X], "mode": "backward"}, ValueError, "it is one of forward, generate"),
     ],
@@ -309,6 +310,11 @@ def test_within_a_backward_pass_nothing_begins_or_ends() -> None:
 def test_mistakes_are_told(arguments: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         flops.get_model_profile(**arguments)
+
+
+def test_a_profiler_of_no_model_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match=r"a model is a torch\.nn\.Module, not NoneType"):
+        flops.FlopsProfiler(None)
 
 
 def test_where_it_is_for_stepscope_run_the_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

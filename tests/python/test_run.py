@@ -384,13 +384,12 @@ def test_data_workers_are_not_recorded(place: Place, method: str) -> None:
         import torch
         from torch.utils.data import DataLoader, TensorDataset
         def main():
-            loader = DataLoader(TensorDataset(torch.ones(48, 8)), 4, num_workers=2, multiprocessing_context={method!r})
+            loader = DataLoader(TensorDataset(torch.ones(64, 8)), 4, num_workers=2, multiprocessing_context={method!r})
             model = torch.nn.Linear(8, 8)
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for epoch in range(2):
-                for (x,) in loader:
-                    model(x).sum().backward()
-                    optimizer.step()
+            for (x,) in loader:
+                model(x).sum().backward()
+                optimizer.step()
         if __name__ == "__main__":
             main()
     """)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ._numbers import macs_to_string, number_to_string, params_to_string
-from ._profiler import FlopsProfiler
+from ._profiler import FlopsProfiler, check_model
 
 __all__ = ["get_model_profile"]
 
@@ -61,8 +61,9 @@ def get_model_profile(
 def _inputs_of(model: Any, shape: Any, args: Any, kwargs: Any) -> list[Any]:
     import torch
 
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"stepscope.flops: a model is a torch.nn.Module, not {type(model).__name__}")
+    check_model(model)
+    if not isinstance(args, (tuple, list)):  # a tensor would be taken apart
+        raise TypeError(f"stepscope.flops: args is of type {type(args).__name__}; give a list, such as args=[x]")
     if shape is None:
         if len(args) == 0 and len(kwargs) == 0:
             raise ValueError("stepscope.flops: give input_shape, args or kwargs: what the model is called with")

@@ -39,6 +39,14 @@ _NOT_CALLED = (
 )
 
 
+def check_model(model: Any) -> None:
+    """Raises TypeError where it is none."""
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"stepscope.flops: a model is a torch.nn.Module, not {type(model).__name__}")
+
+
 class FlopsProfiler:
     """Measures FLOP, MACs and the latency of each module's forward, and FLOP of backward, of what runs between
     start_profile and stop_profile.
@@ -52,6 +60,7 @@ class FlopsProfiler:
     def __init__(
         self, model: Any, ds_engine: Any = None, recompute_fwd_factor: float = 0.0, *, strict: bool = False
     ) -> None:
+        check_model(model)
         self.model = model
         self.ds_engine = ds_engine
         self.recompute_fwd_factor = recompute_fwd_factor

@@ -98,9 +98,9 @@ Table families_table(const std::vector<Rank>& ranks) {
 Table ops_table(const std::vector<Rank>& ranks) {
   Table table{.name = "ops",
               .columns = columns({{"op", ValueType::text, Unit::none, "Operator; what it calls is part of it"},
+                                  {"sizes", ValueType::text, Unit::none, "Sizes of its inputs, as recorded"},
                                   {"dtype", ValueType::text, Unit::none, "Element type whose peak counts"}},
-                                 {{"family", ValueType::text, Unit::none, "Kind of work"},
-                                  {"sizes", ValueType::text, Unit::none, "Sizes of its inputs, as recorded"}},
+                                 {{"family", ValueType::text, Unit::none, "Kind of work"}},
                                  "Calls with these sizes")};
   using Key = std::tuple<std::string, StringId, std::string_view, costs::Family>;
   for (const Rank& rank : ranks) {
@@ -113,7 +113,7 @@ Table ops_table(const std::vector<Rank>& ranks) {
     }
     for (const auto* one : in_order(sums)) {
       const auto& [op, sizes, type, family] = one->first;
-      add_row(table, rank, {text(op), text(type)}, {text(to_string(family)), text(trace.strings[sizes])}, one->second);
+      add_row(table, rank, {text(op), text(trace.strings[sizes]), text(type)}, {text(to_string(family))}, one->second);
     }
   }
   return table;
