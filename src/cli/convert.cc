@@ -31,17 +31,15 @@ constexpr const char* kConvertExamples = R"(Examples:
 
 A format holds what its summary says; nothing is invented for what the input does not record.)";
 
-Result<const write::Writer*> find_writer(std::string_view name) {
+Result<const write::Writer*> writer_named(std::string_view name) {
+  if (const write::Writer* writer = write::find_writer(name)) return writer;
   std::vector<std::string_view> names;
-  for (const write::Writer& writer : write::writers()) {
-    if (writer.name == name) return &writer;
-    names.push_back(writer.name);
-  }
+  for (const write::Writer& writer : write::writers()) names.push_back(writer.name);
   return fail(unknown_name("format", name, names));
 }
 
 Result<void> convert(const ConvertOptions& options) {
-  const auto writer = find_writer(options.format);
+  const auto writer = writer_named(options.format);
   if (!writer) return fail(writer.error());
   if ((*writer)->folder && options.output == "-") {
     return fail({ErrorKind::usage, fmt::format("{} is more than one file", options.format), "", std::nullopt,

@@ -1,22 +1,13 @@
 // `stepscope link`: which operator of an execution trace took which time of its timeline.
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/open_paths.h"
-#include "cli/terminal.h"
-#include "graph/link.h"
-#include "write/linked_trace.h"
+#include "cli/link_files.h"
 
 namespace stepscope::cli {
 namespace {
-
-struct LinkOptions {
-  OpenPaths input;
-  std::string output;
-};
 
 constexpr const char* kLinkExamples = R"(Examples:
   stepscope link et.json trace.json.gz                  how much of the two belongs together, and by which evidence
@@ -25,66 +16,8 @@ constexpr const char* kLinkExamples = R"(Examples:
 Record the two in the same steps: stepscope run --with execution-trace -- CMD. stepscope convert --to chakra links them
 by itself. Below half of the operators nothing is written: the exit code is 1.)";
 
-struct LinkPair {
-  const Trace* graph = nullptr;
-  const Trace* timeline = nullptr;
-};
-
-Result<LinkPair> pair_of(const Run& run) {
-  LinkPair pair;
-  int graphs = 0, timelines = 0;
-  for (const Trace& trace : run.traces) {
-    (trace.only_graph() ? graphs : timelines)++;
-    (trace.only_graph() ? pair.graph : pair.timeline) = &trace;
-  }
-  if (graphs == 1 && timelines == 1) return pair;
-  return fail({ErrorKind::usage,
-               fmt::format("found {} execution traces and {} timelines; link takes one of each", graphs, timelines),
-               run.path, std::nullopt, "Name the two files of one rank"});
-}
-
-std::string evidence_of(const graph::Link& link) {
-  std::string text;
-  for (std::size_t i = 1; i < graph::kLinkEvidences; i++) {
-    if (link.nodes[i] == 0) continue;
-    text += fmt::format("{}{} by {}", text.empty() ? "" : ", ", link.nodes[i],
-                        graph::to_string(static_cast<graph::LinkEvidence>(i)));
-  }
-  return text;
-}
-
-std::string table_of(const graph::Link& link) {
-  std::string device;
-  if (link.device_outside > 0) device = fmt::format("{} more launched before or after these steps", link.device_outside);
-  if (link.device_linked + link.device_unlinked + link.device_outside == 0) device = "none was recorded";
-  std::string text = fmt::format("{:<12} {:>9} {:>11}  {}\n", "", "matched", "unmatched", "how");
-  text += fmt::format("{:<12} {:>9} {:>11}  {}\n", "operators", link.linked(), link.nodes[0], evidence_of(link));
-  text += fmt::format("{:<12} {:>9} {:>11}  {}\n", "device work", link.device_linked, link.device_unlinked, device);
-  return text;
-}
-
-Result<void> link_files(const LinkOptions& options) {
-  ProgressLine progress;
-  const auto run = options.input.open(progress);
-  if (!run) return fail(run.error());
-  if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
-  const auto pair = pair_of(*run);
-  if (!pair) return fail(pair.error());
-  progress.show("linking", -1);
-  const graph::Link link = graph::find_link(*pair->graph, *pair->timeline);
-  progress.erase();
-  if (options.output == "-") {
-    write_stderr(table_of(link));
-  } else if (auto told = write_stdout(table_of(link)); !told) {
-    return told;
-  }
-  if (auto enough = graph::covers_enough(link, *pair->graph, *pair->timeline); !enough) return enough;
-  if (options.output.empty()) return {};
-  return write::write_linked_trace(*pair->graph, *pair->timeline, link, options.output);
-}
-
 void set_up_link(CLI::App& app, int& code) {
-  const auto options = std::make_shared<LinkOptions>();
+  const auto options = std::make_shared<LinkFiles>();
   app.add_option("PATH", options->input.paths, "An execution trace and the timeline of the same rank, in any order")
       ->required()
       ->expected(2)

@@ -153,6 +153,8 @@ std::vector<CalledPair> align_names(std::span<const Called> part, std::span<cons
         .run(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b), pairs);
   };
   if (fixed.empty()) {
+    // One step of many that look alike: nothing says which.
+    if (whole.size() > part.size() * 2 + kSlack) return pairs;
     between(0, part.size(), 0, whole.size());
     return pairs;
   }

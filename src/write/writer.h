@@ -30,6 +30,7 @@ struct Writer {
 };
 
 std::span<const Writer> writers();  // from writers.list
+const Writer* find_writer(std::string_view name);  // null: there is none
 
 // "rank 0 / python", or "r0_python".
 std::string lane_name(std::int64_t rank, std::string_view name, const WriteOptions& options);

@@ -71,6 +71,14 @@ class Astra {
     record.data = {data, count};
     records_.add(record);
     last_on_lane_ = record.id;
+    on_lane_.push_back({start_ns + dur_ns, record.id});
+  }
+
+  // The last node of the first lane that had ended by then; 0: none had.
+  std::uint64_t ended_by(std::int64_t time_ns) const {
+    const auto after = std::upper_bound(on_lane_.begin(), on_lane_.end(), time_ns,
+                                        [](std::int64_t time, const Ended& ended) { return time < ended.end_ns; });
+    return after == on_lane_.begin() ? 0 : (after - 1)->id;
   }
 
   NodeRecord begin(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns) {
@@ -97,7 +105,7 @@ class Astra {
       lane_end_ns_ = node.start_ns;
     }
     const std::int64_t end_ns = std::max(end_of(node), lane_end_ns_);
-    add_to_lane(graph_.name(node), node.start_ns, end_ns - lane_end_ns_, after);
+    add_to_lane(graph_.name(node), lane_end_ns_, end_ns - lane_end_ns_, after);
     lane_end_ns_ = end_ns;
   }
 
@@ -120,7 +128,7 @@ class Astra {
     std::uint64_t data[2];
     std::size_t count = 0;
     if (last_communication_ != 0) data[count++] = last_communication_;
-    if (last_on_lane_ != 0) data[count++] = last_on_lane_;
+    if (const std::uint64_t before = ended_by(node.start_ns); before != 0) data[count++] = before;
     record.data = {data, count};
     records_.add(record);
     last_communication_ = written_[at] = record.id;
@@ -135,10 +143,16 @@ class Astra {
       record.type = all_reduce;
   }
 
+  struct Ended {
+    std::int64_t end_ns;
+    std::uint64_t id;
+  };
+
   const OpGraph& graph_;
   const Groups& groups_;
   Records& records_;
   Losses& losses_;
+  std::vector<Ended> on_lane_;  // by end
   std::vector<std::uint32_t> waited_;
   std::vector<std::uint64_t> written_;  // per node: its id, where it was written as communication
   std::int64_t zero_ns_, lane_end_ns_ = 0;
