@@ -1,5 +1,5 @@
-// `stepscope chakra_converter`: the command of MLCommons' Chakra with its own options, for scripts that exist. It is not
-// in --help; `stepscope install-aliases` installs it under its name.
+// `stepscope chakra_converter`: the command of MLCommons' Chakra with its own options, for scripts that exist. It is
+// not in --help; `stepscope install-aliases` installs it under its name.
 #include <CLI/CLI.hpp>
 
 #include <memory>

@@ -1,4 +1,5 @@
-// `stepscope chakra_jsonizer`: the command of MLCommons' Chakra with its own options, for scripts that exist. It is not in
+// `stepscope chakra_jsonizer`: the command of MLCommons' Chakra with its own options, for scripts that exist. It is not
+// in
 // --help; `stepscope install-aliases` installs it under its name. Unlike there, the output is one JSON document.
 #include <CLI/CLI.hpp>
 

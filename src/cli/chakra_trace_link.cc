@@ -1,5 +1,5 @@
-// `stepscope chakra_trace_link`: the command of MLCommons' Chakra with its own options, for scripts that exist. It is not
-// in --help; `stepscope install-aliases` installs it under its name.
+// `stepscope chakra_trace_link`: the command of MLCommons' Chakra with its own options, for scripts that exist. It is
+// not in --help; `stepscope install-aliases` installs it under its name.
 #include <CLI/CLI.hpp>
 
 #include <memory>
@@ -26,8 +26,9 @@ void set_up_trace_link(CLI::App& app, int& code) {
       ->type_name("FILE");
   app.add_option("--rank", options->rank, "Taken and left out: the two files say it")->type_name("N");
   app.add_option("--log-level", options->log_level, "Taken and left out: there is no log")->type_name("LEVEL");
-  app.footer("Examples:\n  stepscope chakra_trace_link --chakra-host-trace et.json --chakra-device-trace trace.json.gz "
-             "--output-file linked.json --rank 0");
+  app.footer(
+      "Examples:\n  stepscope chakra_trace_link --chakra-host-trace et.json --chakra-device-trace trace.json.gz "
+      "--output-file linked.json --rank 0");
   app.callback([options, &code] {
     options->files.input.paths = {options->host, options->device};
     code = outcome(link_files(options->files));

@@ -39,7 +39,8 @@ std::string evidence_of(const graph::Link& link) {
 
 std::string table_of(const graph::Link& link) {
   std::string device;
-  if (link.device_outside > 0) device = fmt::format("{} more launched before or after these steps", link.device_outside);
+  if (link.device_outside > 0)
+    device = fmt::format("{} more launched before or after these steps", link.device_outside);
   if (link.device_linked + link.device_unlinked + link.device_outside == 0) device = "none was recorded";
   std::string text = fmt::format("{:<12} {:>9} {:>11}  {}\n", "", "matched", "unmatched", "how");
   text += fmt::format("{:<12} {:>9} {:>11}  {}\n", "operators", link.linked(), link.nodes[0], evidence_of(link));

@@ -75,7 +75,8 @@ HostLanes lanes_of_tracks(const Trace& timeline, const std::vector<std::uint32_t
       if (!is_host_op(timeline.kind(slice))) continue;
       const std::uint32_t node = node_of == nullptr ? kNoNode : (*node_of)[static_cast<std::size_t>(slice)];
       if (node_of != nullptr && node == kNoNode) continue;
-      lane.spans.push_back({timeline.slices.start_ns[slice], timeline.slices.end_ns(slice), node, slice, kNoNode, kNoNode});
+      lane.spans.push_back(
+          {timeline.slices.start_ns[slice], timeline.slices.end_ns(slice), node, slice, kNoNode, kNoNode});
     }
     if (lane.spans.empty()) continue;
     const std::string thread(timeline.strings[timeline.tracks[track].thread]);
@@ -165,7 +166,8 @@ class Walk {
   Walk(HostLanes& all, std::uint32_t lane, std::vector<OpNode>& nodes, std::vector<OpEdge>& edges,
        std::vector<SyncEdge>& synced)
       : all_(all), lane_(all.lanes[lane]), number_(lane), nodes_(nodes), edges_(edges), synced_(synced) {
-    std::stable_sort(lane_.cuts.begin(), lane_.cuts.end(), [](const Cut& a, const Cut& b) { return a.to_ns < b.to_ns; });
+    std::stable_sort(lane_.cuts.begin(), lane_.cuts.end(),
+                     [](const Cut& a, const Cut& b) { return a.to_ns < b.to_ns; });
   }
 
   void run() {
@@ -325,8 +327,8 @@ HostLanes graph_lanes(const Trace& graph) {
       lane.spans.push_back({start_ns, start_ns, *at, SliceId::none, kNoNode, kNoNode});
       lane.spans.back().end_ns += start_ns == kAbsent ? 0 : dur_ns;
     }
-    const auto first = std::find_if(lane.spans.begin(), lane.spans.end(),
-                                    [](const Span& span) { return span.start_ns != kAbsent; });
+    const auto first =
+        std::find_if(lane.spans.begin(), lane.spans.end(), [](const Span& span) { return span.start_ns != kAbsent; });
     const std::int64_t last_ns = first == lane.spans.end() ? 0 : first->end_ns;  // what has no time stands behind it
     for (Span& span : lane.spans) {
       if (span.start_ns == kAbsent) span.start_ns = span.end_ns = last_ns;
@@ -355,7 +357,8 @@ void find_hand_overs(HostLanes& all) {
       const bool last = static_cast<std::size_t>(interval) == times.size();
       const Span& before = all.lanes[taker].spans[top[begin == 0 ? begin : begin - 1]];
       hand_over(all, feeder[taker], taker, std::span(top).subspan(begin, end - begin),
-                begin == 0 ? before.start_ns : before.end_ns, last ? INT64_MAX : times[static_cast<std::size_t>(interval)]);
+                begin == 0 ? before.start_ns : before.end_ns,
+                last ? INT64_MAX : times[static_cast<std::size_t>(interval)]);
     }
   }
 }

@@ -1,5 +1,5 @@
-// The host threads of a graph of operations: their operators as spans of time, and the walk that turns spans into nodes.
-// An internal part of op_graph.
+// The host threads of a graph of operations: their operators as spans of time, and the walk that turns spans into
+// nodes. An internal part of op_graph.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,10 @@ struct SpanRef {
 struct HandOver {
   std::uint32_t giver = kNoNode, taker = kNoNode;  // lanes
   std::int64_t start_ns = 0;                       // of the taker's first operator
-  SpanRef last;                        // the taker's last operator, where the giver went on after it; else none
-  std::uint32_t given_by = kNoNode;    // node of the giver, once walked
-  std::uint32_t taken_by = kNoNode;    // first node of the taker
-  std::uint32_t continued = kNoNode;   // the giver's node after the wait
+  SpanRef last;                       // the taker's last operator, where the giver went on after it; else none
+  std::uint32_t given_by = kNoNode;   // node of the giver, once walked
+  std::uint32_t taken_by = kNoNode;   // first node of the taker
+  std::uint32_t continued = kNoNode;  // the giver's node after the wait
 };
 
 struct ForwardPair {

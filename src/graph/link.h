@@ -23,10 +23,10 @@ std::string_view to_string(LinkEvidence evidence);
 std::string_view meaning_of(LinkEvidence evidence);
 
 struct Link {
-  std::vector<SliceId> slice;          // per node: none where nothing shows which one it is
-  std::vector<LinkEvidence> evidence;  // per node
-  std::vector<std::uint32_t> node_of;  // per row of the timeline's device table: its node, or kNoNode
-  std::uint64_t operators = 0;         // nodes that a timeline can show: no threads, processes, groups
+  std::vector<SliceId> slice;                         // per node: none where nothing shows which one it is
+  std::vector<LinkEvidence> evidence;                 // per node
+  std::vector<std::uint32_t> node_of;                 // per row of the timeline's device table: its node, or kNoNode
+  std::uint64_t operators = 0;                        // nodes that a timeline can show: no threads, processes, groups
   std::array<std::uint64_t, kLinkEvidences> nodes{};  // of the operators, by evidence
   std::uint64_t other_name = 0;  // nodes whose record function id is that of a slice with another name
   // Pieces of device work: of a node; launched before or after everything that is linked; the rest.

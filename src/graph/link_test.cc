@@ -57,7 +57,9 @@ TEST_CASE("threads that differ too much align nowhere") {
 TEST_CASE("record function ids link across threads; a wrong name does not") {
   TraceFixture f;
   const TrackId cpu = f.host("1"), worker = f.host("2"), gpu = f.stream("7");
-  const auto numbered = [&](SliceId, std::int64_t id) { f.trace.ops.record_function_id.set(f.trace.ops.size() - 1, id); };
+  const auto numbered = [&](SliceId, std::int64_t id) {
+    f.trace.ops.record_function_id.set(f.trace.ops.size() - 1, id);
+  };
   numbered(f.op(cpu, "c10d::allreduce_", 0, 100), 11);
   f.launch(cpu, "cudaLaunchKernel", 10, 5, 1);
   numbered(f.op(worker, "gloo:all_reduce", 50, 100), 12);

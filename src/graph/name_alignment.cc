@@ -77,8 +77,7 @@ class Comparison {
       for (; x > start; x--) {
         const auto at_a = static_cast<std::size_t>(x - 1), at_b = static_cast<std::size_t>(x - 1 - k);
         const bool numbered = numbered_ && a_[at_a].sequence != kAbsent && a_[at_a].sequence == b_[at_b].sequence;
-        out.push_back(
-            {a_base + static_cast<std::uint32_t>(at_a), b_base + static_cast<std::uint32_t>(at_b), numbered});
+        out.push_back({a_base + static_cast<std::uint32_t>(at_a), b_base + static_cast<std::uint32_t>(at_b), numbered});
       }
       if (differences == 0) break;
       x = from_below ? start : start - 1;

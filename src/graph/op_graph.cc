@@ -92,9 +92,9 @@ class Builder {
   Link link_;
   Dependencies waits_;
   std::vector<SyncEdge> synced_;
-  std::vector<std::uint32_t> next_piece_;     // per host node
-  std::vector<std::int64_t> order_ns_;        // per node: its start, later where something before it started later
-  std::vector<std::uint32_t> node_of_row_;    // per row of the device table
+  std::vector<std::uint32_t> next_piece_;   // per host node
+  std::vector<std::int64_t> order_ns_;      // per node: its start, later where something before it started later
+  std::vector<std::uint32_t> node_of_row_;  // per row of the device table
   std::vector<std::pair<SpanRef, SpanRef>> workers_;  // a call, and what it had done on another thread
   std::unordered_map<std::int64_t, std::uint32_t> row_by_id_;
   std::vector<std::uint32_t> work_of_node_;  // per row of the execution trace
@@ -153,8 +153,8 @@ void Builder::cut_at_syncs() {
     if (lane == lane_of_track.end()) continue;
     if (out_.graph != nullptr && link_.node_of[released.row] == kNoNode) continue;
     const std::int64_t from_ns = trace.slices.start_ns[released.call];
-    const std::int64_t end_ns = std::min(trace.slices.end_ns(trace.device.slice[released.row]),
-                                         trace.slices.end_ns(released.call));
+    const std::int64_t end_ns =
+        std::min(trace.slices.end_ns(trace.device.slice[released.row]), trace.slices.end_ns(released.call));
     if (end_ns > from_ns) add_cut(lanes_.lanes[lane->second], {from_ns, end_ns, released.row, kNoNode});
   }
 }
@@ -169,8 +169,8 @@ void Builder::link_pieces() {
     const OpNode& node = out_.nodes[at];
     order_ns_.push_back(node.start_ns);
     if (node.piece == 0) continue;
-    const SpanRef ref = node.node != kNoNode ? lanes_.of_node[node.node]
-                                             : lanes_.of_slice[static_cast<std::size_t>(node.slice)];
+    const SpanRef ref =
+        node.node != kNoNode ? lanes_.of_node[node.node] : lanes_.of_slice[static_cast<std::size_t>(node.slice)];
     std::uint32_t& before = last[span(ref).first];
     next_piece_[before] = at;
     before = at;
@@ -218,8 +218,7 @@ void Builder::add_timeline_work() {
     node.slice = slice;
     node.row = row;
     const SpanRef around = launch == SliceId::none ? SpanRef{} : of_slice(launch);
-    const std::uint32_t caller =
-        around.lane == kNoNode ? kNoNode : piece_at(around, trace.slices.start_ns[launch]);
+    const std::uint32_t caller = around.lane == kNoNode ? kNoNode : piece_at(around, trace.slices.start_ns[launch]);
     std::uint32_t before = waits_.stream_before[row];
     for (int look = 0; before != Dependencies::none && node_of_row_[before] == kNoNode && look < kDeepestWalk; look++)
       before = waits_.stream_before[before];

@@ -1,11 +1,12 @@
-// The graph of operations of one rank: what ran, how long it took without what it waited for, and what had to end first.
+// The graph of operations of one rank: what ran, how long it took without what it waited for, and what had to end
+// first.
 //
 // From an execution trace linked with its timeline, from a timeline alone, or from an execution trace alone (its own
 // times where a linker wrote some, else no times, which `timed` says). A host operator is one node with its exclusive
-// time; where the thread waited inside it (a synchronizing call, another thread's work) it goes on in a further piece, so
-// that no piece holds a wait that an edge explains. What the thread did between operators is a gap node. Edges come from
-// evidence alone and go from earlier to later nodes, so the graph has no cycle; `edges_dropped` counts those that would
-// have gone backwards. Expected: up to some 10^6 nodes; O(n log n).
+// time; where the thread waited inside it (a synchronizing call, another thread's work) it goes on in a further piece,
+// so that no piece holds a wait that an edge explains. What the thread did between operators is a gap node. Edges come
+// from evidence alone and go from earlier to later nodes, so the graph has no cycle; `edges_dropped` counts those that
+// would have gone backwards. Expected: up to some 10^6 nodes; O(n log n).
 #pragma once
 
 #include <array>
@@ -34,14 +35,14 @@ enum class OpKind : std::uint8_t {
 
 // How it is known that one node had to end before another began.
 enum class OpEvidence : std::uint8_t {
-  program_order,    // the same thread did it before
-  launch,           // the operator that launched the work
-  stream_order,     // the work before it on its stream
-  event_wait,       // its stream waited for an event of another stream
-  sync_call,        // the host sat in a synchronizing call until this work had ended
-  autograd,         // the backward operator of this forward operator, by sequence number
-  hand_over,        // a thread that runs backward operators began while the thread of their forward operators did nothing
-  hand_back,        // and that thread went on when they had ended
+  program_order,  // the same thread did it before
+  launch,         // the operator that launched the work
+  stream_order,   // the work before it on its stream
+  event_wait,     // its stream waited for an event of another stream
+  sync_call,      // the host sat in a synchronizing call until this work had ended
+  autograd,       // the backward operator of this forward operator, by sequence number
+  hand_over,      // a thread that runs backward operators began while the thread of their forward operators did nothing
+  hand_back,      // and that thread went on when they had ended
   record_function,  // a call on one thread whose record function id is that of work on another (gloo's workers)
   recorded,         // the file names it
 };
@@ -75,7 +76,7 @@ struct OpLane {
 
 struct Communication {
   CollectiveKind kind = CollectiveKind::other;
-  std::string group;                                        // empty: not recorded
+  std::string group;                                            // empty: not recorded
   std::int64_t bytes = kAbsent, peer = kAbsent, tag = kAbsent;  // peer: a rank, numbered as the file does
 };
 

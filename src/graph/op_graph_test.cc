@@ -104,7 +104,9 @@ TEST_CASE("autograd's thread takes over and hands back; the waits of both are ed
 TEST_CASE("work on a worker's thread follows the call with its record function id") {
   TraceFixture f;
   const TrackId cpu = f.host("1"), worker = f.host("2");
-  const auto numbered = [&](SliceId, std::int64_t id) { f.trace.ops.record_function_id.set(f.trace.ops.size() - 1, id); };
+  const auto numbered = [&](SliceId, std::int64_t id) {
+    f.trace.ops.record_function_id.set(f.trace.ops.size() - 1, id);
+  };
   numbered(f.op(worker, "gloo:broadcast", 5, 10), 9);
   numbered(f.op(cpu, "c10d::allreduce_", 20, 30), 11);
   numbered(f.op(worker, "gloo:all_reduce", 40, 100, {.dims = "[[10]]", .types = R"(["float"])"}), 12);

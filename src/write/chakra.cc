@@ -51,7 +51,8 @@ Result<void> keep(const Run& run, const std::string& path) {
   for (const Trace& trace : run.traces) {
     std::error_code none;
     if (std::filesystem::equivalent(trace.source.path, path, none))
-      return fail({ErrorKind::usage, "is the trace itself; the output would replace it", path, {}, "Name another prefix"});
+      return fail(
+          {ErrorKind::usage, "is the trace itself; the output would replace it", path, {}, "Name another prefix"});
   }
   return {};
 }
@@ -84,12 +85,15 @@ void tell_losses(const chakra::Losses& losses, const std::string& unknown_groups
     if (count > 0) options.tell(std::to_string(count) + " " + what);
   };
   if (losses.untimed) {
-    options.tell("an execution trace alone says no times, so all durations are 0; name the timeline of the same steps "
-                 "beside it");
+    options.tell(
+        "an execution trace alone says no times, so all durations are 0; name the timeline of the same steps "
+        "beside it");
   }
-  tell(losses.without_peer, "sends and receives name no peer: they are written without one (full) or as delays (astra)");
-  tell(losses.without_bytes, "communications have no size recorded: they are written with 0 bytes (full) or as delays "
-                             "(astra); record with record_shapes=True");
+  tell(losses.without_peer,
+       "sends and receives name no peer: they are written without one (full) or as delays (astra)");
+  tell(losses.without_bytes,
+       "communications have no size recorded: they are written with 0 bytes (full) or as delays "
+       "(astra); record with record_shapes=True");
   tell(losses.edges_dropped, "dependencies ran backwards in time and were left out");
   if (!unknown_groups.empty())
     options.tell("the ranks of process groups " + unknown_groups + " are not recorded: add them to the groups file");
@@ -101,12 +105,15 @@ Result<void> write_rank(const RankTraces& traces, const chakra::Groups& groups, 
   if (!graph) return fail(graph.error());
   if (graph->nodes.empty()) {
     const Trace& trace = traces.timeline != nullptr ? *traces.timeline : *traces.graph;
-    return fail({ErrorKind::unsupported, "holds no operators, so there is nothing to convert", trace.source.path, {},
+    return fail({ErrorKind::unsupported,
+                 "holds no operators, so there is nothing to convert",
+                 trace.source.path,
+                 {},
                  "Record with ProfilerActivity.CPU"});
   }
   if (astra && !graph->timed) {
-    return fail({ErrorKind::unsupported, "has no times, and the profile astra is about times", traces.graph->source.path,
-                 std::nullopt, "Name the timeline beside it, or use --profile full"});
+    return fail({ErrorKind::unsupported, "has no times, and the profile astra is about times",
+                 traces.graph->source.path, std::nullopt, "Name the timeline beside it, or use --profile full"});
   }
   losses.untimed |= !graph->timed;
   losses.edges_dropped += graph->edges_dropped;
@@ -144,9 +151,10 @@ Result<void> write_chakra(const Run& run, const std::string& out, const WriteOpt
 }  // namespace
 
 Writer chakra_writer() {
-  return {"chakra",
-          "PREFIX.RANK.et for each rank, for the tools of MLCommons' Chakra and for ASTRA-sim; not telemetry",
-          true, false, write_chakra, true};
+  return {
+      "chakra",     "PREFIX.RANK.et for each rank, for the tools of MLCommons' Chakra and for ASTRA-sim; not telemetry",
+      true,         false,
+      write_chakra, true};
 }
 
 }  // namespace stepscope::write

@@ -19,7 +19,18 @@ using formats::WireType;
 using report::JsonWriter;
 using Layout = JsonWriter::Layout;
 
-enum class Kind : std::uint8_t { real, single, small, number, unsigned_number, zigzag_small, zigzag, fixed, boolean, text };
+enum class Kind : std::uint8_t {
+  real,
+  single,
+  small,
+  number,
+  unsigned_number,
+  zigzag_small,
+  zigzag,
+  fixed,
+  boolean,
+  text
+};
 
 // The values of an attribute: fields 3, 4 (one, a list), 5, 6 …
 struct ValueKind {
@@ -41,8 +52,9 @@ constexpr std::array<ValueKind, 15> kValues{{{"double", Kind::real},
                                              {"bool", Kind::boolean},
                                              {"string", Kind::text},
                                              {"bytes", Kind::text}}};
-constexpr std::array<std::string_view, 8> kNodeTypes{"INVALID_NODE", "METADATA_NODE",  "MEM_LOAD_NODE",  "MEM_STORE_NODE",
-                                                     "COMP_NODE",    "COMM_SEND_NODE", "COMM_RECV_NODE", "COMM_COLL_NODE"};
+constexpr std::array<std::string_view, 8> kNodeTypes{"INVALID_NODE",   "METADATA_NODE", "MEM_LOAD_NODE",
+                                                     "MEM_STORE_NODE", "COMP_NODE",     "COMM_SEND_NODE",
+                                                     "COMM_RECV_NODE", "COMM_COLL_NODE"};
 
 void write_value(JsonWriter& json, Kind kind, const ProtoField& field) {
   switch (kind) {

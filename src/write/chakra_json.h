@@ -1,5 +1,5 @@
-// A Chakra file as one JSON document: {"version": …, "attr": […], "nodes": […]}, the messages as protobuf's own JSON form
-// spells them (lowerCamelCase, 64-bit numbers as texts, enumerations by name), one node a line.
+// A Chakra file as one JSON document: {"version": …, "attr": […], "nodes": […]}, the messages as protobuf's own JSON
+// form spells them (lowerCamelCase, 64-bit numbers as texts, enumerations by name), one node a line.
 #pragma once
 
 #include <string>

@@ -101,8 +101,7 @@ class Linked {
       file.add(text_.substr(written, end - 1 - written));
       const SliceId slice = link_.slice[node];
       if (slice != SliceId::none)
-        file.add(", " +
-                 times_of(timeline_.slices.start_ns[slice], timeline_.slices.dur_ns[slice], exclusive[node]));
+        file.add(", " + times_of(timeline_.slices.start_ns[slice], timeline_.slices.dur_ns[slice], exclusive[node]));
       written = end - 1;
     }
     if (graph_.nodes.size() > 0) {

@@ -1,6 +1,6 @@
 // An execution trace with the times of its timeline: the file's own nodes, each with ts, inclusive_dur, exclusive_dur
-// (microseconds) and start_ns, dur_ns (exact), and behind them a node for each kernel, copy and fill, called by the node
-// whose operator launched it. Everything else stands as in the original.
+// (microseconds) and start_ns, dur_ns (exact), and behind them a node for each kernel, copy and fill, called by the
+// node whose operator launched it. Everything else stands as in the original.
 #pragma once
 
 #include <string>

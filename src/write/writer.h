@@ -29,7 +29,7 @@ struct Writer {
   bool graphs = false;  // it holds execution traces without a timeline too
 };
 
-std::span<const Writer> writers();  // from writers.list
+std::span<const Writer> writers();                 // from writers.list
 const Writer* find_writer(std::string_view name);  // null: there is none
 
 // "rank 0 / python", or "r0_python".

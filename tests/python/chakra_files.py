@@ -88,7 +88,7 @@ def read(path: Path, module: ModuleType) -> tuple[Any, list[Any]]:
 
 
 def check(nodes: list[Any]) -> Counter[int]:
-    """Unique ids, everything a node waits for before it, the attributes' types; how many nodes there are of each type."""
+    """Unique ids, what a node waits for before it, the attributes' types; how many nodes there are of each type."""
     seen: set[int] = set()
     for node in nodes:
         assert node.id not in seen, f"id {node.id} twice"

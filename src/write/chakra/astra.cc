@@ -13,10 +13,10 @@
 namespace stepscope::write::chakra {
 namespace {
 
+using graph::kNoNode;
 using graph::OpGraph;
 using graph::OpKind;
 using graph::OpNode;
-using graph::kNoNode;
 
 bool communicates(const OpNode& node) { return node.communication != kNoNode; }
 std::int64_t end_of(const OpNode& node) { return node.start_ns + node.dur_ns; }
@@ -37,8 +37,13 @@ std::vector<std::uint32_t> waited_for(const OpGraph& graph) {
 class Astra {
  public:
   Astra(const OpGraph& graph, const Groups& groups, Records& records, Losses& losses)
-      : graph_(graph), groups_(groups), records_(records), losses_(losses), waited_(waited_for(graph)),
-        written_(graph.nodes.size(), 0), zero_ns_(first_start(graph)) {
+      : graph_(graph),
+        groups_(groups),
+        records_(records),
+        losses_(losses),
+        waited_(waited_for(graph)),
+        written_(graph.nodes.size(), 0),
+        zero_ns_(first_start(graph)) {
     lane_end_ns_ = zero_ns_;
   }
 

@@ -36,7 +36,12 @@ std::vector<std::uint64_t> ids_of(const OpGraph& graph) {
 class Full {
  public:
   Full(const OpGraph& graph, const Groups& groups, Records& records, Losses& losses)
-      : graph_(graph), groups_(groups), records_(records), losses_(losses), ids_(ids_of(graph)), zero_ns_(first_start(graph)) {
+      : graph_(graph),
+        groups_(groups),
+        records_(records),
+        losses_(losses),
+        ids_(ids_of(graph)),
+        zero_ns_(first_start(graph)) {
     if (graph.graph == nullptr) return;
     for (const Metadata& said : graph.graph->metadata) {
       if (said.key == "process_groups") groups_said_.push_back("['" + said.json + "']");

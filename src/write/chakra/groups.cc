@@ -12,7 +12,8 @@ namespace {
 constexpr std::int64_t kMostRanks = 1 << 20;
 
 bool is_number(std::string_view text) {
-  return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && text.size() < 10 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 struct Said {

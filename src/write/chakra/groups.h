@@ -12,8 +12,8 @@
 namespace stepscope::write::chakra {
 
 struct Groups {
-  std::map<std::string, std::string, std::less<>> number_of;       // recorded name → digits
-  std::map<std::string, std::vector<std::int64_t>> ranks_of;       // digits → ranks, where known
+  std::map<std::string, std::string, std::less<>> number_of;  // recorded name → digits
+  std::map<std::string, std::vector<std::int64_t>> ranks_of;  // digits → ranks, where known
 };
 
 // Of all traces of a run. What has digits for a name keeps it; "" and "0" stand for all ranks.

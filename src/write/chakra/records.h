@@ -1,6 +1,6 @@
 // The records of a Chakra file (schema 0.0.4): a varint length and a protobuf message each, first the GlobalMetadata.
-// Attributes have the types that the first feeders read, and a node has all that they look at: they leave what is absent
-// uninitialised.
+// Attributes have the types that the first feeders read, and a node has all that they look at: they leave what is
+// absent uninitialised.
 #pragma once
 
 #include <cstdint>
