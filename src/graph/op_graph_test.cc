@@ -33,7 +33,7 @@ std::string text_of(const OpGraph& graph) {
       if (edge.to == at && edge.evidence != OpEvidence::program_order)
         text += " < " + std::string(to_string(edge.evidence)) + " " + label(edge.from);
     }
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

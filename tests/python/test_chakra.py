@@ -65,13 +65,8 @@ def pair(folder: Path, rank: int = 0) -> tuple[Path, Path]:
     nodes[5]["attrs"] += [{"name": key, "type": "x", "value": value} for key, value in comms.items()]
     launch = {"ph": "X", "cat": "cuda_runtime", "pid": 7, "tid": 8}
     work = {"ph": "X", "pid": 0}
-    nccl: dict[str, Any] = {
-        "Collective name": "allreduce",
-        "dtype": "Float",
-        "In msg nelems": 256,
-        "Out msg nelems": 256,
-    }
-    nccl |= {"Group size": 2, "Process Group Name": "dp"}
+    nccl = {"Collective name": "allreduce", "dtype": "Float", "Process Group Name": "dp"}
+    sizes = {"In msg nelems": 256, "Out msg nelems": 256, "Group size": 2}
     events = [
         op("aten::mm", 100, 30, 2),
         {**launch, "name": "cudaLaunchKernel", "ts": 110, "dur": 5, "args": {"correlation": 1}},
@@ -79,7 +74,7 @@ def pair(folder: Path, rank: int = 0) -> tuple[Path, Path]:
         | {"args": {"device": 0, "stream": 7, "correlation": 1}},
         op("c10d::send", 140, 10, 3),
         op("gloo:send", 145, 20, 4, tid=9),
-        op("record_param_comms", 150, 10, 6, **nccl),
+        op("record_param_comms", 150, 10, 6, tid=8, **{**nccl, **sizes}),
         {**launch, "name": "cudaLaunchKernel", "ts": 152, "dur": 3, "args": {"correlation": 3}},
         {**work, "cat": "kernel", "tid": 20, "name": "ncclDevKernel_AllReduce_Sum_f32", "ts": 330, "dur": 40}
         | {"args": {"device": 0, "stream": 20, "correlation": 3}},

@@ -15,7 +15,6 @@ namespace {
 
 using graph::kNoNode;
 using graph::OpGraph;
-using graph::OpKind;
 using graph::OpNode;
 
 bool communicates(const OpNode& node) { return node.communication != kNoNode; }

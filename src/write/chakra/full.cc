@@ -8,7 +8,6 @@
 namespace stepscope::write::chakra {
 namespace {
 
-using graph::OpEdge;
 using graph::OpGraph;
 using graph::OpKind;
 using graph::OpNode;
