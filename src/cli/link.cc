@@ -20,7 +20,6 @@ void set_up_link(CLI::App& app, int& code) {
   const auto options = std::make_shared<LinkFiles>();
   app.add_option("PATH", options->input.paths, "An execution trace and the timeline of the same rank, in any order")
       ->required()
-      ->expected(2)
       ->type_name("");
   app.add_option("-o,--output", options->output, "The execution trace with times; gzip where it ends in .gz")
       ->type_name("FILE");

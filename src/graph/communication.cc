@@ -1,9 +1,12 @@
 #include "graph/communication.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/file_text.h"
 #include "formats/json_text.h"
@@ -44,24 +47,46 @@ std::optional<std::int64_t> product(std::string_view dims) {
   return count;
 }
 
-// "Tensor(float)" and "float" to the bytes of an element.
+// Bytes of an element: types of tensors are "Tensor(float)", "GenericList[Tensor(float),…]", or "float" in timelines.
 std::optional<std::int64_t> size_of_type(std::string_view type) {
-  const std::size_t open = type.rfind('('), close = type.find(')');
-  if (open != type.npos && close != type.npos && open < close) type = type.substr(open + 1, close - open - 1);
+  if (const std::size_t open = type.find("Tensor("); open != type.npos) {
+    const std::size_t begin = open + 7;
+    type = type.substr(begin, type.find(')', begin) - begin);
+  }
   return type == "unsigned char" ? 1 : element_bytes(type);
 }
 
-// Bytes of all tensors at the top of an operator's inputs; kAbsent where one is not understood.
+// Numbers, texts and objects begin with a capital letter, or have no type.
+bool holds_tensors(std::string_view type) {
+  return type.find("Tensor") != type.npos || (!type.empty() && type[0] >= 'a' && type[0] <= 'z');
+}
+
+// Elements of a tensor, or of all tensors of a list.
+std::optional<std::int64_t> count_of(std::string_view dims, int depth = 0) {
+  const auto parts = elements(dims);
+  if (parts.empty() || parts[0].empty() || parts[0][0] != '[') return product(dims);
+  std::int64_t sum = 0;
+  for (const std::string_view part : parts) {
+    const auto count = depth < 4 ? count_of(part, depth + 1) : std::nullopt;
+    if (!count || *count > kMostBytes - sum) return std::nullopt;
+    sum += *count;
+  }
+  return sum;
+}
+
+// Bytes of the largest argument: of what is gathered or scattered there are the parts and the whole. kAbsent where an
+// argument is not understood.
 std::int64_t bytes_of_inputs(std::string_view dims, std::string_view types) {
   const auto shapes = elements(dims), kinds = elements(types);
-  std::int64_t bytes = 0;
+  std::int64_t bytes = kAbsent;
   for (std::size_t i = 0; i < shapes.size() && i < kinds.size(); i++) {
-    const auto count = product(shapes[i]);
-    const auto size = size_of_type(formats::value_text(kinds[i]));
-    if (!count || !size || *count > kMostBytes / *size - bytes / *size) return kAbsent;
-    bytes += *count * *size;
+    const std::string type = formats::value_text(kinds[i]);
+    if (!holds_tensors(type)) continue;
+    const auto count = count_of(shapes[i]), size = size_of_type(type);
+    if (!count || !size || *count > kMostBytes / *size) return kAbsent;
+    bytes = std::max(bytes, *count * *size);
   }
-  return shapes.empty() ? kAbsent : bytes;
+  return bytes;
 }
 
 struct PointToPoint {
@@ -162,13 +187,16 @@ class Finder {
   }
 
   bool communicates(const OpNode& node) const {
+    // The call on the calling thread: where the recording lacks what a worker did for it, it is all there is.
+    const std::string_view name = graph_.name(node);
+    if (name.starts_with("c10d::") && collective_kind(name) != CollectiveKind::other) return true;
     if (graph_.graph != nullptr && node.node != kNoNode) {
       const NodeKind kind = graph_.graph->nodes.kind[node.node];
       return kind == NodeKind::collective || kind == NodeKind::send || kind == NodeKind::receive;
     }
     if (graph_.graph != nullptr || node.slice == SliceId::none) return false;
     return row_of(graph_.timeline->collectives.slice, node.slice) < graph_.timeline->collectives.size() ||
-           is_host_communication(graph_.name(node));
+           is_host_communication(name);
   }
 
   void take_host(std::uint32_t at) {
@@ -182,7 +210,7 @@ class Finder {
     if (found.kind == CollectiveKind::other) found.kind = collective_kind(graph_.name(node));
     if (found.bytes == kAbsent) found.bytes = input_bytes(node);
     complete(node, found);
-    take_arguments(node, found);
+    take_arguments(at, found);
     add(at, std::move(found));
   }
 
@@ -200,11 +228,11 @@ class Finder {
     return bytes_of_inputs(graph_.timeline->strings[ops.input_dims[op]], graph_.timeline->strings[ops.input_types[op]]);
   }
 
-  // Peer and tag are arguments of the call above: of its slice, else of its node's text.
-  void take_arguments(const OpNode& node, Communication& found) {
+  // Peer and tag are arguments of the call itself or above: of its slice, else of its node's text.
+  void take_arguments(std::uint32_t node, Communication& found) {
     if (found.kind != CollectiveKind::send && found.kind != CollectiveKind::receive) return;
-    for (std::uint32_t caller = node.caller; caller != kNoNode; caller = graph_.nodes[caller].caller) {
-      const OpNode& call = graph_.nodes[caller];
+    for (std::uint32_t at = node; at != kNoNode; at = graph_.nodes[at].caller) {
+      const OpNode& call = graph_.nodes[at];
       const std::string_view name = graph_.name(call);
       if (!name.starts_with("c10d::")) continue;
       PointToPoint said;
@@ -238,21 +266,58 @@ class Finder {
     return {};
   }
 
+  // The inner call knows this rank's part, the outer one the whole too.
+  static bool of_parts(CollectiveKind kind) {
+    return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
+           kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
+  }
+
+  // What the outer call knows goes to the inner one, which is the communication.
+  void join(OpNode& outer, const OpNode& node) {
+    Communication& inner = graph_.communications[node.communication];
+    const Communication& around = graph_.communications[outer.communication];
+    if (inner.group.empty()) inner.group = around.group;
+    if (inner.bytes == kAbsent || of_parts(inner.kind)) inner.bytes = std::max(inner.bytes, around.bytes);
+    if (inner.peer == kAbsent) inner.peer = around.peer;
+    if (inner.tag == kAbsent) inner.tag = around.tag;
+    outer.kind = OpKind::host;
+    outer.communication = kNoNode;
+  }
+
   // A call that communicates and the call inside it are one communication: the inner one's.
   void innermost_only() {
-    for (const OpNode& node : graph_.nodes) {
+    std::vector<std::uint32_t> without_call;
+    for (std::uint32_t at = 0; at < graph_.nodes.size(); at++) {
+      const OpNode& node = graph_.nodes[at];
       if (node.communication == kNoNode || node.on_device) continue;
+      bool called = graph_.name(node).starts_with("c10d::");
       std::uint32_t caller = node.caller;
       for (int level = 0; level < kDeepestCall && caller != kNoNode; level++, caller = graph_.nodes[caller].caller) {
         OpNode& outer = graph_.nodes[caller];
-        if (outer.communication == kNoNode) continue;
-        Communication& inner = graph_.communications[node.communication];
-        const Communication& around = graph_.communications[outer.communication];
-        if (inner.group.empty()) inner.group = around.group;
-        if (inner.bytes == kAbsent) inner.bytes = around.bytes;
-        if (inner.peer == kAbsent) inner.peer = around.peer;
-        outer.kind = OpKind::host;
-        outer.communication = kNoNode;
+        called |= graph_.name(outer).starts_with("c10d::");
+        if (outer.communication != kNoNode) join(outer, node);
+      }
+      if (!called) without_call.push_back(at);
+    }
+    join_workers(without_call);
+  }
+
+  // A worker that begins after its call has returned is not recorded as called by it. Each is what the first such call
+  // of its kind before it had done.
+  void join_workers(const std::vector<std::uint32_t>& workers) {
+    std::array<std::deque<std::uint32_t>, kCollectiveKinds> waiting;
+    auto worker = workers.begin();
+    for (std::uint32_t at = 0; at < graph_.nodes.size() && worker != workers.end(); at++) {
+      const OpNode& node = graph_.nodes[at];
+      if (node.communication == kNoNode) continue;
+      auto& calls = waiting[static_cast<std::size_t>(graph_.communications[node.communication].kind)];
+      if (at == *worker) {
+        worker++;
+        if (calls.empty()) continue;
+        join(graph_.nodes[calls.front()], node);
+        calls.pop_front();
+      } else if (!node.on_device && graph_.name(node).starts_with("c10d::")) {
+        calls.push_back(at);
       }
     }
   }

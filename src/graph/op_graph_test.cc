@@ -131,6 +131,28 @@ TEST_CASE("work on a worker's thread follows the call with its record function i
   CHECK(graph->nodes[3].kind == OpKind::collective);
 }
 
+TEST_CASE("a call that communicates and the worker that did it are one communication") {
+  Nodes n;
+  GraphNode& call = n.op(3, 1, "c10d::allreduce_", 1);
+  call.input_dims = "[[[10],[2,3]],[]]";
+  call.input_types = R"x(["GenericList[Tensor(float),Tensor(float)]","Int"])x";
+  const auto alone = op_graph(&n.made(), nullptr);
+  REQUIRE(alone);
+  REQUIRE(alone->communications.size() == 1);
+  CHECK(alone->communications[0].bytes == 64);
+  CHECK(alone->nodes[0].kind == OpKind::collective);
+
+  Nodes late;  // the worker began when the call had returned
+  late.op(3, 1, "c10d::allreduce_", 1);
+  late.op(4, 1, "c10d::allreduce_", 1);
+  late.add(5, 1, "gloo:all_reduce", NodeKind::collective, 1);
+  const auto joined = op_graph(&late.made(), nullptr);
+  REQUIRE(joined);
+  CHECK(joined->nodes[0].kind == OpKind::host);
+  CHECK(joined->nodes[1].kind == OpKind::collective);
+  CHECK(joined->nodes[2].kind == OpKind::collective);
+}
+
 TEST_CASE("an execution trace alone has order and no times") {
   Nodes n;
   n.thread(2, 1);

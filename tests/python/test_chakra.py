@@ -8,12 +8,14 @@ import gzip
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import chakra_files
 import pytest
+from jobs import Place
 
 import stepscope as core
 
@@ -290,3 +292,53 @@ def test_timelines_alone(stepscope: Path, corpus: Path, tmp_path: Path, schema: 
         made.unlink()
         looked += 1
     assert looked >= 3
+
+
+TWO_RANKS = """
+import os, sys
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def train(rank):
+    os.environ["RANK"], os.environ["WORLD_SIZE"], os.environ["LOCAL_RANK"] = str(rank), "2", str(rank)
+    dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    values = torch.ones(100)
+    for _ in range(8):
+        optimizer.zero_grad()
+        model(torch.randn(8, 64)).sum().backward()
+        dist.send(values, 1, tag=5) if rank == 0 else dist.recv(values, 0, tag=5)
+        optimizer.step()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(train, nprocs=2)
+"""
+
+
+def test_a_fresh_run_of_two_ranks(place: Place, tmp_path: Path, schema: ModuleType) -> None:
+    pytest.importorskip("torch")
+    options = ("--steps", "4:6", "--with", "execution-trace,shapes")
+    job = place.run(sys.executable, place.script(TWO_RANKS), str(tmp_path / "meet"), options=options)
+    assert job.code == 0, job.stderr
+    assert job.folder is not None
+    for folder in sorted((job.folder / "traces").iterdir()):
+        told = run(
+            place.stepscope, "link", *sorted(set(folder.iterdir()) - set(folder.glob("*.stacks.*")))
+        ).stdout.splitlines()
+        assert told[1].split()[2] == "0", told
+    for profile in ("full", "astra"):
+        run(place.stepscope, "convert", job.folder, "--to", "chakra", "--profile", profile, "-o", tmp_path / profile)
+        for rank in (0, 1):
+            nodes = chakra_files.read(tmp_path / f"{profile}.{rank}.et", schema)[1]
+            types = chakra_files.check(nodes)
+            assert chakra_files.new_feeder(nodes) == len(nodes)
+            ends = schema.COMM_SEND_NODE if rank == 0 else schema.COMM_RECV_NODE
+            assert types[schema.COMM_COLL_NODE] == types[ends] == 2
+            peers = {chakra_files.value(node, "comm_dst") for node in nodes if node.type == ends}
+            tags = {chakra_files.value(node, "comm_tag") for node in nodes if node.type == ends}
+            assert (peers, tags) == ({1}, {5})
+            sizes = [chakra_files.value(node, "comm_size") for node in nodes if node.type == schema.COMM_COLL_NODE]
+            assert sizes == [(64 * 64 + 64) * 4] * 2
