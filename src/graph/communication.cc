@@ -300,6 +300,17 @@ class Finder {
       if (!called) without_call.push_back(at);
     }
     join_workers(without_call);
+    keep_used();
+  }
+
+  void keep_used() {
+    std::vector<Communication> used;
+    for (OpNode& node : graph_.nodes) {
+      if (node.communication == kNoNode) continue;
+      used.push_back(std::move(graph_.communications[node.communication]));
+      node.communication = static_cast<std::uint32_t>(used.size() - 1);
+    }
+    graph_.communications = std::move(used);
   }
 
   // A worker that begins after its call has returned is not recorded as called by it. Each is what the first such call
