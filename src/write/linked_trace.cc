@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "formats/file_text.h"
 #include "formats/json_text.h"
 #include "formats/out_file.h"
+#include "model/dependencies.h"
 #include "model/lookup.h"
 #include "report/json_writer.h"
 
@@ -60,7 +63,7 @@ std::string category_of(const Trace& timeline, SliceId slice) {
 
 // A piece of device work as a node of the file, `caller` as the file's schema spells it.
 std::string device_node(const Trace& timeline, std::uint32_t row, std::int64_t id, std::int64_t parent,
-                        std::string_view caller) {
+                        std::string_view caller, const std::string& waits) {
   const SliceId slice = timeline.device.slice[row];
   JsonWriter name, category;
   name.text(timeline.name(slice));
@@ -72,7 +75,7 @@ std::string device_node(const Trace& timeline, std::uint32_t row, std::int64_t i
   if (timeline.device.stream.has(row)) node += fmt::format(R"(, "stream": {})", timeline.device.stream[row]);
   if (timeline.device.correlation.has(row))
     node += fmt::format(R"(, "correlation": {})", timeline.device.correlation[row]);
-  return node + R"(, "inputs": {"values": [], "shapes": [], "types": []},)" +
+  return node + waits + R"(, "inputs": {"values": [], "shapes": [], "types": []},)" +
          R"( "outputs": {"values": [], "shapes": [], "types": []}, "attrs": []})";
 }
 
@@ -84,10 +87,61 @@ std::vector<std::uint32_t> nodes_by_place(const GraphNodes& nodes) {
   return order;
 }
 
+// What waited for which piece of device work: work for an event, and the first operator that its thread began after a
+// synchronizing call had returned. As members of nodes; ids are those of the pieces' nodes.
+class Waits {
+ public:
+  Waits(const Trace& timeline, const graph::Link& link, std::int64_t first_id)
+      : of_node_(link.slice.size()), of_row_(link.node_of.size()), id_of_(link.node_of.size(), 0) {
+    for (std::uint32_t row = 0; row < id_of_.size(); row++) {
+      if (link.node_of[row] != graph::kNoNode) id_of_[row] = first_id++;
+    }
+    const Dependencies found = dependencies(timeline);
+    for (std::uint32_t row = 0; row < id_of_.size(); row++) add(of_row_[row], found.event_before[row]);
+    std::map<TrackId, std::vector<std::pair<std::int64_t, std::uint32_t>>> starts;
+    for (std::uint32_t node = 0; node < link.slice.size(); node++) {
+      if (const SliceId slice = link.slice[node]; slice != SliceId::none)
+        starts[timeline.slices.track[slice]].emplace_back(timeline.slices.start_ns[slice], node);
+    }
+    for (auto& [track, nodes] : starts) std::sort(nodes.begin(), nodes.end());
+    for (const Released& released : found.released) {
+      const auto& nodes = starts[timeline.slices.track[released.call]];
+      const std::pair after(timeline.slices.end_ns(released.call), std::uint32_t{0});
+      const auto next = std::lower_bound(nodes.begin(), nodes.end(), after);
+      if (next != nodes.end()) add(of_node_[next->second], released.row);
+    }
+  }
+
+  std::int64_t id_of(std::uint32_t row) const { return id_of_[row]; }
+  std::string of_node(std::uint32_t node) const { return member(of_node_[node]); }
+  std::string of_row(std::uint32_t row) const { return member(of_row_[row]); }
+
+ private:
+  void add(std::vector<std::int64_t>& waits, std::uint32_t row) const {
+    if (row != Dependencies::none && id_of_[row] != 0) waits.push_back(id_of_[row]);
+  }
+  static std::string member(const std::vector<std::int64_t>& waits) {
+    return waits.empty() ? "" : fmt::format(R"(, "sync_dep": [{}])", fmt::join(waits, ", "));
+  }
+
+  std::vector<std::vector<std::int64_t>> of_node_, of_row_;
+  std::vector<std::int64_t> id_of_;  // per row of the device table; 0: no node
+};
+
+std::int64_t largest_id(const GraphNodes& nodes) {
+  std::int64_t id = 0;
+  for (std::size_t node = 0; node < nodes.size(); node++) id = std::max(id, nodes.id[node]);
+  return id;
+}
+
 class Linked {
  public:
   Linked(const Trace& graph, const Trace& timeline, const graph::Link& link, std::string_view text)
-      : graph_(graph), timeline_(timeline), link_(link), text_(text) {}
+      : graph_(graph),
+        timeline_(timeline),
+        link_(link),
+        text_(text),
+        waits_(timeline, link, largest_id(graph.nodes) + 1) {}
 
   Result<void> write(formats::OutFile& file) {
     const std::vector<std::int64_t> exclusive = exclusive_times(timeline_, link_);
@@ -100,8 +154,10 @@ class Linked {
                      "Open the file again"});
       file.add(text_.substr(written, end - 1 - written));
       const SliceId slice = link_.slice[node];
-      if (slice != SliceId::none)
-        file.add(", " + times_of(timeline_.slices.start_ns[slice], timeline_.slices.dur_ns[slice], exclusive[node]));
+      if (slice != SliceId::none) {
+        file.add(", " + times_of(timeline_.slices.start_ns[slice], timeline_.slices.dur_ns[slice], exclusive[node]) +
+                 waits_.of_node(node));
+      }
       written = end - 1;
     }
     if (graph_.nodes.size() > 0) {
@@ -115,12 +171,11 @@ class Linked {
 
  private:
   void add_device_work(formats::OutFile& file) {
-    std::int64_t id = 0;
-    for (std::size_t node = 0; node < graph_.nodes.size(); node++) id = std::max(id, graph_.nodes.id[node]);
     const std::string_view caller = text_.find("\"ctrl_deps\"") != text_.npos ? "ctrl_deps" : "parent";
     for (std::uint32_t row = 0; row < link_.node_of.size(); row++) {
       if (link_.node_of[row] == graph::kNoNode) continue;
-      file.add(",\n" + device_node(timeline_, row, ++id, graph_.nodes.id[link_.node_of[row]], caller));
+      file.add(",\n" + device_node(timeline_, row, waits_.id_of(row), graph_.nodes.id[link_.node_of[row]], caller,
+                                   waits_.of_row(row)));
     }
   }
 
@@ -128,6 +183,7 @@ class Linked {
   const Trace& timeline_;
   const graph::Link& link_;
   std::string_view text_;
+  Waits waits_;
 };
 
 }  // namespace

@@ -108,6 +108,12 @@ def test_link_tells_what_matched(stepscope: Path, tmp_path: Path) -> None:
     nodes = {node["name"]: node for node in document["nodes"]}
     assert nodes["aten::mm"]["ts"] == 100 and nodes["aten::mm"]["inclusive_dur"] == 30
     assert nodes["gemm"]["ctrl_deps"] == nodes["aten::mm"]["id"] and nodes["gemm"]["stream"] == 7
+    events = json.loads(timeline.read_text())["traceEvents"]
+    timeline.write_text(json.dumps({"traceEvents": [*events, op("aten::add", 400, 10, 7)]}))
+    graph.write_text(graph.read_text().replace('"nodes": [', f'"nodes": [{json.dumps(node(10, 2, "aten::add", 7))}, '))
+    run(stepscope, "link", graph, timeline, "-o", tmp_path / "more.json")
+    more = {node["name"]: node for node in json.loads((tmp_path / "more.json").read_text())["nodes"]}
+    assert more["aten::add"]["sync_dep"] == [more["Memcpy DtoH"]["id"]]
     rows = core.open(linked, cache=False).table("nodes").to_pylist()
     again = {row["name"]: row for row in rows}
     assert (again["gemm"]["start_ns"], again["gemm"]["dur_ns"], again["gemm"]["kind"]) == (120500, 200250, "compute")
