@@ -21,6 +21,7 @@ struct Command {
   std::string_view summary;  // one line of --help
   // Adds options to `app` and arranges (app.callback) that running it stores the exit code in `code`.
   void (*set_up)(CLI::App& app, int& code);
+  bool hidden = false;  // not in --help: another tool's command under its own name
 };
 
 // Says the error on stderr; gives the exit code that it means.

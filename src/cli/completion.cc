@@ -64,7 +64,9 @@ CommandSpec describe(const CLI::App& app) {
 
 std::vector<CommandSpec> describe_all(const CLI::App& root) {
   std::vector<CommandSpec> specs;
-  for (const auto* command : root.get_subcommands({})) specs.push_back(describe(*command));
+  for (const auto* command : root.get_subcommands({})) {
+    if (!command->get_group().empty()) specs.push_back(describe(*command));  // hidden ones have none
+  }
   return specs;
 }
 

@@ -26,36 +26,40 @@ constexpr const char* kConvertExamples = R"(Examples:
   stepscope convert traces/ --to perfetto -o all.pftrace          all ranks in one file, for ui.perfetto.dev
   stepscope convert traces/ --to chrome -o all.json.gz            the same for all that reads torch's traces
   stepscope convert report.sqlite --to csv -o tables/             one CSV for each table
+  stepscope convert et.json trace.json.gz --to chakra -o job      job.0.et: an execution trace with its timeline's times
+  stepscope convert traces/ --to chakra --profile astra -o job    job.RANK.et and job.groups.json, for ASTRA-sim
 
 A format holds what its summary says; nothing is invented for what the input does not record.)";
 
-Result<const write::Writer*> find_writer(std::string_view name) {
+Result<const write::Writer*> writer_named(std::string_view name) {
+  if (const write::Writer* writer = write::find_writer(name)) return writer;
   std::vector<std::string_view> names;
-  for (const write::Writer& writer : write::writers()) {
-    if (writer.name == name) return &writer;
-    names.push_back(writer.name);
-  }
+  for (const write::Writer& writer : write::writers()) names.push_back(writer.name);
   return fail(unknown_name("format", name, names));
 }
 
 Result<void> convert(const ConvertOptions& options) {
-  const auto writer = find_writer(options.format);
+  const auto writer = writer_named(options.format);
   if (!writer) return fail(writer.error());
   if ((*writer)->folder && options.output == "-") {
-    return fail({ErrorKind::usage, fmt::format("{} is a folder of files", options.format), "", std::nullopt,
-                 "Name one with -o FOLDER"});
+    return fail({ErrorKind::usage, fmt::format("{} is more than one file", options.format), "", std::nullopt,
+                 "Name a folder or prefix with -o"});
   }
   ProgressLine progress;
   auto run = options.input.open(progress);
   if (!run) return fail(run.error());
   if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
   const bool is_folder = (*writer)->folder;
-  if (auto shows = has_events(*run, options.format, (*writer)->counters); !shows && !is_folder) return shows;
+  if (auto shows = has_events(*run, options.format, (*writer)->counters); !shows) {
+    if (run->traces.empty() || !((*writer)->graphs || (is_folder && (*writer)->counters))) return shows;
+  }
   if ((*writer)->counters && !is_folder) {  // tables of a folder hold telemetry as it is
     if (const std::string told = write::add_telemetry(*run); !told.empty()) print_notice(told);
   }
   progress.show("writing " + options.output, -1);
-  return (*writer)->write(*run, options.output, options.write);
+  write::WriteOptions write = options.write;
+  write.tell = [](std::string_view sentence) { print_notice(sentence); };
+  return (*writer)->write(*run, options.output, write);
 }
 
 void set_up_convert(CLI::App& app, int& code) {
@@ -64,11 +68,14 @@ void set_up_convert(CLI::App& app, int& code) {
   std::string formats;
   for (const auto& writer : write::writers()) formats += fmt::format("\n{}: {}", writer.name, writer.summary);
   app.add_option("--to", options->format, "Format:" + formats)->required()->type_name("FORMAT");
-  app.add_option("-o,--output", options->output, "The file or folder to write; - is standard output")
+  app.add_option("-o,--output", options->output, "The file, folder or prefix to write; - is standard output")
       ->required()
       ->type_name("FILE");
   app.add_option("--lane-prefix", options->write.lane_prefix, "Name lanes of ranks r0_NAME instead of 'rank 0 / NAME'")
       ->type_name("r");
+  app.add_option("--profile", options->write.profile,
+                 "Of chakra: full (host, device and metadata) or astra (what ASTRA-sim takes)")
+      ->type_name("PROFILE");
   options->input.add_options(app);
   app.footer(kConvertExamples);
   app.callback([options, &code] { code = outcome(convert(*options)); });

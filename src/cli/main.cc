@@ -61,6 +61,7 @@ int main_of(int argc, char** argv) {
   int code = kOk;
   for (const auto& command : commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
+    if (command.hidden) sub->group("");
     command.set_up(*sub, code);
   }
   try {

@@ -130,6 +130,8 @@ void take_attribute(const Attribute& attribute, GraphNode& node, bool& on_host, 
   if (name == "tid") node.thread = attribute.number;
   if (name == "fw_tid") node.fwd_thread = attribute.number;
   if (name == "stream") node.stream = attribute.number;
+  if (name == "start_ns") node.start_ns = attribute.number;  // exact, where stepscope wrote the file
+  if (name == "dur_ns") node.dur_ns = attribute.number;
   if (name == "comm_size") node.comm_bytes = attribute.number;
   if (name == "comm_type" && attribute.number >= 0 && attribute.number < static_cast<int>(kCollectives.size())) {
     node.collective = kCollectives[static_cast<std::size_t>(attribute.number)];
@@ -172,8 +174,14 @@ bool take_node(std::string_view record, std::uint64_t place, NodeGraph& graph) {
     }
   }
   if (!fields.ok() || !ok) return false;
-  node.group_name = group;
   node.kind = kind_of(type, on_host);
+  if (node.kind == NodeKind::collective || node.kind == NodeKind::send || node.kind == NodeKind::receive) {
+    node.group_name = group;
+  } else {  // writers may give every node all attributes that some reader looks at
+    node.collective = {};
+    node.comm_bytes = kAbsent;
+  }
+  if (node.kind != NodeKind::collective) node.collective = {};
   if (!callers.empty()) {
     node.parent = callers.front();
     node.depends_on.insert(node.depends_on.end(), callers.begin() + 1, callers.end());

@@ -74,6 +74,7 @@ struct Said {
   GraphNode node;
   std::string dims, types;  // own the texts that `node` points to
   std::string_view dtype;
+  bool on_device = false;  // a kernel or copy that a linker added
   std::int64_t elements_in = kAbsent, elements_out = kAbsent;
 
   void take(std::string_view key, const dom::element& value) {
@@ -90,6 +91,9 @@ struct Said {
     if (key == "comm_size") node.comm_bytes = integer(value);
     if (key == "ts") node.start_ns = nanoseconds(value);
     if (key == "inclusive_dur") node.dur_ns = nanoseconds(value);
+    if (key == "start_ns") node.start_ns = integer(value);  // exact, where stepscope linked the file
+    if (key == "dur_ns") node.dur_ns = integer(value);
+    if (key == "cat") on_device = is_device_work(slice_kind(words(value)));
   }
 
   void take_inputs(const dom::object& inputs) {
@@ -129,7 +133,7 @@ struct Said {
   }
 
   const GraphNode& finish() {
-    node.kind = kind_of(node.name, node.collective);
+    node.kind = on_device ? NodeKind::compute : kind_of(node.name, node.collective);
     node.input_dims = dims == "[]" ? std::string_view() : dims;
     node.input_types = types == "[]" ? std::string_view() : types;
     const auto size = element_bytes(dtype);

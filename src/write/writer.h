@@ -2,6 +2,7 @@
 // and says in its summary what the format cannot hold.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,17 +15,22 @@ namespace stepscope::write {
 struct WriteOptions {
   // How lanes of a rank are named where several ranks share a file: empty: "rank 0 / NAME", "r": "r0_NAME".
   std::string lane_prefix;
+  std::string profile = "full";                  // chakra: what is written of a rank, "full" or "astra"
+  bool one_file = false;                         // chakra: the output is the name of the only rank's file
+  std::function<void(std::string_view)> tell{};  // what the format could not hold of this run, a sentence each
 };
 
 struct Writer {
   std::string_view name;
   std::string_view summary;
-  bool folder = false;    // the output is a folder, not a file
+  bool folder = false;    // the output is a folder or several files, not a file
   bool counters = false;  // it holds counters over time, so telemetry too: see write/telemetry.h
   Result<void> (*write)(const Run& run, const std::string& out, const WriteOptions& options);
+  bool graphs = false;  // it holds execution traces without a timeline too
 };
 
-std::span<const Writer> writers();  // from writers.list
+std::span<const Writer> writers();                 // from writers.list
+const Writer* find_writer(std::string_view name);  // null: there is none
 
 // "rank 0 / python", or "r0_python".
 std::string lane_name(std::int64_t rank, std::string_view name, const WriteOptions& options);
