@@ -126,13 +126,17 @@ std::vector<Way> find_ways(const std::vector<Calls>& graphs, Places& places) {
 }
 
 // Those that get a box: the ones with the most nodes. A caller has more than what it calls, so it is among them too.
+// The last box is kept for roots that get none, if there are any.
 std::vector<bool> choose(const std::vector<Way>& ways, std::size_t most) {
   std::vector<bool> chosen(ways.size(), ways.size() <= most);
   if (ways.size() <= most) return chosen;
   std::vector<std::uint32_t> order(ways.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return ways[a].all > ways[b].all; });
-  for (std::size_t i = 0; i + 1 < most; i++) chosen[order[i]] = true;  // one is left for the other roots
+  for (std::size_t i = 0; i < most; i++) chosen[order[i]] = true;
+  for (std::size_t way = 0; way < ways.size(); way++) {
+    if (ways[way].parent == kNone && !chosen[way]) chosen[order[most - 1]] = false;
+  }
   return chosen;
 }
 

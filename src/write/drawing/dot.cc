@@ -6,10 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "model/path_tree.h"
 #include "report/format.h"
-#include "report/shorten.h"
-#include "report/utf8.h"
 #include "write/drawing/layout.h"
 #include "write/drawing/texts.h"
 
@@ -101,19 +98,6 @@ std::string wait_of(const Place& from, const Place& to, std::uint64_t waits) {
 }
 
 }  // namespace
-
-std::string shown_name(const DrawnBox& box, std::size_t width) {
-  if (box.others) return "(other roots)";
-  if (box.name.empty()) return "(no name)";
-  const std::size_t most = 8 * width;  // bytes of each end that may be seen
-  if (box.name.size() > 2 * most) {
-    const std::string ends =
-        report::printable(box.name.substr(0, most)) + report::printable(box.name.substr(box.name.size() - most));
-    return report::cut_middle(ends, width);
-  }
-  const std::string name = report::printable(box.nodes > 1 ? path_name(box.name) : std::string(box.name));
-  return report::cut_middle(name, width);
-}
 
 std::string dot_text(const DrawnGraph& graph) {
   std::vector<Label> labels;

@@ -1,26 +1,22 @@
 // GraphML, as yEd, Gephi and networkx read it.
 #include <fmt/format.h>
 
-#include "report/utf8.h"
 #include "write/drawing/texts.h"
 
 namespace stepscope::write::drawing {
 namespace {
 
-// XML has no spelling for control characters, which shown_name() has replaced, and for two more code points.
+// What XML has no spelling for, shown_name() has replaced.
 std::string escaped(std::string_view text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const report::CodePoint point = report::decode_at(text, at);
-    const bool forbidden = !point.valid || point.value == 0xFFFE || point.value == 0xFFFF;
-    switch (point.value) {
+  for (const char c : text) {
+    switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
       case '"': out += "&quot;"; break;
-      default: report::append_utf8(out, forbidden ? report::kReplacement : point.value);
+      default: out += c;
     }
-    at += point.bytes;
   }
   return out;
 }
