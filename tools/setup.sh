@@ -32,6 +32,7 @@ page    node:18                        nodejs
 page    cmd:npm                        npm
 test    header:doctest/doctest.h       doctest-dev
 test    cmd:git                        git
+test    cmd:neato                      graphviz
 browser browser:                       chromium
 fuzz    cmd:clang++-14                 clang-14
 fuzz    fuzzer:                        libclang-rt-14-dev|libclang-common-14-dev

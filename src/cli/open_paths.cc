@@ -43,8 +43,10 @@ Result<void> has_events(const Run& run, const std::string& format, bool has_coun
   }
   const auto graph = [](const Trace& trace) { return trace.only_graph(); };
   if (!std::all_of(run.traces.begin(), run.traces.end(), graph)) return {};
-  return fail({ErrorKind::unsupported, "holds an execution graph alone, which " + format + " cannot show", run.path,
-               std::nullopt, "Convert the timeline beside it, or write the table nodes with convert --to csv"});
+  return fail(
+      {ErrorKind::unsupported, "holds an execution graph alone, which " + format + " cannot show", run.path,
+       std::nullopt,
+       "Draw it with stepscope graph, convert the timeline beside it, or write the table nodes with convert --to csv"});
 }
 
 Result<void> keep_inputs(const Run& run, const std::string& target) {

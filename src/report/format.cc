@@ -181,7 +181,7 @@ std::string format_value(const Value& value, Unit unit) {
 }
 
 std::string format_plural(std::uint64_t count, std::string_view singular) {
-  const std::string_view ending = count == 1 ? "" : singular.ends_with('s') ? "es" : "s";
+  const std::string_view ending = count == 1 ? "" : singular.ends_with('s') || singular.ends_with('x') ? "es" : "s";
   return fmt::format("{} {}{}", format_count(static_cast<std::int64_t>(count)), singular, ending);
 }
 
