@@ -11,7 +11,8 @@ struct TimeUnit {
   std::string_view name;
   double seconds;
 };
-constexpr std::array kTimeUnits{TimeUnit{"us", 1e-6}, TimeUnit{"ms", 1e-3}, TimeUnit{"s", 1}, TimeUnit{"m", 60}, TimeUnit{"h", 3600}};
+constexpr std::array kTimeUnits{TimeUnit{"us", 1e-6}, TimeUnit{"ms", 1e-3}, TimeUnit{"s", 1}, TimeUnit{"m", 60},
+                                TimeUnit{"h", 3600}};
 
 }  // namespace
 

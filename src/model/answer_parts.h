@@ -71,7 +71,8 @@ inline constexpr std::string_view kNoDeviceWork =
     "GPU record it with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA].";
 inline constexpr std::string_view kNoSteps =
     "No whole step was found. Mark steps with prof.step() of torch.profiler, or record under `stepscope run`.";
-inline constexpr std::string_view kNoGain = "Not predicted: its fix is not one change; try some with stepscope what-if.";
+inline constexpr std::string_view kNoGain =
+    "Not predicted: its fix is not one change; try some with stepscope what-if.";
 
 bool has_device_work(const std::vector<RankTime>& ranks);
 // An internal error when a trace of the run did not go through derive.

@@ -100,8 +100,7 @@ Table ops_table(const std::vector<Rank>& ranks) {
               .columns = columns({{"op", ValueType::text, Unit::none, "Operator; what it calls is part of it"},
                                   {"sizes", ValueType::text, Unit::none, "Sizes of its inputs, as recorded"},
                                   {"dtype", ValueType::text, Unit::none, "Element type whose peak counts"}},
-                                 {{"family", ValueType::text, Unit::none, "Kind of work"}},
-                                 "Calls with these sizes")};
+                                 {{"family", ValueType::text, Unit::none, "Kind of work"}}, "Calls with these sizes")};
   using Key = std::tuple<std::string, StringId, std::string_view, costs::Family>;
   for (const Rank& rank : ranks) {
     std::map<Key, Judged> sums;
