@@ -47,7 +47,7 @@ def commands_in(text: str) -> list[tuple[str, list[str]]]:
     for line in "\n".join(code).splitlines():
         typed = re.search(r"(?:^|[\s/])stepscope ([a-z][a-z_-]*)\b(.*)", line.split("#")[0])
         if typed:
-            found.append((typed[1], re.findall(r"(?<=\s)--[a-z][a-z-]*", re.split(r"\s--(?:\s|$)", typed[2])[0])))
+            found.append((typed[1], re.findall(r"(?<=\s)--[a-z][a-z_-]*", re.split(r"\s--(?:\s|$)", typed[2])[0])))
     return found
 
 
