@@ -21,7 +21,7 @@ struct AliasOptions {
 
 constexpr const char* kMark = "# Made by stepscope install-aliases";
 constexpr const char* kAliasExamples = R"(Examples:
-  stepscope install-aliases ~/.local/bin     chakra_converter, chakra_jsonizer, chakra_trace_link …
+  stepscope install-aliases ~/.local/bin     chakra_converter, chakra_visualizer …
 
 Each is a script of one line that calls this program. A file of another origin is not replaced without --force.)";
 
@@ -62,8 +62,10 @@ Result<void> install_aliases(const AliasOptions& options) {
     return fail({ErrorKind::unsupported, "the path of this program is not known: " + code.message(), "", std::nullopt,
                  "Write the scripts by hand: exec stepscope NAME \"$@\""});
   }
-  if (!fs::is_directory(options.folder, code)) {
-    return fail({ErrorKind::not_found, "is no folder", options.folder, std::nullopt, "Make it first: mkdir -p"});
+  fs::create_directories(options.folder, code);
+  if (!fs::is_directory(options.folder)) {
+    return fail({ErrorKind::unreadable, "cannot be made a folder" + (code ? ": " + code.message() : std::string()),
+                 options.folder, std::nullopt, "Name a folder of your own"});
   }
   std::string names;
   for (const Command& command : commands()) {

@@ -225,14 +225,15 @@ def test_broken_records_are_told_with_their_place(stepscope: Path, tmp_path: Pat
 
 def test_the_commands_that_people_know(stepscope: Path, tmp_path: Path, schema: ModuleType) -> None:
     graph, timeline = pair(tmp_path)
-    folder = tmp_path / "bin"
-    folder.mkdir()
+    folder = tmp_path / "some" / "bin"
     run(stepscope, "install-aliases", folder)
     linked, chakra, text = (tmp_path / name for name in ("linked.json", "job.et", "job.json"))
     traces: list[str | Path] = ["--chakra-host-trace", graph, "--chakra-device-trace", timeline]
     run(folder / "chakra_trace_link", *traces, "--output-file", linked, "--rank", "0")
     run(folder / "chakra_converter", "PyTorch", "--input", linked, "--output", chakra)
     run(folder / "chakra_jsonizer", "--input_filename", chakra, "--output_filename", text)
+    run(folder / "chakra_visualizer", "--input_filename", chakra, "--output_filename", tmp_path / "job.graphml")
+    assert "<graphml" in (tmp_path / "job.graphml").read_text()
     nodes = chakra_files.read(chakra, schema)[1]
     chakra_files.check(nodes)
     assert chakra_files.new_feeder(nodes) == len(nodes)
@@ -348,3 +349,27 @@ def test_a_fresh_run_of_two_ranks(place: Place, tmp_path: Path, schema: ModuleTy
             assert (peers, tags) == ({1}, {5})
             sizes = [chakra_files.value(node, "comm_size") for node in nodes if node.type == schema.COMM_COLL_NODE]
             assert sizes == [(64 * 64 + 64) * 4] * 2
+
+
+@pytest.mark.parametrize(("name", "ranks"), [("nn_demo", 1), ("nn_ddp_demo", 4)])
+def test_examples_are_collected_linked_and_merged(place: Place, corpus: Path, name: str, ranks: int) -> None:
+    pytest.importorskip("torch")
+    program = corpus.parent / "examples" / f"{name}.py"
+    if not program.exists():
+        pytest.skip(f"there is no {program}")
+    job = place.run(sys.executable, str(program), options=("--with", "execution-trace"))
+    assert job.code == 0, job.stderr
+    assert job.folder is not None
+    folders = sorted((job.folder / "traces").iterdir())
+    assert len(folders) == ranks
+    for folder in folders:
+        files = sorted(set(folder.iterdir()) - set(folder.glob("*.stacks.*")))
+        operators = run(place.stepscope, "link", *files).stdout.splitlines()[1].split()
+        assert operators[0] == "operators" and int(operators[1]) > 100 and operators[2] == "0", operators
+        assert "record function id" in " ".join(operators)
+    merged = place.folder / "merged.json"
+    run(place.stepscope, "merge", job.folder, "--lane-prefix", "r", "-o", merged)
+    events = json.loads(merged.read_text())["traceEvents"]
+    lanes = {e["args"]["name"] for e in events if e.get("name") in ("process_name", "thread_name")}
+    if ranks > 1:  # one rank alone keeps its names
+        assert {lane[:3] for lane in lanes if lane[:1] == "r" and lane[2:3] == "_"} == {f"r{r}_" for r in range(ranks)}
