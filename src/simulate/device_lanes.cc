@@ -9,6 +9,8 @@ namespace {
 
 // A device needs a few microseconds between two pieces of queued work; a longer wait has another reason.
 constexpr std::int64_t kHandOverNs = 5'000;
+// From one stream to another it takes longer, and longest to communication, which is set up first.
+constexpr std::int64_t kAcrossNs = 10'000, kToCommunicationNs = 20'000;
 // Ends and starts are recorded to a microsecond or two: work may seem to begin before what it waited for has ended.
 constexpr std::int64_t kEarlyNs = 3'000;
 // So much work that ended just before is looked at, and so much that filled the device.
@@ -33,13 +35,18 @@ class DeviceLanes {
   std::int64_t start(std::uint32_t row) const { return trace_.slices.start_ns[trace_.device.slice[row]]; }
   std::int64_t end(std::uint32_t row) const { return trace_.slices.end_ns(trace_.device.slice[row]); }
 
+  bool communicates(std::uint32_t row) const {
+    return trace_.device.device_class[row] == static_cast<std::uint8_t>(DeviceClass::communication);
+  }
   std::int64_t usual_gap() const;
   void add_piece(std::uint32_t row);
   void add_edges(std::uint32_t row);
   std::int64_t link_launch(std::uint32_t row);
   void infer(std::uint32_t row, std::int64_t explained);
+  float blocks_per_sm(std::uint32_t row) const;
   std::uint32_t ended_just_before(std::uint32_t row, std::int64_t after_ns) const;
   std::uint32_t filled_until(std::uint32_t row, std::int64_t after_ns) const;
+  std::uint32_t source_before(std::uint32_t row, std::int64_t after_ns) const;
   void link(std::uint32_t row, std::uint32_t from, std::int64_t ready, std::int64_t most_lag, WaitEvidence why,
             bool from_start) {
     const std::int64_t lag = std::min(start(row) - ready, most_lag);
@@ -78,11 +85,10 @@ void DeviceLanes::add_piece(std::uint32_t row) {
     lane = builder_.add_lane(
         {.trace = static_cast<std::uint32_t>(number_), .track = track, .device = true, .waits = true});
   }
-  const bool communication = trace_.device.device_class[row] == static_cast<std::uint8_t>(DeviceClass::communication);
   Piece piece{.start_ns = start(row),
               .end_ns = end(row),
               .lane = lane,
-              .role = communication ? NodeRole::communicate : NodeRole::device,
+              .role = communicates(row) ? NodeRole::communicate : NodeRole::device,
               .slice = slice,
               .row = row};
   if (const std::uint32_t before = edges_.stream_before[row]; before != Dependencies::none) {
@@ -134,11 +140,19 @@ std::int64_t DeviceLanes::link_launch(std::uint32_t row) {
 void DeviceLanes::infer(std::uint32_t row, std::int64_t explained) {
   std::uint32_t other = ended_just_before(row, explained);
   if (other != kNone) {
-    link(row, builder_.device_piece(number_, other), end(other), kHandOverNs, WaitEvidence::end_to_start, false);
+    link(row, builder_.device_piece(number_, other), end(other), kToCommunicationNs, WaitEvidence::end_to_start, false);
     return;
   }
   other = filled_until(row, explained);
-  if (other == kNone) return;  // the lag is below 0: it began before the last blocks of the other had ended
+  if (other == kNone) {  // it may have waited for its data first, and for room then
+    const std::uint32_t before = source_before(row, explained);
+    if (before == kNone) return;
+    other = filled_until(row, end(before));
+    if (other == kNone) return;
+    link(row, builder_.device_piece(number_, before), end(before), kToCommunicationNs, WaitEvidence::end_to_start,
+         false);
+  }
+  // the lag is below 0: it began before the last blocks of the other had ended
   link(row, builder_.device_piece(number_, other), end(other), kHandOverNs, WaitEvidence::occupied, false);
 }
 
@@ -147,9 +161,29 @@ std::uint32_t DeviceLanes::ended_just_before(std::uint32_t row, std::int64_t aft
   const auto& rows = edges_.by_end;
   auto at = std::upper_bound(rows.begin(), rows.end(), start(row) + kEarlyNs,
                              [&](std::int64_t time, std::uint32_t other) { return time < end(other); });
-  const std::int64_t earliest = std::max(after_ns, start(row) - kHandOverNs);
+  const std::int64_t earliest = std::max(after_ns, start(row) - (communicates(row) ? kToCommunicationNs : kAcrossNs));
   for (int looked = 0; looked < kLook && at != rows.begin() && end(*--at) > earliest; looked++) {
     if (start(*at) < start(row) && trace_.device.device[*at] == trace_.device.device[row]) return *at;
+  }
+  return kNone;
+}
+
+// Copies within a device are made by its multiprocessors, all of them; their blocks are not recorded.
+float DeviceLanes::blocks_per_sm(std::uint32_t row) const {
+  const SliceId slice = trace_.device.slice[row];
+  if (trace_.kind(slice) != SliceKind::memcpy) return trace_.device.blocks_per_sm[row];
+  return trace_.name(slice).find("DtoD") != std::string_view::npos ? kFullBlocksPerSm : 0;
+}
+
+// What handed data to `row`: communication of another stream that ended last before it began, after `after_ns`; to
+// communication, whatever ended last.
+std::uint32_t DeviceLanes::source_before(std::uint32_t row, std::int64_t after_ns) const {
+  const auto& rows = edges_.by_end;
+  auto at = std::upper_bound(rows.begin(), rows.end(), start(row),
+                             [&](std::int64_t time, std::uint32_t other) { return time < end(other); });
+  for (int looked = 0; looked < kLookBack && at != rows.begin() && end(*--at) > after_ns; looked++) {
+    const bool may_have = communicates(row) || communicates(*at);
+    if (may_have && start(*at) < start(row) && trace_.device.device[*at] == trace_.device.device[row]) return *at;
   }
   return kNone;
 }
@@ -167,7 +201,7 @@ std::uint32_t DeviceLanes::filled_until(std::uint32_t row, std::int64_t after_ns
     const bool elsewhere =
         trace_.slices.track[trace_.device.slice[other]] != trace_.slices.track[trace_.device.slice[row]] &&
         trace_.device.device[other] == trace_.device.device[row];
-    if (!elsewhere || !(trace_.device.blocks_per_sm[other] + own > kFullBlocksPerSm)) continue;
+    if (!elsewhere || !(blocks_per_sm(other) + own > kFullBlocksPerSm)) continue;
     if (running == kNone && end(other) >= start(row)) running = other;
     const std::int64_t begin = std::max(start(other), after_ns), until = std::min(end(other), from);
     if (until <= begin) continue;

@@ -77,6 +77,7 @@ class HostLanes {
   bool only_communicates(std::size_t track) const;
   void find_requests();
   void add_track(TrackId track);
+  bool is_own(const Leaf& leaf, std::int64_t end_ns) const;
   void add_piece(const Leaf& leaf, std::int64_t end_ns);
   std::optional<Cut> wait_of(const Leaf& leaf, std::int64_t end_ns) const;
   std::optional<Cut> released(const Leaf& leaf, std::int64_t end_ns) const;
@@ -168,9 +169,18 @@ void HostLanes::add_track(TrackId track) {
   lane_ = builder_.add_lane({.trace = static_cast<std::uint32_t>(number_), .track = track, .waits = waits});
   for (std::size_t i = 0; i + 1 < time.pieces.size(); i++) {
     const Leaf& leaf = time.pieces[i];
-    if (waits && leaf.work == HostWork::nothing) continue;
+    if (waits && leaf.work == HostWork::nothing && !is_own(leaf, time.pieces[i + 1].start_ns)) continue;
     add_piece(leaf, time.pieces[i + 1].start_ns);
   }
+}
+
+// In a gap in which the thread that it works for did nothing either, there was nobody to wait for: it did something
+// that is not recorded.
+bool HostLanes::is_own(const Leaf& leaf, std::int64_t end_ns) const {
+  const auto t = static_cast<std::size_t>(track_);
+  if (why_[t] == WaitEvidence::worker) return false;
+  const std::int64_t active = leaves_.of(master_[t]).last_active(end_ns);
+  return active != kAbsent && active <= leaf.start_ns;
 }
 
 void HostLanes::add_piece(const Leaf& leaf, std::int64_t end_ns) {
@@ -213,9 +223,14 @@ void HostLanes::took_over(std::uint32_t piece, const Leaf& leaf) {
         {.piece = piece, .track = trace_.slices.track[request], .time_ns = asked, .from_start = true, .why = why_[t]});
     return;
   }
-  const std::int64_t active = leaves_.of(master_[t]).last_active(leaf.start_ns);
-  if (active == kAbsent) return;
-  waits_.push_back({.piece = piece, .track = master_[t], .time_ns = active, .why = why_[t]});
+  const LeafTime& master = leaves_.of(master_[t]);
+  const std::size_t at = master.before(leaf.start_ns);
+  if (at >= master.pieces.size()) return;
+  // Where it was between two operators, that ended when it handed over.
+  const bool handed_over = may_wait(master.pieces[at].work);
+  const std::int64_t since = handed_over ? leaf.start_ns : master.last_active(leaf.start_ns);
+  if (since == kAbsent) return;
+  waits_.push_back({.piece = piece, .track = master_[t], .time_ns = since, .why = why_[t]});
 }
 
 std::optional<Cut> HostLanes::wait_of(const Leaf& leaf, std::int64_t end_ns) const {
