@@ -30,7 +30,7 @@ struct WhatIfOptions {
 };
 
 constexpr const char* kWhatIfExamples = R"(Examples:
-  stepscope what-if trace.json.gz                                what bounds it, and how well it explains itself
+  stepscope what-if trace.json.gz                                what bounds it, and what to try
   stepscope what-if run/ --scale 'kernel:gemm=0.5'               matrix products twice as fast
   stepscope what-if run/ --remove op:aten::sort --dataloader 0   both together
   stepscope what-if run/ --move 'op:aten::topk=120us'            every call of it takes 120 us

@@ -8,6 +8,7 @@
 #include "model/answer_parts.h"
 #include "model/collective_work.h"
 #include "session/report_inputs.h"
+#include "session/what_if_candidates.h"
 #include "simulate/predict.h"
 #include "simulate/unexplained.h"
 
@@ -137,13 +138,14 @@ void add_scalars(Answer& answer, const Predictor& predictor, const Prediction& m
   add_scalar(answer, "step_ns", made.now_ns, Unit::ns,
              steps ? "Mean step as recorded, of the rank that takes longest"
                    : "Length of the recording: it has no whole step on every rank");
-  const auto predicted = [&](std::string_view name, Value value, Unit unit, std::string_view meaning) {
-    add_scalar(answer, name, changed ? std::move(value) : Value(), unit, changed ? meaning : "No change was asked for");
-  };
-  predicted("predicted_low_ns", made.after_ns[0], Unit::ns, "The same with the changes, the shorter end of the range");
-  predicted("predicted_high_ns", made.after_ns[1], Unit::ns, "The longer end: waits that nothing explains stay or go");
-  predicted("speedup_low", made.speedup_low, Unit::none, "Step time before over after, the lower end");
-  predicted("speedup_high", made.speedup_high, Unit::none, "The upper end");
+  if (changed) {
+    add_scalar(answer, "predicted_low_ns", made.after_ns[0], Unit::ns,
+               "The same with the changes, the shorter end of the range");
+    add_scalar(answer, "predicted_high_ns", made.after_ns[1], Unit::ns,
+               "The longer end: waits that nothing explains stay or go");
+    add_scalar(answer, "speedup_low", made.speedup_low, Unit::none, "Step time before over after, the lower end");
+    add_scalar(answer, "speedup_high", made.speedup_high, Unit::none, "The upper end");
+  }
   add_scalar(answer, "binds", text(made.binds), Unit::none,
              changed ? "What bounds the steps then: it has most of the path" : "What bounds the steps");
   add_scalar(answer, "binds_share", made.path_ns > 0 ? Value(made.binds_share) : Value(), Unit::ratio,
@@ -168,7 +170,7 @@ Result<Answer> make_answer(const Run& run, std::span<const Change> changes) {
   const std::vector<simulate::LaneWaits> waits = simulate::unexplained_waits(predictor.graph(), predictor.windows());
   Answer answer;
   add_scalars(answer, predictor, *made, !changes.empty(), simulate::unexplained_share(predictor.graph(), waits));
-  if (!changes.empty()) answer.tables.push_back(changes_table(*made, changes));
+  answer.tables.push_back(changes.empty() ? candidates_table(run, predictor) : changes_table(*made, changes));
   answer.tables.push_back(path_table(predictor, *made));
   limit_rows(answer, answer.tables.back(), kPathRows, "those with less time on the path");
   answer.tables.push_back(lanes_table(predictor, waits));
@@ -201,9 +203,10 @@ std::string change_text(const Change& change) {
 }
 
 Result<Report> what_if(const Run& run, std::span<const Change> changes) {
-  Result<Answer> answer = titled(make_answer(run, changes), "what_if",
-                                 changes.empty() ? "How well does the recording explain itself when it is played again?"
-                                                 : "What would the changes be worth?");
+  Result<Answer> answer =
+      titled(make_answer(run, changes), "what_if",
+             changes.empty() ? "What bounds the steps, what would common changes be worth, and how well is that known?"
+                             : "What would the changes be worth?");
   if (!answer) return fail(answer.error());
   Report report{.path = run.path};
   add_inputs(report, run);
