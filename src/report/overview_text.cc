@@ -236,6 +236,17 @@ void write_findings(Page& page, const Report& report) {
   for (const Finding* finding : all) write_finding(page, *finding);
 }
 
+// What fixing all findings that have a gain would give.
+void write_joint_gain(Page& page, const Answer* overview) {
+  const Scalar* low = overview == nullptr ? nullptr : overview->scalar("speedup_of_all_low");
+  const Scalar* high = overview == nullptr ? nullptr : overview->scalar("speedup_of_all_high");
+  if (low == nullptr || high == nullptr) return;
+  const auto *least = std::get_if<double>(&low->value), *most = std::get_if<double>(&high->value);
+  if (least == nullptr || most == nullptr) return;
+  const std::string from = fmt::format("{:.2f}×", *least), to = fmt::format("{:.2f}×", *most);
+  page.hanging("  ", fmt::format("All gains together: steps {}{} as fast", from == to ? "" : from + " to ", to));
+}
+
 }  // namespace
 
 void write_overview(Page& page, const Report& report) {
@@ -254,6 +265,7 @@ void write_overview(Page& page, const Report& report) {
             {"cause", "op", "phase", "idle_ns", "gaps", "devices"});
   write_top(page, find(report, "graph"), "names", "Nodes of the execution trace", {"name", "kind", "nodes", "shapes"});
   write_findings(page, report);
+  write_joint_gain(page, overview);
 }
 
 namespace {
