@@ -38,7 +38,7 @@ Result<const write::Writer*> writer_named(std::string_view name) {
   return fail(unknown_name("format", name, names));
 }
 
-Result<void> convert(const ConvertOptions& options) {
+Result<int> convert(const ConvertOptions& options) {
   const auto writer = writer_named(options.format);
   if (!writer) return fail(writer.error());
   if ((*writer)->folder && options.output == "-") {
@@ -48,18 +48,20 @@ Result<void> convert(const ConvertOptions& options) {
   ProgressLine progress;
   auto run = options.input.open(progress);
   if (!run) return fail(run.error());
-  if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
+  if (auto kept = keep_inputs(*run, options.output); !kept) return fail(kept.error());
   const bool is_folder = (*writer)->folder;
   if (auto shows = has_events(*run, options.format, (*writer)->counters); !shows) {
-    if (run->traces.empty() || !((*writer)->graphs || (is_folder && (*writer)->counters))) return shows;
+    if (run->traces.empty() || !((*writer)->graphs || (is_folder && (*writer)->counters))) return fail(shows.error());
   }
+  if (!(*writer)->graphs && !is_folder) keep_timelines(*run);
   if ((*writer)->counters && !is_folder) {  // tables of a folder hold telemetry as it is
     if (const std::string told = write::add_telemetry(*run); !told.empty()) print_notice(told);
   }
   progress.show("writing " + options.output, -1);
   write::WriteOptions write = options.write;
   write.tell = [](std::string_view sentence) { print_notice(sentence); };
-  return (*writer)->write(*run, options.output, write);
+  if (auto written = (*writer)->write(*run, options.output, write); !written) return fail(written.error());
+  return loss_outcome(*run);
 }
 
 void set_up_convert(CLI::App& app, int& code) {
@@ -78,7 +80,10 @@ void set_up_convert(CLI::App& app, int& code) {
       ->type_name("PROFILE");
   options->input.add_options(app);
   app.footer(kConvertExamples);
-  app.callback([options, &code] { code = outcome(convert(*options)); });
+  app.callback([options, &code] {
+    const Result<int> done = convert(*options);
+    code = done ? *done : refused(done.error());
+  });
 }
 
 }  // namespace

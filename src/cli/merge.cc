@@ -31,6 +31,7 @@ Result<void> merge(const MergeOptions& options) {
   if (!run) return fail(run.error());
   if (auto kept = keep_inputs(*run, options.output); !kept) return kept;
   if (auto shows = has_events(*run, "Chrome trace JSON", true); !shows) return shows;
+  keep_timelines(*run);
   progress.show("writing " + options.output, -1);
   if (const std::string told = write::add_telemetry(*run); !told.empty()) print_notice(told);
   const auto writers = write::writers();

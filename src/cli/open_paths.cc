@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
+#include "cli/command.h"
 #include "cli/help.h"
 #include "session/session.h"
 
@@ -47,6 +50,24 @@ Result<void> has_events(const Run& run, const std::string& format, bool has_coun
       {ErrorKind::unsupported, "holds an execution graph alone, which " + format + " cannot show", run.path,
        std::nullopt,
        "Draw it with stepscope graph, convert the timeline beside it, or write the table nodes with convert --to csv"});
+}
+
+void keep_timelines(Run& run) {
+  std::erase_if(run.traces, [](const Trace& trace) { return trace.only_graph(); });
+}
+
+int loss_outcome(const Run& run) {
+  const auto lost = [](const std::vector<Issue>& issues) {
+    return std::count_if(issues.begin(), issues.end(),
+                         [](const Issue& issue) { return issue.severity == Severity::lost; });
+  };
+  auto count = lost(run.issues);
+  for (const Trace& trace : run.traces) count += lost(trace.issues);
+  if (count == 0) return kOk;
+  print_notice(
+      fmt::format("data was lost in the input ({} {}), so this is of a part of it; stepscope report says which", count,
+                  count == 1 ? "issue" : "issues"));
+  return kPartial;
 }
 
 Result<void> keep_inputs(const Run& run, const std::string& target) {

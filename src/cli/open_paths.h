@@ -27,6 +27,12 @@ struct OpenPaths {
 // no counters.
 Result<void> has_events(const Run& run, const std::string& format, bool has_counters);
 
+// Leaves execution graphs out of a run that is to be written as something that shows when things ran.
+void keep_timelines(Run& run);
+
+// What the exit code says of a run that was read with losses, and was used all the same.
+int loss_outcome(const Run& run);
+
 // An error where `target` is a file that the run was read from: a slip such as -o trace.json must not cost a recording
 // that took hours.
 Result<void> keep_inputs(const Run& run, const std::string& target);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
 
 #include "base/duration.h"
 #include "cli/command.h"
@@ -22,8 +23,8 @@ constexpr std::size_t kLongestTable = 12;
 struct WhatIfOptions {
   OpenPaths open;
   std::vector<std::string> scale, remove, move, fuse;
-  double data_loader = -1, bandwidth = 0;
-  long ranks = 0, level_rank = -1;
+  std::optional<double> data_loader, bandwidth;
+  std::optional<long> ranks, level_rank;
   bool overlap = false, no_waits = false;
   std::string trace;
   ReportOutput output;
@@ -89,40 +90,54 @@ Result<void> add_targets(const WhatIfOptions& options, std::vector<Change>& chan
 Result<std::vector<Change>> changes_of(const WhatIfOptions& options) {
   std::vector<Change> changes;
   if (const auto added = add_targets(options, changes); !added) return fail(added.error());
-  if (options.data_loader >= 0) changes.push_back({.kind = ChangeKind::data_loader, .value = options.data_loader});
+  if (options.data_loader) changes.push_back({.kind = ChangeKind::data_loader, .value = *options.data_loader});
   if (options.no_waits) changes.push_back({.kind = ChangeKind::no_waits});
-  if (options.level_rank >= 0) {
-    changes.push_back({.kind = ChangeKind::level_rank, .rank = options.level_rank});
-  }
-  if (options.ranks != 0) changes.push_back({.kind = ChangeKind::ranks, .value = static_cast<double>(options.ranks)});
-  if (options.bandwidth != 0) changes.push_back({.kind = ChangeKind::bandwidth, .value = options.bandwidth});
+  if (options.level_rank) changes.push_back({.kind = ChangeKind::level_rank, .rank = *options.level_rank});
+  if (options.ranks) changes.push_back({.kind = ChangeKind::ranks, .value = static_cast<double>(*options.ranks)});
+  if (options.bandwidth) changes.push_back({.kind = ChangeKind::bandwidth, .value = *options.bandwidth});
   if (options.overlap) changes.push_back({.kind = ChangeKind::overlap});
   return changes;
+}
+
+// What the name of a predicted trace says of its format.
+Result<std::string_view> format_of(const std::string& path) {
+  if (path.ends_with(".pftrace")) return "perfetto";
+  if (path.ends_with(".json") || path.ends_with(".json.gz")) return "chrome";
+  return fail(Error{ErrorKind::usage, "ends in none of .json, .json.gz and .pftrace", path, std::nullopt,
+                    "Name the trace by its format"});
 }
 
 Result<void> write_trace(Run& run, const std::vector<Change>& changes, const std::string& path) {
   if (auto kept = keep_inputs(run, path); !kept) return kept;
   if (const auto moved = session::become_predicted(run, changes); !moved) return moved;
-  const std::string_view format = path.ends_with(".pftrace") ? "perfetto" : "chrome";
+  keep_timelines(run);
+  const std::string_view format = *format_of(path);
   const auto writers = write::writers();
   const auto writer = std::find_if(writers.begin(), writers.end(), [&](const auto& w) { return w.name == format; });
   return writer->write(run, path, {});
 }
 
-Result<void> run_what_if(const WhatIfOptions& options) {
+Result<int> run_what_if(const WhatIfOptions& options) {
   const Result<std::vector<Change>> changes = changes_of(options);
   if (!changes) return fail(changes.error());
+  if (!options.trace.empty()) {
+    if (const auto format = format_of(options.trace); !format) return fail(format.error());
+  }
   ProgressLine progress;
   Result<Run> run = options.open.open(progress);
   if (!run) return fail(run.error());
-  if (auto kept = keep_inputs(*run, options.output.target()); !kept) return kept;
+  if (auto kept = keep_inputs(*run, options.output.target()); !kept) return fail(kept.error());
+  const int code = loss_outcome(*run);
   progress.show("playing", -1);
   Result<Report> report = session::what_if(*run, *changes);
   if (!report) return fail(report.error());
-  if (const auto written = options.output.write(*std::move(report), true, kLongestTable); !written) return written;
-  if (options.trace.empty()) return {};
+  if (const auto written = options.output.write(*std::move(report), true, kLongestTable); !written) {
+    return fail(written.error());
+  }
+  if (options.trace.empty()) return code;
   progress.show("writing " + options.trace, -1);
-  return write_trace(*run, *changes, options.trace);
+  if (const auto written = write_trace(*run, *changes, options.trace); !written) return fail(written.error());
+  return code;
 }
 
 CLI::Option* repeated(CLI::App& app, const char* name, std::vector<std::string>& values, const char* meaning,
@@ -138,25 +153,21 @@ void set_up_what_if(CLI::App& app, int& code) {
   repeated(app, "--move", options->move, "Every call of it takes so long; may be repeated", "TARGET=TIME");
   repeated(app, "--fuse", options->fuse, "Neighbors on a stream become one kernel; may be repeated", "TARGET");
   app.add_option("--dataloader", options->data_loader, "Waiting for the data loader takes so many times as long")
-      ->type_name("FACTOR")
-      ->check(CLI::NonNegativeNumber);
+      ->type_name("FACTOR");
   app.add_flag("--no-waits", options->no_waits, "The host never waits for the device");
   app.add_flag("--overlap-comm", options->overlap, "Only the end of the step waits for communication");
-  app.add_option("--bandwidth", options->bandwidth, "Links are so many times as fast")
-      ->type_name("FACTOR")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--ranks", options->ranks, "So many data-parallel ranks")
-      ->type_name("N")
-      ->check(CLI::Range(2, 1'000'000));
-  app.add_option("--level-rank", options->level_rank, "The others do not wait for this rank")
-      ->type_name("RANK")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--bandwidth", options->bandwidth, "Links are so many times as fast")->type_name("FACTOR");
+  app.add_option("--ranks", options->ranks, "So many data-parallel ranks")->type_name("N");
+  app.add_option("--level-rank", options->level_rank, "The others do not wait for this rank")->type_name("RANK");
   app.add_option("--trace", options->trace, "Also write the predicted run as a trace: .json, .json.gz or .pftrace")
       ->type_name("FILE");
   options->output.add_options(app, std::to_string(kLongestTable));
   options->open.add_options(app);
   app.footer(kWhatIfExamples);
-  app.callback([options, &code] { code = outcome(run_what_if(*options)); });
+  app.callback([options, &code] {
+    const Result<int> done = run_what_if(*options);
+    code = done ? *done : refused(done.error());
+  });
 }
 
 }  // namespace

@@ -17,6 +17,9 @@ namespace {
 using simulate::Prediction;
 using simulate::Predictor;
 
+// Less is no gain.
+constexpr double kWorthTelling = 1.005;
+
 std::string how(const std::vector<Change>& changes) {
   std::string text = "stepscope what-if PATH";
   for (const Change& change : changes) {
@@ -39,6 +42,10 @@ void price(Finding& finding, const Predictor& predictor) {
   const Result<Prediction> made = predictor.predict(finding.changes);
   if (!made) {
     finding.gain_reason = "Not predicted: " + made.error().message + ".";
+    return;
+  }
+  if (made->speedup_high < kWorthTelling) {
+    finding.gain_reason = "None: the steps would still be bound by " + made->binds + ".";
     return;
   }
   finding.gain = gain_of(*made, finding.changes);
@@ -74,7 +81,9 @@ void price_findings(const Run& run, Report& report) {
   if (priced.empty() || timelines(run).empty()) return;
   const Predictor predictor(run);
   for (Finding* finding : priced) price(*finding, predictor);
-  if (priced.size() > 1) add_joint(report, predictor, all);
+  const auto gains =
+      std::count_if(priced.begin(), priced.end(), [](const Finding* one) { return one->gain.has_value(); });
+  if (gains > 1) add_joint(report, predictor, all);
 }
 
 }  // namespace stepscope::session

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "model/collective_work.h"
 #include "model/match_times.h"
@@ -21,6 +22,7 @@ class Editor {
       : change_(change), run_(run), graph_(graph), models_(models), costs_(costs) {}
 
   Result<Applied> edit() {
+    if (const std::optional<Error> wrong = out_of_bounds()) return fail(*wrong);
     switch (change_.kind) {
       case ChangeKind::scale:
       case ChangeKind::set_duration: return scale();
@@ -36,6 +38,7 @@ class Editor {
   }
 
  private:
+  std::optional<Error> out_of_bounds() const;
   Result<Applied> scale();
   Result<Applied> data_loader();
   Result<Applied> overlap();
@@ -63,6 +66,32 @@ class Editor {
   Costs& costs_;
   Applied out_;
 };
+
+// What cannot be meant: such times would run over.
+std::optional<Error> Editor::out_of_bounds() const {
+  constexpr double kMost = 1e6, kLongestNs = 86'400e9;
+  const auto refused = [](std::string message, std::string hint) {
+    return Error{ErrorKind::usage, std::move(message), "", std::nullopt, std::move(hint)};
+  };
+  const double value = change_.value;
+  switch (change_.kind) {
+    case ChangeKind::scale:
+    case ChangeKind::data_loader:
+      if (value >= 0 && value <= kMost) return std::nullopt;
+      return refused("a factor below 0 or above 1,000,000", "Give one such as 0.5");
+    case ChangeKind::set_duration:
+      if (value >= 0 && value <= kLongestNs) return std::nullopt;
+      return refused("a duration of more than a day", "Give one such as 120us");
+    case ChangeKind::bandwidth:
+      if (value >= 1 / kMost && value <= kMost) return std::nullopt;
+      return refused("a bandwidth that is not between a millionth and a million times what it was",
+                     "Give a factor such as 2");
+    case ChangeKind::ranks:
+      if (value >= 2 && value <= kMost && value == std::floor(value)) return std::nullopt;
+      return refused("ranks that are not a whole number from 2 to 1,000,000", "Write --ranks 64");
+    default: return std::nullopt;
+  }
+}
 
 Result<Selection> Editor::selected() {
   Result<Selection> found = select(run_, graph_, change_.target);
@@ -93,9 +122,6 @@ void Editor::remove_waits(std::uint32_t node) {
 }
 
 Result<Applied> Editor::scale() {
-  if (!(change_.value >= 0) || !std::isfinite(change_.value)) {
-    return fail({ErrorKind::usage, "a factor or duration below 0", "", std::nullopt, "Give 0 or more"});
-  }
   const Result<Selection> found = selected();
   if (!found) return fail(found.error());
   for (std::uint32_t node = 0; node < graph_.size(); node++) {
@@ -181,9 +207,6 @@ Result<Applied> Editor::overlap() {
 }
 
 Result<Applied> Editor::bandwidth() {
-  if (!(change_.value > 0)) {
-    return fail({ErrorKind::usage, "a bandwidth of 0 or less", "", std::nullopt, "Give a factor such as 2"});
-  }
   bool one_size = false, alone = false;
   for (const CommModel& model : models_) {
     for (const std::uint32_t node : model.nodes) {
@@ -240,9 +263,6 @@ double Editor::jitter_ns(std::int64_t from, std::int64_t to, bool& known) const 
 
 Result<Applied> Editor::ranks() {
   const auto to = static_cast<std::int64_t>(change_.value);
-  if (to < 2 || static_cast<double>(to) != change_.value) {
-    return fail({ErrorKind::usage, "ranks are a whole number of 2 or more", "", std::nullopt, "Write --ranks 64"});
-  }
   std::int64_t unknown = 0, recorded = 0;
   for (const CommModel& model : models_) {
     const std::int64_t from = model.group_size;
@@ -351,7 +371,15 @@ Result<Applied> Editor::level_rank() {
     }
   }
   if (out_.calls > 0) return std::move(out_);
-  return fail(nothing("no other rank was seen waiting for it", "Give the files of all ranks"));
+  const auto traces = timelines(run_);
+  const bool is_there =
+      std::any_of(traces.begin(), traces.end(), [&](const Trace& trace) { return trace.rank.rank == change_.rank; });
+  if (!is_there) {
+    return fail(nothing("there is no rank " + std::to_string(change_.rank.value_or(0)), "Give the files of all ranks"));
+  }
+  if (traces.size() < 2) return fail(nothing("one rank was opened", "Give the files of all ranks"));
+  return fail(nothing("no collective is known to have met on several ranks, or their clocks could not be fitted",
+                      "See stepscope report PATH --only ranks"));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ class DeviceLanes {
   std::int64_t usual_gap() const;
   void add_piece(std::uint32_t row);
   void add_edges(std::uint32_t row);
-  std::int64_t link_launch(std::uint32_t row);
+  std::int64_t link_launch(std::uint32_t row, std::int64_t explained);
   void infer(std::uint32_t row, std::int64_t explained);
   float blocks_per_sm(std::uint32_t row) const;
   std::uint32_t ended_just_before(std::uint32_t row, std::int64_t after_ns) const;
@@ -112,13 +112,14 @@ void DeviceLanes::add_edges(std::uint32_t row) {
     link(row, builder_.device_piece(number_, before), end(before), kHandOverNs, WaitEvidence::event_wait, false);
     explained = std::max(explained, end(before));
   }
-  explained = std::max(explained, link_launch(row));
+  explained = std::max(explained, link_launch(row, explained));
   if (start(row) - explained > kHandOverNs) infer(row, explained);
 }
 
 // Work begins after its call has begun and, where the call is long (a queue that is full, code that is loaded first),
-// about when it ends. Gives the time up to which the launch explains that it had not begun.
-std::int64_t DeviceLanes::link_launch(std::uint32_t row) {
+// about when it ends; within the call only where nothing else explains when. Gives the time up to which the launch
+// explains that it had not begun.
+std::int64_t DeviceLanes::link_launch(std::uint32_t row, std::int64_t explained) {
   const SliceId launch = trace_.device.launch[row];
   const std::uint32_t host = launch == SliceId::none ? kNone : builder_.lane_of(number_, trace_.slices.track[launch]);
   if (host == kNone) return INT64_MIN;
@@ -132,7 +133,8 @@ std::int64_t DeviceLanes::link_launch(std::uint32_t row) {
     link(row, from, piece.end_ns, latency, WaitEvidence::launch, false);
     return std::min(returned + latency, start(row));
   }
-  const std::int64_t most = std::max(latency, std::min(returned, start(row)) - called);
+  const bool queued = start(row) - explained <= kAcrossNs;  // behind other work, until it was its turn
+  const std::int64_t most = queued ? latency : std::max(latency, std::min(returned, start(row)) - called);
   link(row, from, piece.start_ns, called - piece.start_ns + most, WaitEvidence::launch, true);
   return std::min(called + most, start(row));
 }

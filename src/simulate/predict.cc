@@ -71,6 +71,9 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes) const {
     return fail({ErrorKind::unsupported, "no thread and no device work was recorded", "", std::nullopt,
                  "Record with stepscope run or torch.profiler"});
   }
+  if (after.step_ns <= 0 || best.step_ns <= 0) {
+    return fail({ErrorKind::unsupported, "nothing would be left of the steps", "", std::nullopt, "Remove less"});
+  }
   const double frozen = ratio(now.step_ns, after.step_ns), freed = ratio(now_freed.step_ns, best.step_ns);
   out.now_ns = now.step_ns;
   std::tie(out.speedup_low, out.speedup_high) = std::minmax({frozen, freed});
@@ -117,7 +120,10 @@ void Predictor::find_path(Prediction& out, const Played& played, const Longest& 
       at = played.start_ns[node];
     }
     const Binding binds = binding_of(graph_, out.costs, played, node);
-    if (binds.from == kNone) break;
+    if (binds.from == kNone) {  // its lane begins here: nothing shows what was before
+      add(node, end.time.start_ns, at, true);
+      break;
+    }
     const std::int64_t reached = played.start_ns[binds.from] + (binds.from_start ? 0 : out.costs.cost_ns[binds.from]);
     if (reached < at) {
       add(graph_.lane[node] == kNone ? binds.from : node, reached, at, true);

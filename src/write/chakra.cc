@@ -131,6 +131,10 @@ Result<void> write_chakra(const Run& run, const std::string& out, const WriteOpt
     return fail({ErrorKind::usage, "there is no profile " + options.profile, "", std::nullopt,
                  "Choose --profile full or astra"});
   }
+  if (!options.one_file && out.ends_with('/')) {
+    return fail({ErrorKind::usage, "is a folder and no prefix of file names", out, std::nullopt,
+                 "Name one in it, such as -o " + out + "job"});
+  }
   const auto pairs = pairs_of(run);
   if (!pairs) return fail(pairs.error());
   const chakra::Groups groups = chakra::groups_of(run);
