@@ -13,6 +13,8 @@ constexpr std::int64_t kHandOverNs = 5'000;
 constexpr std::int64_t kAcrossNs = 10'000, kToCommunicationNs = 20'000;
 // Ends and starts are recorded to a microsecond or two: work may seem to begin before what it waited for has ended.
 constexpr std::int64_t kEarlyNs = 3'000;
+// Before any time that a file can have, and far from where differences of times run over.
+constexpr std::int64_t kNever = INT64_MIN / 4;
 // So much work that ended just before is looked at, and so much that filled the device.
 constexpr int kLook = 64, kLookBack = 4096;
 // Two pieces of work do not fit beside each other when they have more blocks than there are multiprocessors; such work
@@ -99,7 +101,7 @@ void DeviceLanes::add_piece(std::uint32_t row) {
 }
 
 void DeviceLanes::add_edges(std::uint32_t row) {
-  std::int64_t explained = INT64_MIN;
+  std::int64_t explained = kNever;
   if (const std::uint32_t before = edges_.stream_before[row]; before != Dependencies::none) {
     explained = end(before);
     if (end(before) > start(row)) {  // they ran at once: it began so long after the other had begun
@@ -122,12 +124,12 @@ void DeviceLanes::add_edges(std::uint32_t row) {
 std::int64_t DeviceLanes::link_launch(std::uint32_t row, std::int64_t explained) {
   const SliceId launch = trace_.device.launch[row];
   const std::uint32_t host = launch == SliceId::none ? kNone : builder_.lane_of(number_, trace_.slices.track[launch]);
-  if (host == kNone) return INT64_MIN;
+  if (host == kNone) return kNever;
   const std::int64_t called = trace_.slices.start_ns[launch], returned = trace_.slices.end_ns(launch);
   const std::int64_t latency = edges_.launch_latency_ns;
   const bool after = start(row) >= returned && returned - called > latency;
   const std::uint32_t from = builder_.at(host, after ? returned - 1 : called);
-  if (from == kNone) return INT64_MIN;
+  if (from == kNone) return kNever;
   const Piece& piece = builder_.piece(from);
   if (after) {
     link(row, from, piece.end_ns, latency, WaitEvidence::launch, false);
