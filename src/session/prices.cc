@@ -20,6 +20,12 @@ using simulate::Predictor;
 // Less is no gain.
 constexpr double kWorthTelling = 1.005;
 
+std::string for_shell(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
 std::string how(const std::vector<Change>& changes) {
   std::string text = "stepscope what-if PATH";
   for (const Change& change : changes) {
@@ -29,7 +35,7 @@ std::string how(const std::vector<Change>& changes) {
     if (space == std::string::npos) continue;
     const std::string value = words.substr(space + 1);
     const bool plain = value.find_first_not_of("0123456789.") == std::string::npos;  // for the shell
-    text += plain ? " " + value : " '" + value + "'";
+    text += " " + (plain ? value : for_shell(value));
   }
   return text;
 }

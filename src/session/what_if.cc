@@ -24,8 +24,8 @@ constexpr std::size_t kPathRows = 40;
 constexpr std::size_t kNamesTold = 3;
 
 std::string_view to_string(NodeRole role) {
-  constexpr std::array<std::string_view, 6> names{"host",   "data loader",   "launch",
-                                                  "device", "communication", "meeting"};
+  constexpr std::array<std::string_view, 7> names{"host",          "data loader",   "launch", "device",
+                                                  "communication", "communication", "meeting"};
   return names[static_cast<std::size_t>(role)];
 }
 

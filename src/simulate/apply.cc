@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "model/collective_work.h"
-#include "model/match_times.h"
 #include "model/windows.h"
 
 namespace stepscope::simulate {
@@ -13,6 +12,11 @@ namespace {
 
 Error nothing(std::string what, std::string hint) {
   return {ErrorKind::not_found, std::move(what), "", std::nullopt, std::move(hint)};
+}
+
+// Bounded, so that sums of what no clock can tell do not overflow before they are refused.
+std::int64_t times(std::int64_t cost_ns, double factor) {
+  return std::llround(std::min(static_cast<double>(cost_ns) * factor, kMostNs));
 }
 
 class Editor {
@@ -51,7 +55,7 @@ class Editor {
   Result<Selection> selected();
   void remove_waits(std::uint32_t node);
   void remove_between(const std::vector<std::uint8_t>& removed);
-  void take_launch(std::uint32_t node);
+  void take_launch(std::uint32_t node, std::vector<std::uint32_t>& launched);
   double jitter_ns(std::int64_t from, std::int64_t to, bool& known) const;
   void count(std::uint32_t node) {
     out_.calls++;
@@ -113,7 +117,9 @@ void Editor::remove_waits(std::uint32_t node) {
   if (graph_.lanes[graph_.lane[node]].device) {
     costs_.gap_ns[node] = 0;
     for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) {
-      if (graph_.edges[e].why == WaitEvidence::launch) costs_.dropped[e] = costs_.before[node] != kNone ? 1 : 0;
+      const WaitEvidence why = graph_.edges[e].why;
+      const bool gone = why == WaitEvidence::launch || why == WaitEvidence::collective;
+      if (gone && costs_.before[node] != kNone) costs_.dropped[e] = 1;
     }
     return;
   }
@@ -122,6 +128,12 @@ void Editor::remove_waits(std::uint32_t node) {
 }
 
 Result<Applied> Editor::scale() {
+  const bool pieces = change_.target.starts_with("phase:") || change_.target.starts_with("rank:") ||
+                      change_.target == "host:*" || change_.target == "op:*";
+  if (change_.kind == ChangeKind::set_duration && pieces) {
+    return fail({ErrorKind::usage, "'" + change_.target + "' is no call that could take so long", "", std::nullopt,
+                 "Name a kernel, an operator or a range, or scale it"});
+  }
   const Result<Selection> found = selected();
   if (!found) return fail(found.error());
   for (std::uint32_t node = 0; node < graph_.size(); node++) {
@@ -131,7 +143,7 @@ Result<Applied> Editor::scale() {
       const std::int64_t call = found->call_ns[node];
       factor = call > 0 ? change_.value / static_cast<double>(call) : 1;
     }
-    costs_.cost_ns[node] = std::llround(static_cast<double>(costs_.cost_ns[node]) * factor);
+    costs_.cost_ns[node] = times(costs_.cost_ns[node], factor);
     if (factor == 0) remove_waits(node);
   }
   if (change_.kind == ChangeKind::scale && change_.value == 0) remove_between(found->nodes);
@@ -168,10 +180,13 @@ void Editor::remove_between(const std::vector<std::uint8_t>& removed) {
 }
 
 Result<Applied> Editor::data_loader() {
+  if (!(change_.value >= 0) || !std::isfinite(change_.value)) {
+    return fail({ErrorKind::usage, "a factor below 0", "", std::nullopt, "Give 0 or more"});
+  }
   for (std::uint32_t node = 0; node < graph_.size(); node++) {
     if (graph_.role[node] != NodeRole::data_loader) continue;
     count(node);
-    costs_.cost_ns[node] = std::llround(static_cast<double>(costs_.cost_ns[node]) * change_.value);
+    costs_.cost_ns[node] = times(costs_.cost_ns[node], change_.value);
     if (change_.value == 0) remove_waits(node);
   }
   if (out_.calls > 0) return std::move(out_);
@@ -183,9 +198,8 @@ Result<Applied> Editor::data_loader() {
 Result<Applied> Editor::overlap() {
   std::vector<std::uint8_t> communicates(graph_.size(), 0);
   for (std::uint32_t node = 0; node < graph_.size(); node++) {
-    if (graph_.role[node] != NodeRole::communicate) continue;
-    communicates[node] = 1;
-    count(node);
+    if (graph_.role[node] == NodeRole::communicate) count(node);
+    communicates[node] = graph_.role[node] == NodeRole::communicate || graph_.role[node] == NodeRole::arrival ? 1 : 0;
   }
   if (out_.calls == 0) return fail(nothing("no communication was recorded", "Record a run of several ranks"));
   std::vector<std::uint32_t> last(graph_.lanes.size(), kNone), last_other(graph_.lanes.size(), kNone);
@@ -244,17 +258,15 @@ double largest_of(const std::vector<double>& sorted, std::int64_t n) {
 // By how much later the last of `to` ranks comes to a collective than the last of `from`, as the arrivals seen show.
 double Editor::jitter_ns(std::int64_t from, std::int64_t to, bool& known) const {
   std::vector<double> deviations;
-  for (std::size_t match = 0; match < run_.matches.size(); match++) {
-    const auto members = run_.matches.of(match);
-    if (members.size() < 2 || !synchronizes(run_.matches.rows[match].kind)) continue;
-    std::vector<std::int64_t> arrivals;
-    for (const MatchMember& member : members) {
-      arrivals.push_back(run_time_ns(run_.traces[member.trace], member.start_ns));
-    }
+  for (std::uint32_t node = 0; node < graph_.size(); node++) {
+    if (graph_.role[node] != NodeRole::meeting || graph_.edges_of(node).empty()) continue;
+    const auto early_ns = [&](const Edge& edge) {
+      return static_cast<double>(graph_.start_ns[node] - graph_.start_ns[edge.from]);
+    };
     double mean = 0;
-    for (const std::int64_t one : arrivals) mean += static_cast<double>(one - arrivals.front());
-    mean /= static_cast<double>(arrivals.size());
-    for (const std::int64_t one : arrivals) deviations.push_back(static_cast<double>(one - arrivals.front()) - mean);
+    for (const Edge& edge : graph_.edges_of(node)) mean += early_ns(edge);
+    mean /= static_cast<double>(graph_.edges_of(node).size());
+    for (const Edge& edge : graph_.edges_of(node)) deviations.push_back(mean - early_ns(edge));
   }
   known = !deviations.empty();
   std::sort(deviations.begin(), deviations.end());
@@ -291,19 +303,21 @@ Result<Applied> Editor::ranks() {
                        ": bytes per rank as its algorithm has them, latency by its steps, the same links.");
   out_.notes.push_back(known ? "The last rank comes " + std::to_string(std::llround(late / 1000)) +
                                    " us later to each collective, as the arrivals of the recorded ranks scatter."
-                             : "How much ranks differ is unknown with one rank: they are taken to come together.");
+                             : "How much ranks differ is unknown where none is seen to wait for another: "
+                               "they are taken to come together.");
   if (unknown > 0) {
     out_.notes.push_back(std::to_string(unknown) + " calls without a known group or algorithm are as they were.");
   }
   return std::move(out_);
 }
 
-// The launch of a kernel that became part of another: the host does not make it.
-void Editor::take_launch(std::uint32_t node) {
+// The launch of a kernel that became part of another: the host does not make it, unless it launches others too (a
+// graph). `launched`: per node how many it launches.
+void Editor::take_launch(std::uint32_t node, std::vector<std::uint32_t>& launched) {
   for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) {
     const Edge& edge = graph_.edges[e];
-    if (edge.why != WaitEvidence::launch) continue;
-    if (graph_.role[edge.from] == NodeRole::launch) costs_.cost_ns[edge.from] = 0;
+    if (edge.why != WaitEvidence::launch || costs_.dropped[e] != 0) continue;
+    if (--launched[edge.from] == 0 && graph_.role[edge.from] == NodeRole::launch) costs_.cost_ns[edge.from] = 0;
     costs_.dropped[e] = 1;
   }
 }
@@ -312,29 +326,34 @@ Result<Applied> Editor::fuse() {
   const Result<Selection> found = selected();
   if (!found) return fail(found.error());
   out_.longer_ns.assign(graph_.size(), 0);
+  std::vector<std::uint32_t> launched(graph_.size(), 0);
+  for (std::size_t e = 0; e < graph_.edges.size(); e++) {
+    if (graph_.edges[e].why == WaitEvidence::launch && costs_.dropped[e] == 0) launched[graph_.edges[e].from]++;
+  }
   std::uint64_t fused = 0;
   for (const Lane& lane : graph_.lanes) {
     if (!lane.device) continue;
-    for (std::size_t i = 0; i < lane.nodes.size();) {
-      std::size_t end = i;
-      std::int64_t longest = 0, sum = 0;
-      for (; end < lane.nodes.size() && found->nodes[lane.nodes[end]] != 0; end++) {
-        longest = std::max(longest, costs_.cost_ns[lane.nodes[end]]);
-        sum += costs_.cost_ns[lane.nodes[end]];
+    const Column<StepId>& steps = run_.traces[lane.trace].device.step;
+    std::uint32_t first = kNone;  // one kernel in its place: between the longest of them and all of them
+    std::int64_t longest = 0, sum = 0;
+    for (const std::uint32_t node : lane.nodes) {
+      const bool arrival = graph_.role[node] == NodeRole::arrival;
+      if (found->nodes[node] == 0) first = kNone;
+      if (first != kNone && steps[graph_.row[node]] != steps[graph_.row[first]]) first = kNone;
+      if (found->nodes[node] == 0 || (arrival && first == kNone)) continue;
+      if (first == kNone) {
+        first = node;
+        longest = sum = costs_.cost_ns[node];
+        continue;
       }
-      // One kernel in place of the first: between the longest of them and all of them.
-      for (std::size_t k = i; end > i + 1 && k < end; k++) {
-        const std::uint32_t node = lane.nodes[k];
-        costs_.cost_ns[node] = k == i ? longest : 0;
-        if (k == i) {
-          out_.longer_ns[node] = sum - longest;
-          continue;
-        }
-        fused++;
-        take_launch(node);
-        remove_waits(node);
-      }
-      i = std::max(end, i + 1);
+      longest = std::max(longest, costs_.cost_ns[node]);
+      sum += costs_.cost_ns[node];
+      costs_.cost_ns[first] = longest;
+      out_.longer_ns[first] = sum - longest;
+      costs_.cost_ns[node] = 0;
+      fused += arrival ? 0 : 1;
+      take_launch(node, launched);
+      remove_waits(node);
     }
   }
   if (fused == 0) {
@@ -348,13 +367,16 @@ Result<Applied> Editor::fuse() {
 
 Result<Applied> Editor::no_waits() {
   for (std::uint32_t node = 0; node < graph_.size(); node++) {
+    if (costs_.before[node] == kNone) continue;
+    bool waited = false;
     for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) {
       if (graph_.edges[e].why != WaitEvidence::sync_call && graph_.edges[e].why != WaitEvidence::polled) continue;
-      if (costs_.before[node] == kNone) continue;
       costs_.dropped[e] = 1;
-      out_.calls++;
-      out_.host_ns += graph_.start_ns[node] - graph_.end_ns(costs_.before[node]);
+      waited = true;
     }
+    if (!waited) continue;
+    out_.calls++;
+    out_.host_ns += graph_.start_ns[node] - graph_.end_ns(costs_.before[node]);
   }
   if (out_.calls > 0) return std::move(out_);
   return fail(nothing("the host never waited for the device", "Look at stepscope report PATH --only critical_path"));

@@ -65,7 +65,6 @@ std::vector<CommModel> comm_models(const Run& run, const ReplayGraph& graph) {
   for (std::uint32_t node = 0; node < graph.size(); node++) {
     if (graph.role[node] != NodeRole::communicate) continue;
     const std::uint32_t match = graph.match[node];
-    if (match != kNone && graph.edges_of(node).empty() && graph.costs.cost_ns[node] == 0) continue;  // an arrival
     CommModel one;
     std::int64_t bytes = Match::kUnknownBytes;
     if (match != kNone) {
@@ -97,7 +96,7 @@ std::vector<CommModel> comm_models(const Run& run, const ReplayGraph& graph) {
 std::int64_t scaled_transfer(const CommModel& model, std::int64_t cost_ns, double bytes_factor, double latency_factor) {
   const auto cost = static_cast<double>(cost_ns);
   const double latency = model.sizes > 1 ? std::min(model.latency_ns, cost) : 0;
-  return std::llround(latency * latency_factor + (cost - latency) * bytes_factor);
+  return std::llround(std::min(latency * latency_factor + (cost - latency) * bytes_factor, kMostNs));
 }
 
 }  // namespace stepscope::simulate

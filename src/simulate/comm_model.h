@@ -23,6 +23,9 @@ struct CommModel {
   bool met = false;                   // all ranks were opened: without, a transfer holds the wait for the others
 };
 
+// What is longer is refused: 30 years, so that sums of times fit their type.
+inline constexpr double kMostNs = 1e18;
+
 std::vector<CommModel> comm_models(const Run& run, const ReplayGraph& graph);
 
 // What a transfer of `cost_ns` takes when the part of it that grows with its bytes takes `bytes_factor` times, and its

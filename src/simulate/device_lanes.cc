@@ -1,5 +1,6 @@
 // Streams as lanes: every piece of device work, with the launch, the work and the events that it waited for.
 #include <algorithm>
+#include <cmath>
 
 #include "model/answer_parts.h"
 #include "simulate/graph_builder.h"
@@ -54,7 +55,7 @@ class DeviceLanes {
     const std::int64_t lag = std::min(start(row) - ready, most_lag);
     builder_.add_edge(builder_.device_piece(number_, row),
                       {.from = from,
-                       .lag_ns = static_cast<std::int32_t>(std::max<std::int64_t>(lag, -1'000'000)),
+                       .lag_ns = static_cast<std::int32_t>(std::clamp<std::int64_t>(lag, -1'000'000, INT32_MAX)),
                        .why = why,
                        .from_start = from_start});
   }
@@ -115,7 +116,8 @@ void DeviceLanes::add_edges(std::uint32_t row) {
     explained = std::max(explained, end(before));
   }
   explained = std::max(explained, link_launch(row, explained));
-  if (start(row) - explained > kHandOverNs) infer(row, explained);
+  // Of the first work of a stream without a launch nothing is known.
+  if (explained != kNever && start(row) - explained > kHandOverNs) infer(row, explained);
 }
 
 // Work begins after its call has begun and, where the call is long (a queue that is full, code that is loaded first),
@@ -195,7 +197,8 @@ std::uint32_t DeviceLanes::source_before(std::uint32_t row, std::int64_t after_n
 // The work of other streams that was running when `row` began, where such work filled the device since `after_ns`.
 std::uint32_t DeviceLanes::filled_until(std::uint32_t row, std::int64_t after_ns) const {
   const auto& rows = edges_.by_start;
-  const float own = trace_.device.blocks_per_sm[row];  // NaN where it is not recorded: then nothing is inferred
+  const float own = trace_.device.blocks_per_sm[row];
+  if (std::isnan(own)) return kNone;  // not recorded
   auto at = std::lower_bound(rows.begin(), rows.end(), start(row),
                              [&](std::uint32_t other, std::int64_t time) { return start(other) < time; });
   std::uint32_t running = kNone;

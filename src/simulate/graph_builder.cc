@@ -36,6 +36,7 @@ void GraphBuilder::part_arrival(std::uint32_t number, std::int64_t transfer_ns) 
   Piece& piece = pieces_[number];
   Piece arrival = piece;
   arrival.end_ns = arrival.start_ns;
+  arrival.role = NodeRole::arrival;
   piece.start_ns = transfer_ns;
   piece.end_ns = std::max(piece.end_ns, transfer_ns);
   piece.arrival = static_cast<std::uint32_t>(pieces_.size());

@@ -22,7 +22,9 @@ constexpr std::int64_t kWakeNs = 50'000;
 constexpr std::int64_t kToldEarlyNs = 200'000;
 // A launch call so long, with so many launches pending, waited for room in the queue.
 constexpr std::int64_t kSlowLaunchNs = 50'000;
-constexpr std::size_t kFullQueue = 256;
+constexpr std::size_t kFullQueue = 256, kLongestQueue = 1 << 14;
+// So much work that ended while a call waited for the device is looked at.
+constexpr int kLook = 4096;
 
 NodeRole role_of(HostWork work) {
   switch (work) {
@@ -49,6 +51,7 @@ TrackId busiest_track(const Trace& trace) {
 struct Cut {
   std::int64_t own_until = 0, released = 0;
   HostWait wait;
+  std::vector<std::uint32_t> also = {};  // device work that it waited for as well, which ended earlier
 };
 
 class HostLanes {
@@ -81,6 +84,7 @@ class HostLanes {
   void add_piece(const Leaf& leaf, std::int64_t end_ns);
   std::optional<Cut> wait_of(const Leaf& leaf, std::int64_t end_ns) const;
   std::optional<Cut> released(const Leaf& leaf, std::int64_t end_ns) const;
+  std::vector<std::uint32_t> others_waited_for(const Leaf& leaf, std::uint32_t row) const;
   std::optional<Cut> queued(const Leaf& leaf, std::int64_t end_ns) const;
   std::optional<Cut> polled(const Leaf& leaf, std::int64_t end_ns) const;
   std::optional<Cut> gave_way(const Leaf& leaf, std::int64_t end_ns) const;
@@ -200,6 +204,9 @@ void HostLanes::add_piece(const Leaf& leaf, std::int64_t end_ns) {
   HostWait wait = cut->wait;
   wait.piece = builder_.add(piece);
   waits_.push_back(wait);
+  for (const std::uint32_t row : cut->also) {
+    waits_.push_back({.piece = wait.piece, .row = row, .why = wait.why, .released = false});
+  }
 }
 
 // What it waited for: that it was asked to communicate; else what the thread that it works for had done before.
@@ -251,7 +258,33 @@ std::optional<Cut> HostLanes::released(const Leaf& leaf, std::int64_t end_ns) co
   if (row == Dependencies::none || end(row) <= leaf.start_ns || start(row) >= end_ns) return std::nullopt;
   const std::int64_t at = std::min(end(row), end_ns);
   // A copy that its own call waited for begins after the call did: up to its launch the host was busy with it.
-  return Cut{std::min(leaf.start_ns + kCallNs, at), at, {.row = row, .time_ns = at, .why = WaitEvidence::sync_call}};
+  return Cut{std::min(leaf.start_ns + kCallNs, at),
+             at,
+             {.row = row, .time_ns = at, .why = WaitEvidence::sync_call},
+             others_waited_for(leaf, row)};
+}
+
+// A call that waits for the whole device waits for the last work of its other streams too: that may be what remains to
+// be waited for when `row` ends earlier.
+std::vector<std::uint32_t> HostLanes::others_waited_for(const Leaf& leaf, std::uint32_t row) const {
+  std::vector<std::uint32_t> others;
+  const std::string_view name = trace_.name(leaf.slice);
+  if (name.find("DeviceSynchronize") == std::string_view::npos &&
+      name.find("CtxSynchronize") == std::string_view::npos) {
+    return others;
+  }
+  const auto track = [&](std::uint32_t other) { return trace_.slices.track[trace_.device.slice[other]]; };
+  const auto& rows = edges_.by_end;
+  auto at = std::upper_bound(rows.begin(), rows.end(), end(row),
+                             [&](std::int64_t time, std::uint32_t other) { return time < end(other); });
+  for (int looked = 0; looked < kLook && at != rows.begin() && end(*--at) > leaf.start_ns; looked++) {
+    const SliceId launch = trace_.device.launch[*at];
+    const bool asked = launch != SliceId::none && trace_.slices.start_ns[launch] < leaf.start_ns;
+    if (!asked || track(*at) == track(row) || trace_.device.device[*at] != trace_.device.device[row]) continue;
+    const bool later = std::any_of(others.begin(), others.end(), [&](auto one) { return track(one) == track(*at); });
+    if (!later) others.push_back(*at);
+  }
+  return others;
 }
 
 // In a launch call while the queue was full: it waited until the device had begun what was then the newest.
@@ -264,7 +297,7 @@ std::optional<Cut> HostLanes::queued(const Leaf& leaf, std::int64_t end_ns) cons
   // Of what it launched before, what had not begun when the call ended.
   std::size_t pending = 0;
   std::uint32_t begun = kNone;
-  for (auto row = pending_end; row != launched.begin();) {
+  for (auto row = pending_end; row != launched.begin() && pending < kLongestQueue;) {
     --row;
     if (start(*row) < end_ns) {
       begun = *row;
@@ -364,7 +397,7 @@ void add_host_waits(GraphBuilder& builder, std::size_t trace, const std::vector<
       ready = edge.from_start ? from.start_ns : from.end_ns;
     }
     if (edge.from == kNone) continue;
-    const std::int64_t lag = std::min(start_ns - ready, inside + kWakeNs);
+    const std::int64_t lag = std::min(start_ns - ready, wait.released ? inside + kWakeNs : 0);
     edge.lag_ns = static_cast<std::int32_t>(std::clamp<std::int64_t>(lag, -1'000'000, INT32_MAX));
     builder.add_edge(wait.piece, edge);
   }

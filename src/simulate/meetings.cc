@@ -47,7 +47,9 @@ void add_meetings(GraphBuilder& builder) {
     for (const MatchMember& member : members) {
       const std::uint32_t piece = piece_of(member);
       const Trace& trace = run.traces[member.trace];
-      fitted = fitted && piece != kNone && clock_is_fitted(trace) &&
+      // of calls that began at once on two threads only one has its place
+      fitted = fitted && piece != kNone && builder.piece(piece).arrival == kNone &&
+               (pieces.empty() || pieces.back() != piece) && clock_is_fitted(trace) &&
                run_time_ns(trace, builder.piece(piece).end_ns) >= time.last_arrival_ns;
       if (piece != kNone) builder.piece(piece).match = match;
       pieces.push_back(piece);

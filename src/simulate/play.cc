@@ -120,6 +120,19 @@ std::vector<std::uint32_t> last_device_nodes(const Trace& trace, const std::vect
   return nodes;
 }
 
+// Of every thread of the rank: what it communicated last in the steps.
+std::vector<std::uint32_t> last_to_communicate(const ReplayGraph& graph, const StepWindow& window) {
+  std::vector<std::uint32_t> nodes;
+  for (const Lane& lane : graph.lanes) {
+    if (lane.trace != window.trace || lane.device) continue;
+    const auto last = std::find_if(lane.nodes.rbegin(), lane.nodes.rend(), [&](std::uint32_t node) {
+      return graph.role[node] == NodeRole::communicate && graph.end_ns(node) <= window.end_ns;
+    });
+    if (last != lane.nodes.rend() && graph.start_ns[*last] >= window.start_ns) nodes.push_back(*last);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 std::vector<StepWindow> step_windows(const Run& run, const ReplayGraph& graph) {
@@ -132,7 +145,8 @@ std::vector<StepWindow> step_windows(const Run& run, const ReplayGraph& graph) {
     TrackId track = graph.main_track[t];
     if (window.whole_steps && trace.steps[first].track != TrackId::none) track = trace.steps[first].track;
     for (std::uint32_t lane = 0; lane < graph.lanes.size(); lane++) {
-      if (graph.lanes[lane].trace == t && graph.lanes[lane].track == track) window.lane = lane;
+      const Lane& one = graph.lanes[lane];
+      if (one.trace == t && one.track == track && !one.nodes.empty()) window.lane = lane;
     }
     window.device = last_device_nodes(trace, graph.device_node[t], graph, first, last, window.whole_steps);
     if (window.lane == kNone && window.device.empty()) continue;
@@ -147,18 +161,24 @@ std::vector<StepWindow> step_windows(const Run& run, const ReplayGraph& graph) {
       window.start_ns = graph.start_ns[first_node(graph, lane)];
       window.end_ns = graph.end_ns(graph.lanes[lane].nodes.back());
     }
+    window.communicate = last_to_communicate(graph, window);
     windows.push_back(std::move(window));
   }
   return windows;
 }
 
-StepTime step_time(const ReplayGraph& graph, const Costs& costs, const Played& played, const StepWindow& window) {
+StepTime step_time(const ReplayGraph& graph, const Costs& costs, const Played& played, const StepWindow& window,
+                   bool overlapped) {
   StepTime time;
   time.start_ns = moved(graph, costs, played, window.lane, window.start_ns);
   time.end_ns = moved(graph, costs, played, window.lane, window.end_ns);
-  for (const std::uint32_t node : window.device) {
+  const auto ends_with = [&](std::uint32_t node) {
     const std::int64_t end = played.start_ns[node] + costs.cost_ns[node];
     if (end > time.end_ns) time.end_ns = end, time.last = node;
+  };
+  for (const std::uint32_t node : window.device) ends_with(node);
+  for (const std::uint32_t node : window.communicate) {
+    if (overlapped) ends_with(node);
   }
   time.step_ns = (time.end_ns - time.start_ns) / window.steps;
   return time;

@@ -36,20 +36,23 @@ std::int64_t moved(const ReplayGraph& graph, const Costs& costs, const Played& p
 // with the device work that they launched; the whole recording where no step is whole.
 struct StepWindow {
   std::uint32_t trace = 0;
-  std::uint32_t lane = kNone;             // its thread
-  std::int64_t start_ns = 0, end_ns = 0;  // of the host, on the run's clock
-  std::vector<std::uint32_t> device;      // last device nodes of these steps, one per lane
+  std::uint32_t lane = kNone;              // its thread
+  std::int64_t start_ns = 0, end_ns = 0;   // of the host, on the run's clock
+  std::vector<std::uint32_t> device;       // last device nodes of these steps, one per lane
+  std::vector<std::uint32_t> communicate;  // what threads communicated last until then, one node per lane
   std::int64_t steps = 1;
   bool whole_steps = false;  // false: the recording stands for a step
 };
 std::vector<StepWindow> step_windows(const Run& run, const ReplayGraph& graph);
 
-// Mean time of a step, and the node that ends the last (kNone: the host thread itself).
+// Mean time of a step, and the node that ends the last (kNone: the host thread itself). `overlapped`: no thread waits
+// for communication any more, so that it has to be asked itself whether it has ended.
 struct StepTime {
   std::int64_t step_ns = 0;
   std::int64_t start_ns = 0, end_ns = 0;
   std::uint32_t last = kNone;
 };
-StepTime step_time(const ReplayGraph& graph, const Costs& costs, const Played& played, const StepWindow& window);
+StepTime step_time(const ReplayGraph& graph, const Costs& costs, const Played& played, const StepWindow& window,
+                   bool overlapped = false);
 
 }  // namespace stepscope::simulate

@@ -27,13 +27,15 @@ std::string Predictor::lane_name(std::uint32_t number) const {
 
 Predictor::Longest Predictor::longest(const Costs& costs, const Played& played, std::span<const Change> changes) const {
   Longest out;
+  const bool overlapped = std::any_of(changes.begin(), changes.end(),
+                                      [](const Change& change) { return change.kind == ChangeKind::overlap; });
   for (const StepWindow& window : windows_) {
     const std::int64_t rank = run_.traces[window.trace].rank.rank;
     const bool leveled = std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
       return change.kind == ChangeKind::level_rank && change.rank == rank;
     });
     if (leveled && windows_.size() > 1) continue;  // nobody says what became of it; the others do not wait for it
-    const StepTime time = step_time(graph_, costs, played, window);
+    const StepTime time = step_time(graph_, costs, played, window, overlapped);
     if (out.window == nullptr || time.step_ns > out.step_ns) out = {time.step_ns, &window, time};
   }
   return out;
@@ -54,25 +56,29 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes) const {
     Result<Applied> applied = apply(change, run_, graph_, models_, out.costs);
     if (!applied) return fail(applied.error());
     out.applied.push_back(*std::move(applied));
-  }
-  Costs longer = out.costs;  // the slow end of what is not known exactly
-  bool exact = true;
-  for (const Applied& applied : out.applied) {
-    for (std::size_t node = 0; node < applied.longer_ns.size(); node++) {
-      longer.cost_ns[node] += applied.longer_ns[node];
-      exact = false;
+    double total = 0;
+    for (const std::int64_t cost : out.costs.cost_ns) total += static_cast<double>(cost);
+    if (total > kMostNs) {
+      return fail({ErrorKind::usage, "the changed run would take more than 30 years", "", std::nullopt,
+                   "Give a smaller factor or time"});
     }
   }
-  Played slow = play(graph_, exact ? out.costs : longer, Waits::frozen);
-  const Played fast = play(graph_, out.costs, Waits::freed);
+  const Longest best = longest(out.costs, play(graph_, out.costs, Waits::freed), changes);
+  for (const Applied& applied : out.applied) {  // the slow end of what is not known exactly
+    for (std::size_t node = 0; node < applied.longer_ns.size(); node++) {
+      out.costs.cost_ns[node] += applied.longer_ns[node];
+    }
+  }
+  out.played = play(graph_, out.costs, Waits::frozen);
   const Longest now = longest(graph_.costs, frozen_, {}), now_freed = longest(graph_.costs, freed_, {});
-  const Longest after = longest(exact ? out.costs : longer, slow, changes), best = longest(out.costs, fast, changes);
+  const Longest after = longest(out.costs, out.played, changes);
   if (now.window == nullptr || after.window == nullptr) {
     return fail({ErrorKind::unsupported, "no thread and no device work was recorded", "", std::nullopt,
                  "Record with stepscope run or torch.profiler"});
   }
-  if (after.step_ns <= 0 || best.step_ns <= 0) {
-    return fail({ErrorKind::unsupported, "nothing would be left of the steps", "", std::nullopt, "Remove less"});
+  if (!changes.empty() && (after.step_ns <= 0 || best.step_ns <= 0)) {
+    return fail({ErrorKind::not_found, "nothing is left of a step", "", std::nullopt,
+                 "Change less: what remains has to take some time"});
   }
   const double frozen = ratio(now.step_ns, after.step_ns), freed = ratio(now_freed.step_ns, best.step_ns);
   out.now_ns = now.step_ns;
@@ -81,8 +87,7 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes) const {
     const double speedup = i == 0 ? out.speedup_high : out.speedup_low;
     out.after_ns[i] = speedup > 0 ? static_cast<std::int64_t>(static_cast<double>(now.step_ns) / speedup) : 0;
   }
-  find_path(out, slow, after);
-  out.played = std::move(slow);
+  find_path(out, after);
   return out;
 }
 
@@ -94,7 +99,8 @@ std::string Predictor::resource(const PathPart& part) const {
 }
 
 // Walks back from the end of the last step, through what made each node begin when it did.
-void Predictor::find_path(Prediction& out, const Played& played, const Longest& end) const {
+void Predictor::find_path(Prediction& out, const Longest& end) const {
+  const Played& played = out.played;
   std::map<std::tuple<std::uint32_t, NodeRole, bool, std::string>, std::int64_t> parts;
   const auto add = [&](std::uint32_t node, std::int64_t from, std::int64_t until, bool handed_over) {
     from = std::max(from, end.time.start_ns);
@@ -103,7 +109,8 @@ void Predictor::find_path(Prediction& out, const Played& played, const Longest& 
     const Trace& trace = run_.traces[graph_.lanes[lane].trace];
     const SliceId slice = graph_.slice[node];
     std::string name = slice == SliceId::none ? "(nothing recorded)" : normal_name(trace.name(slice));
-    parts[{lane, graph_.role[node], handed_over, std::move(name)}] += until - from;
+    const NodeRole role = graph_.role[node] == NodeRole::arrival ? NodeRole::communicate : graph_.role[node];
+    parts[{lane, role, handed_over, std::move(name)}] += until - from;
     out.path_ns += until - from;
   };
   std::uint32_t node = end.time.last;

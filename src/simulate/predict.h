@@ -34,8 +34,9 @@ struct Prediction {
   std::vector<PathPart> path;  // of all steps of that rank, most time first
   std::int64_t path_ns = 0;
   std::vector<Applied> applied;  // per change
+  // the slow end: waits frozen, and what takes between a shorter and a longer time takes the longer
   Costs costs;
-  Played played;  // with waits frozen
+  Played played;
 };
 
 class Predictor {
@@ -63,7 +64,7 @@ class Predictor {
     StepTime time;
   };
   Longest longest(const Costs& costs, const Played& played, std::span<const Change> changes) const;
-  void find_path(Prediction& out, const Played& played, const Longest& end) const;
+  void find_path(Prediction& out, const Longest& end) const;
   std::string resource(const PathPart& part) const;
 
   const Run& run_;

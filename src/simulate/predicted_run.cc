@@ -73,9 +73,9 @@ class Mover {
   }
   // A collective shows as long as its rank is in it: the wait for the others, which is no node, then the transfer.
   std::int64_t waited(std::uint32_t node, SliceId slice) const {
-    if (trace_.slices.dur_ns[slice] == graph_.costs.cost_ns[node]) return 0;
     const std::uint32_t arrival = costs_.before[node];
-    return arrival == kNone ? 0 : std::max<std::int64_t>(played_.start_ns[node] - played_.start_ns[arrival], 0);
+    if (arrival == kNone || graph_.role[arrival] != NodeRole::arrival || graph_.slice[arrival] != slice) return 0;
+    return std::max<std::int64_t>(played_.start_ns[node] - played_.start_ns[arrival], 0);
   }
 
   Trace& trace_;

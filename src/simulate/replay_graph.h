@@ -37,6 +37,7 @@ enum class NodeRole : std::uint8_t {
   launch,       // such a piece, in a call that launches work
   device,       // device work
   communicate,  // communication: device work, or a host thread that communicates
+  arrival,      // a rank has come to a collective that others join: no length, before its communication
   meeting,      // all ranks of a collective have come: no lane, no length
 };
 

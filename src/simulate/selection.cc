@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <functional>
+#include <unordered_set>
 
 #include "base/did_you_mean.h"
 #include "base/name_pattern.h"
@@ -66,7 +67,7 @@ class Selector {
   }
   void note(SliceId slice) {
     const std::string_view name = trace_->name(slice);
-    if (std::find(out_.names.begin(), out_.names.end(), name) == out_.names.end()) out_.names.emplace_back(name);
+    if (noted_.insert(name).second) out_.names.emplace_back(name);
   }
   void mark(std::uint32_t node, std::int64_t call_ns) {
     if (out_.nodes[node] != 0) return;
@@ -84,6 +85,7 @@ class Selector {
   NamePattern pattern_;
   bool exact_ = false;
   const Trace* trace_ = nullptr;
+  std::unordered_set<std::string_view> noted_;
   Selection out_;
 };
 
@@ -119,7 +121,7 @@ bool Selector::fits_node(std::uint32_t node, Names& names) const {
   const std::uint32_t row = graph_.row[node];
   const bool device = graph_.lanes[graph_.lane[node]].device;
   const SliceId slice = graph_.slice[node];
-  if (text_ == "*") return kind_ == "op" || device == (kind_ == "kernel");
+  if (text_ == "*") return kind_ == "kernel" ? device : kind_ != "host" || !device;
   if (kind_ == "rank") return std::to_string(trace_->rank.rank) == text_;
   if (kind_ == "phase") {
     const std::uint8_t phase = device                   ? trace_->device.phase[row]
@@ -141,7 +143,7 @@ void Selector::select_nodes(std::uint32_t t) {
     for (const std::uint32_t node : lane.nodes) {
       if (!fits_node(node, names)) continue;
       mark(node, graph_.costs.cost_ns[node]);
-      out_.calls++;
+      if (graph_.role[node] != NodeRole::arrival) out_.calls++;
       if (kind_ == "kernel" && text_ != "*") note(graph_.slice[node]);
     }
   }

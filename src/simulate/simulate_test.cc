@@ -1,6 +1,9 @@
 // The dependency graph and its replay on traces made by hand, where every time is known.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "derive/derive.h"
 #include "derive/derive_run.h"
 #include "model/trace_fixture.h"
@@ -140,13 +143,13 @@ TEST_CASE("simulate: a wait that nothing shows is told, and only that") {
 }
 
 // Two ranks that meet in an all-reduce of 50 us; rank 1 comes 200 us later.
-Trace rank_that_comes(std::int64_t rank, std::int64_t compute_us) {
+Trace rank_that_comes(std::int64_t rank, std::int64_t even_us, std::int64_t odd_us) {
   TraceFixture f;
   const TrackId cpu = f.host("1"), gpu = f.stream("7"), comm = f.stream("20");
   f.trace.rank.rank = rank;
   f.trace.rank.world_size = 2;
   for (int round = 0; round < 12; round++) {
-    const std::int64_t at = round * 1000 * us;
+    const std::int64_t at = round * 1000 * us, compute_us = round % 2 == 0 ? even_us : odd_us;
     f.annotation(cpu, "ProfilerStep#" + std::to_string(round), at, 1000 * us);
     f.launch(cpu, "cudaLaunchKernel", at + 1 * us, 5 * us, 10 * round + 1);
     f.kernel(gpu, "gemm", at + 7 * us, compute_us * us, 10 * round + 1);
@@ -161,10 +164,11 @@ Trace rank_that_comes(std::int64_t rank, std::int64_t compute_us) {
   return std::move(f.trace);
 }
 
-Run two_ranks() {
+// In odd rounds rank 0 takes `first_odd_us`, and rank 1 `second_odd_us`.
+Run two_ranks(std::int64_t first_odd_us = 200, std::int64_t second_odd_us = 400) {
   std::vector<Trace> traces;
-  traces.push_back(rank_that_comes(0, 200));
-  traces.push_back(rank_that_comes(1, 400));
+  traces.push_back(rank_that_comes(0, 200, first_odd_us));
+  traces.push_back(rank_that_comes(1, 400, second_odd_us));
   return derived(std::move(traces));
 }
 
@@ -192,6 +196,128 @@ TEST_CASE("simulate: more bandwidth and more ranks change transfers, not the wai
   CHECK(wide.after_ns[0] > 1020 * us);  // 2 (n - 1) / n: 1 becomes 1.5
 }
 
+TEST_CASE("simulate: transfers are fitted without the moments of arrival") {
+  const Run run = two_ranks();
+  const Predictor predictor(run);
+  REQUIRE(predictor.models().size() == 1);
+  const CommModel& model = predictor.models()[0];
+  CHECK(model.nodes.size() == 24);
+  CHECK(*model.ns_per_byte == doctest::Approx(50.0 * us / (4 << 20)));
+  CHECK(*model.residual < 0.001);
+  const Prediction half = must_predict(run, {{.kind = ChangeKind::scale, .target = "kernel:nccl", .value = 0.5}});
+  CHECK(half.applied[0].calls == 24);
+  CHECK(must_predict(run, {{.kind = ChangeKind::overlap}}).applied[0].calls == 24);
+}
+
+TEST_CASE("simulate: ranks do not wait for each other where their collective is gone") {
+  const Run run = two_ranks(400, 200);  // they are late in turns
+  const Prediction gone = must_predict(run, {{.kind = ChangeKind::scale, .target = "kernel:nccl", .value = 0}});
+  CHECK(gone.now_ns == 1000 * us);
+  CHECK(gone.after_ns[1] == doctest::Approx(850 * us).epsilon(0.01));
+}
+
+TEST_CASE("simulate: a call that waits for the device waits for every stream") {
+  const Run run = two_ranks();
+  // The all-reduce ended last; without it the matrix product of 400 us remains to be waited for.
+  const Prediction overlapped = must_predict(run, {{.kind = ChangeKind::overlap}});
+  CHECK(overlapped.after_ns[1] == doctest::Approx(950 * us).epsilon(0.01));
+}
+
+TEST_CASE("simulate: communication of a thread ends before the step, overlapped or not") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), worker = f.host("2");
+  for (int round = 0; round < 4; round++) {
+    const std::int64_t at = round * 1000 * us;
+    f.annotation(cpu, "ProfilerStep#" + std::to_string(round), at, 1000 * us);
+    f.op(cpu, "aten::mm", at, 100 * us);
+    f.op(cpu, "c10d::allreduce_", at + 100 * us, 20 * us);
+    f.op(worker, "gloo:all_reduce", at + 120 * us, 840 * us, {}, "user_annotation");
+    f.op(cpu, "aten::add", at + 970 * us, 30 * us);
+  }
+  const Run run = one(f);
+  check_replay(run);
+  const Prediction made = must_predict(run, {{.kind = ChangeKind::overlap}});
+  CHECK(made.now_ns == 1000 * us);
+  CHECK(made.after_ns[1] >= 840 * us);
+  CHECK(made.binds == "communication of rank 0");
+}
+
+TEST_CASE("simulate: only neighbors within a step are fused, and a collective alone is none") {
+  const Run run = two_ranks();
+  const Predictor predictor(run);
+  for (const char* target : {"kernel:gemm", "kernel:nccl"}) {
+    CHECK_FALSE(predictor.predict(std::vector<Change>{{.kind = ChangeKind::fuse, .target = target}}));
+  }
+}
+
+TEST_CASE("simulate: a graph is launched as long as one of its kernels is") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), gpu = f.stream("7");
+  f.launch(cpu, "cudaGraphLaunch", 0, 40 * us, 1);
+  f.op(cpu, "aten::mm", 40 * us, 60 * us);
+  for (int i = 0; i < 3; i++) f.kernel(gpu, i < 2 ? "add" : "gemm", (10 + 10 * i) * us, 10 * us, 1);
+  const Run run = one(f);
+  const Prediction made = must_predict(run, {{.kind = ChangeKind::fuse, .target = "kernel:add"}});
+  CHECK(made.after_ns[0] == 100 * us);
+}
+
+TEST_CASE("simulate: the predicted run and its path have the slow end of a fused kernel") {
+  TraceFixture f = launches_and_wait();
+  const Run run = one(f);
+  const Prediction made = must_predict(run, {{.kind = ChangeKind::fuse, .target = "kernel:gemm or relu"}});
+  std::int64_t longest = 0;
+  for (const std::int64_t cost : made.costs.cost_ns) longest = std::max(longest, cost);
+  CHECK(longest == 300 * us);
+  CHECK(made.path.front().time_ns == 300 * us);
+  CHECK_FALSE(made.path.front().handed_over);
+}
+
+TEST_CASE("simulate: a launch call of seconds explains as much") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), gpu = f.stream("7");
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  f.launch(cpu, "cudaLaunchKernel", 0, 3 * kSecond, 1);  // it loads code first
+  f.kernel(gpu, "gemm", 2'100'000'000, 100 * us, 1);
+  f.kernel(gpu, "gemm", 2'200'000'000, 3 * kSecond, 1);
+  f.kernel(gpu, "relu", 4'500'000'000, 100 * us, 1);  // at once with the one before it
+  const Run run = one(f);
+  check_replay(run);
+  const Predictor predictor(run);
+  for (const Edge& edge : predictor.graph().edges) CHECK(edge.lag_ns >= 0);
+}
+
+TEST_CASE("simulate: of work without a launch and with none before it nothing is inferred") {
+  TraceFixture f;
+  const TrackId first = f.stream("7"), second = f.stream("8");
+  f.kernel(first, "gemm", 7 * us, 100 * us);
+  f.kernel(second, "relu", 108 * us, 10 * us);
+  const Run run = one(f);
+  check_replay(run);
+  CHECK(replay_graph(run).edges.empty());
+}
+
+TEST_CASE("simulate: a clock that drifts does not make kernels longer in the predicted run") {
+  Run run = two_ranks();
+  run.traces[1].clock.drift = 1e-4;
+  {
+    const Predictor predictor(run);
+    move_to(run, predictor.graph(), predictor.graph().costs, predictor.now());
+  }
+  const Trace& trace = run.traces[1];
+  for (std::size_t row = 0; row < trace.device.size(); row++) {
+    CHECK(trace.slices.dur_ns[trace.device.slice[row]] <= 451 * us);
+  }
+}
+
+TEST_CASE("simulate: all of a phase or rank is that of the device too") {
+  const Run run = two_ranks();
+  const Predictor predictor(run);
+  const auto all = select(run, predictor.graph(), "rank:*");
+  REQUIRE(all);
+  CHECK(all->device_ns > 0);
+  CHECK(all->host_ns > 0);
+}
+
 TEST_CASE("simulate: what cannot be meant is refused with what to do") {
   TraceFixture f = launches_and_wait();
   const Run run = one(f);
@@ -211,6 +337,21 @@ TEST_CASE("simulate: what cannot be meant is refused with what to do") {
   CHECK(error({.kind = ChangeKind::data_loader, .value = 0}).kind == ErrorKind::not_found);
   CHECK(error({.kind = ChangeKind::ranks, .value = 2.5}).kind == ErrorKind::usage);
   CHECK(error({.kind = ChangeKind::overlap}).kind == ErrorKind::not_found);
+  CHECK(error({.kind = ChangeKind::ranks, .value = 1e300}).kind == ErrorKind::usage);
+  CHECK(error({.kind = ChangeKind::data_loader, .value = INFINITY}).kind == ErrorKind::usage);
+  CHECK(error({.kind = ChangeKind::bandwidth, .value = 1e-320}).kind == ErrorKind::usage);
+  CHECK(error({.kind = ChangeKind::scale, .target = "kernel:gemm", .value = 1e300}).kind == ErrorKind::usage);
+  CHECK(error({.kind = ChangeKind::set_duration, .target = "phase:forward", .value = 5}).kind == ErrorKind::usage);
+}
+
+TEST_CASE("simulate: a change that leaves nothing of a step has no gain that could be told") {
+  TraceFixture f;
+  f.op(f.host("1"), "aten::mm", 0, 9 * us);
+  const Run run = one(f);
+  const auto made =
+      Predictor(run).predict(std::vector<Change>{{.kind = ChangeKind::scale, .target = "host:*", .value = 0}});
+  REQUIRE_FALSE(made);
+  CHECK(made.error().message == "nothing is left of a step");
 }
 
 TEST_CASE("simulate: a recording of nothing that ran cannot be played") {
