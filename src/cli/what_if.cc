@@ -92,7 +92,7 @@ Result<std::vector<Change>> changes_of(const WhatIfOptions& options) {
   if (const auto added = add_targets(options, changes); !added) return fail(added.error());
   if (options.data_loader) changes.push_back({.kind = ChangeKind::data_loader, .value = *options.data_loader});
   if (options.no_waits) changes.push_back({.kind = ChangeKind::no_waits});
-  if (options.level_rank) changes.push_back({.kind = ChangeKind::level_rank, .rank = *options.level_rank});
+  if (options.level_rank) changes.push_back({.kind = ChangeKind::level_rank, .rank = options.level_rank});
   // Before the ranks: what these add to the latency is no part that a faster link shortens.
   if (options.bandwidth) changes.push_back({.kind = ChangeKind::bandwidth, .value = *options.bandwidth});
   if (options.ranks) changes.push_back({.kind = ChangeKind::ranks, .value = static_cast<double>(*options.ranks)});
