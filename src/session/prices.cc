@@ -17,6 +17,8 @@ namespace {
 using simulate::Prediction;
 using simulate::Predictor;
 
+// A report is not to take twice its time and memory for the sake of its prices.
+constexpr std::size_t kMostSlices = 3'000'000;
 // Less is no gain.
 constexpr double kWorthTelling = 1.005;
 
@@ -85,6 +87,15 @@ void price_findings(const Run& run, Report& report) {
     }
   }
   if (priced.empty() || timelines(run).empty()) return;
+  std::size_t slices = 0;
+  for (const Trace& trace : timelines(run)) slices += trace.slices.size();
+  if (slices > kMostSlices) {
+    for (Finding* finding : priced) {
+      finding->gain_reason =
+          fmt::format("Not predicted in a report of {} slices; {} does it.", slices, how(finding->changes));
+    }
+    return;
+  }
   const Predictor predictor(run);
   for (Finding* finding : priced) price(*finding, predictor);
   const auto gains =
