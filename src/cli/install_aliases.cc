@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/shell_word.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 
@@ -25,12 +26,6 @@ constexpr const char* kAliasExamples = R"(Examples:
 
 Each is a script of one line that calls this program. A file of another origin is not replaced without --force.)";
 
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 bool is_ours(const fs::path& path) {
   std::ifstream file(path);
   std::string line;
@@ -46,7 +41,7 @@ Result<void> install_one(const std::string& program, std::string_view name, cons
     return fail({ErrorKind::usage, "is there already and was not made by stepscope", path.string(), std::nullopt,
                  "Choose another folder, or replace it with --force"});
   }
-  const std::string text = fmt::format("#!/bin/sh\n{}\nexec {} {} \"$@\"\n", kMark, shell_quoted(program), name);
+  const std::string text = fmt::format("#!/bin/sh\n{}\nexec {} {} \"$@\"\n", kMark, shell_word(program), name);
   if (auto written = write_file(path.string(), text); !written) return written;
   fs::permissions(path, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add,
                   code);

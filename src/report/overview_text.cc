@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/shell_word.h"
 #include "report/bar.h"
 #include "report/format.h"
 #include "report/shorten.h"
@@ -274,18 +275,6 @@ namespace {
 bool has_rows(const Answer& answer) {
   return std::any_of(answer.tables.begin(), answer.tables.end(),
                      [](const Table& table) { return !table.rows.empty(); });
-}
-
-// A path as one can paste it into a shell.
-std::string shell_word(std::string_view path) {
-  constexpr std::string_view harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-  if (!path.empty() && path.find_first_not_of(harmless) == path.npos) return std::string(path);
-  std::string word = "'";
-  for (const char c : path) {
-    if (c == '\'') word += "'\\'";
-    word += c;
-  }
-  return word + "'";
 }
 
 }  // namespace

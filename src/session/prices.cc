@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/shell_word.h"
 #include "model/answer_parts.h"
 #include "model/windows.h"
 #include "session/what_if.h"
@@ -22,12 +23,6 @@ constexpr std::size_t kMostSlices = 3'000'000;
 // Less is no gain.
 constexpr double kWorthTelling = 1.005;
 
-std::string for_shell(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
-}
-
 std::string how(const std::vector<Change>& changes) {
   std::string text = "stepscope what-if PATH";
   for (const Change& change : changes) {
@@ -36,8 +31,7 @@ std::string how(const std::vector<Change>& changes) {
     text += " --" + words.substr(0, space);
     if (space == std::string::npos) continue;
     const std::string value = words.substr(space + 1);
-    const bool plain = value.find_first_not_of("0123456789.") == std::string::npos;  // for the shell
-    text += " " + (plain ? value : for_shell(value));
+    text += " " + shell_word(value);
   }
   return text;
 }

@@ -19,14 +19,14 @@ LATE_RANK = """
     import time, torch, torch.distributed as dist
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
-    layers = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)])
-    net = torch.nn.parallel.DistributedDataParallel(layers, bucket_cap_mb=0.01)  # an all-reduce for each layer
+    net = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)])
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for number in range(30):
-        loss = net(torch.ones(2, 64)).sum()
+        net(torch.ones(2, 64)).sum().backward()
         if dist.get_rank() == 1:
             time.sleep(0.08)
-        loss.backward()
+        for parameter in net.parameters():  # one after the other: on both ranks they end in the same order
+            dist.all_reduce(parameter.grad)
         optimizer.step()
         optimizer.zero_grad()
     dist.destroy_process_group()
