@@ -127,13 +127,15 @@ Table clocks_table(const Run& run) {
                   {"offset_ns", ValueType::integer, Unit::ns, "Added to its times"},
                   {"drift_ppm", ValueType::real, Unit::none, "Its drift that was taken out, in parts per million"},
                   {"bound_ns", ValueType::integer, Unit::ns,
-                   "Nine in ten ends of shared collectives agree as closely; unknown: not from collectives"},
+                   "collectives: nine in ten of their ends agree as closely; same host: two processes read its clock "
+                   "as alike; unknown: neither"},
                   {"pairs", ValueType::integer, Unit::count, "Shared collectives behind it"}}};
   for (const Trace& trace : timelines(run)) {
     const TraceClock& clock = trace.clock;
     const bool fitted = clock.source == ClockSource::collectives;
     table.rows.push_back({trace.rank.rank, std::string(to_string(clock.source)), clock.offset_ns,
-                          fitted ? Value(clock.drift * 1e6) : Value(), fitted ? Value(clock.bound_ns) : Value(),
+                          fitted ? Value(clock.drift * 1e6) : Value(),
+                          clock.bound_ns >= 0 ? Value(clock.bound_ns) : Value(),
                           fitted ? Value(std::int64_t{clock.pairs}) : Value()});
   }
   return table;

@@ -1,6 +1,7 @@
 // Parts of the short texts that people write: options, tables, lines of /sys.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,16 @@ inline std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlank);
   if (first == text.npos) return {};
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+// Letters only, lower case: "_allgather_base", "ALL_GATHER" and "AllGather" read alike.
+inline std::string lower_letters(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
+    if (c >= 'a' && c <= 'z') out += c;
+  }
+  return out;
 }
 
 // What stands between separators, each trimmed; of "" one part, which is empty.

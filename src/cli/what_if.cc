@@ -12,6 +12,7 @@
 #include "cli/open_paths.h"
 #include "cli/report_output.h"
 #include "cli/terminal.h"
+#include "session/network_file.h"
 #include "session/what_if.h"
 #include "write/writer.h"
 
@@ -26,7 +27,7 @@ struct WhatIfOptions {
   std::optional<double> data_loader, bandwidth;
   std::optional<long> ranks, level_rank;
   bool overlap = false, no_waits = false;
-  std::string trace;
+  std::string trace, topology;
   ReportOutput output;
 };
 
@@ -36,6 +37,7 @@ constexpr const char* kWhatIfExamples = R"(Examples:
   stepscope what-if run/ --remove op:aten::sort --dataloader 0   both together
   stepscope what-if run/ --move 'op:aten::topk=120us'            every call of it takes 120 us
   stepscope what-if run/ --ranks 64 --bandwidth 2                64 ranks, links twice as fast
+  stepscope what-if run/ --ranks 64 --topology network.yml       64 ranks on that network
   stepscope what-if run/ --no-waits --trace predicted.json.gz    the predicted run as a trace, for any viewer
 
 What a change is about: kernel:TEXT (name or family), op:NAME (with its kernels), host:NAME (without them), phase:NAME,
@@ -95,7 +97,17 @@ Result<std::vector<Change>> changes_of(const WhatIfOptions& options) {
   if (options.level_rank) changes.push_back({.kind = ChangeKind::level_rank, .rank = options.level_rank});
   // Before the ranks: what these add to the latency is no part that a faster link shortens.
   if (options.bandwidth) changes.push_back({.kind = ChangeKind::bandwidth, .value = *options.bandwidth});
-  if (options.ranks) changes.push_back({.kind = ChangeKind::ranks, .value = static_cast<double>(*options.ranks)});
+  if (!options.topology.empty() && !options.ranks) {
+    return fail(usage("--topology says on what network more ranks would run", "Add --ranks 64"));
+  }
+  if (options.ranks) {
+    changes.push_back({.kind = ChangeKind::ranks, .value = static_cast<double>(*options.ranks)});
+    if (!options.topology.empty()) {
+      Result<Network> network = session::read_network(options.topology);
+      if (!network) return fail(network.error());
+      changes.back().network = *std::move(network);
+    }
+  }
   if (options.overlap) changes.push_back({.kind = ChangeKind::overlap});
   return changes;
 }
@@ -159,6 +171,9 @@ void set_up_what_if(CLI::App& app, int& code) {
   app.add_flag("--overlap-comm", options->overlap, "Only the end of the step waits for communication");
   app.add_option("--bandwidth", options->bandwidth, "Links are so many times as fast")->type_name("FACTOR");
   app.add_option("--ranks", options->ranks, "So many data-parallel ranks")->type_name("N");
+  app.add_option("--topology", options->topology,
+                 "Network of these ranks: ASTRA-sim's network.yml (topology, npus_count, bandwidth, latency)")
+      ->type_name("FILE");
   app.add_option("--level-rank", options->level_rank, "The others do not wait for this rank")->type_name("RANK");
   app.add_option("--trace", options->trace, "Also write the predicted run as a trace: .json, .json.gz or .pftrace")
       ->type_name("FILE");

@@ -22,25 +22,6 @@ std::optional<bool> causal(std::string_view op, std::string_view values) {
   return is_causal(*formula_of(op), {none, texts});
 }
 
-TEST_CASE("inputs: sizes, lists of sizes, texts and truths from what the profiler writes") {
-  const auto shapes = parse_shapes("[[8, 64], [], [[4], [4, 2]]]");
-  REQUIRE(shapes.size() == 3);
-  CHECK(shapes[0].sizes == Sizes{8, 64});
-  CHECK(shapes[1].sizes.empty());
-  CHECK(shapes[2].list == std::vector<Sizes>{{4}, {4, 2}});
-  CHECK(parse_texts(R"(["", "[1, 1]", "True"])") == std::vector<std::string>{"", "[1, 1]", "True"});
-  CHECK(parse_sizes("[2, 3]") == Sizes{2, 3});
-  CHECK(parse_truths("[True, False]") == std::vector<bool>{true, false});
-  CHECK(parse_truths("True") == std::vector<bool>{true});
-  for (const char* bad : {"", "[", "[[1,2]", "[[1,2]] x", "[[1,]]", "[[99999999999999999999]]", "[[[[1]]]]", "null"}) {
-    CAPTURE(bad);
-    CHECK(parse_shapes(bad).empty());
-  }
-  for (const char* bad : {"", "[\"a]", "[1]", "text"}) CHECK(parse_texts(bad).empty());
-  CHECK_FALSE(parse_sizes("4"));
-  CHECK_FALSE(parse_truths("[Tru]"));
-}
-
 TEST_CASE("flops: products of matrices and vectors") {
   CHECK(flop("aten::mm", "[[2,3],[3,4]]") == 48);
   CHECK(flop("aten::mm", "[[2,3],[3,4],[2,4]]") == 48);  // into a given output

@@ -1,4 +1,4 @@
-// What operators were given, from the texts that the profiler wrote: sizes of tensors, types, values of the rest.
+// What the operators of a trace were given: sizes of tensors, types, values of the rest.
 //
 // Expected workload: 10^5 to 10^7 operators with 10^2 to 10^4 different texts; each text is parsed once.
 #pragma once
@@ -10,17 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "model/input_text.h"
 #include "model/trace.h"
 
 namespace stepscope::costs {
-
-using Sizes = std::vector<std::int64_t>;
-
-// One input of an operator: the sizes of a tensor (none for a number), or those of each tensor of a list.
-struct Shape {
-  Sizes sizes;
-  std::vector<Sizes> list;
-};
 
 struct Inputs {
   const std::vector<Shape>& shapes;        // empty: not recorded
@@ -32,15 +25,6 @@ struct Inputs {
   }
   std::string_view value(std::size_t at) const { return at < values.size() ? values[at] : std::string_view(); }
 };
-
-// [[8,64],[],[[4],[4]]]; what is no such text has no shapes.
-std::vector<Shape> parse_shapes(std::string_view json);
-// ["", "[1, 1]", "True"]; empty for a text that is none.
-std::vector<std::string> parse_texts(std::string_view json);
-// "[1, 1]" → 1, 1.
-std::optional<Sizes> parse_sizes(std::string_view text);
-// "True", "False" and lists of them: the truths in order.
-std::optional<std::vector<bool>> parse_truths(std::string_view text);
 
 // The inputs of the operators of one trace.
 class TraceInputs {

@@ -9,7 +9,7 @@
 
 #include "base/table_file.h"
 #include "base/text_parts.h"
-#include "costs/element_types.h"
+#include "model/element_types.h"
 
 namespace stepscope::costs {
 namespace {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "costs/counts.h"
-#include "costs/element_types.h"
 #include "costs/traffic_models.h"
+#include "model/element_types.h"
 
 namespace stepscope::costs {
 namespace {

@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "base/key_index.h"
-#include "costs/element_types.h"
 #include "costs/time_shares.h"
+#include "model/element_types.h"
 #include "model/op_calls.h"
 
 namespace stepscope::costs {

@@ -28,7 +28,7 @@ double gain(const Collective& known, const LaneCall& call, const Alignment& how)
   if (known.token != call.token) return -1;
   if (how.spread_ns == 0) return 1;
   if (call.must_overlap) {
-    const auto slack = static_cast<std::int64_t>(2 * how.spread_ns);
+    const auto slack = static_cast<std::int64_t>(how.clock_error_ns);
     if (known.end_ns + slack < call.start_ns || call.end_ns + slack < known.start_ns) return -1;
   }
   const double apart = static_cast<double>(known.end_ns - call.end_ns) / how.spread_ns;
@@ -47,24 +47,6 @@ void close(Band& band) {
     band.at.push_back(band.at.back() + band.last[i] - band.first[i] + 1);
 }
 
-Band band_by_time(const std::vector<Collective>& known, std::span<const LaneCall> calls, double spread_ns) {
-  Band band;
-  for (double reach = kFarthest * spread_ns;; reach /= 2) {
-    band = {};
-    std::uint32_t first = 0, last = 0;
-    for (const LaneCall& call : calls) {
-      const auto window = static_cast<std::int64_t>(reach);
-      while (first < known.size() && known[first].end_ns < call.end_ns - window) first++;
-      last = std::max(last, first);
-      while (last < known.size() && known[last].end_ns <= call.end_ns + window) last++;
-      band.first.push_back(first);
-      band.last.push_back(last);
-    }
-    close(band);
-    if (band.at.back() <= kMostCells) return band;
-  }
-}
-
 Band band_by_order(std::size_t known, std::size_t calls) {
   Band band;
   const std::size_t reach = (known > calls ? known - calls : calls - known) + kLooseBand;
@@ -74,6 +56,34 @@ Band band_by_order(std::size_t known, std::size_t calls) {
   }
   close(band);
   return band;
+}
+
+Band band_by_time(const std::vector<Collective>& known, std::span<const LaneCall> calls, double spread_ns) {
+  // Ends may go back a little in the order that ranks share: the bands never do.
+  std::vector<std::int64_t> latest_before(known.size()), earliest_after(known.size());
+  for (std::size_t j = 0; j < known.size(); j++) {
+    latest_before[j] = j > 0 ? std::max(latest_before[j - 1], known[j].end_ns) : known[j].end_ns;
+  }
+  for (std::size_t j = known.size(); j-- > 0;) {
+    earliest_after[j] = j + 1 < known.size() ? std::min(earliest_after[j + 1], known[j].end_ns) : known[j].end_ns;
+  }
+  Band band;
+  for (double reach = kFarthest * spread_ns; reach >= 1; reach /= 2) {
+    const auto window = static_cast<std::int64_t>(reach);
+    band = {};
+    for (const LaneCall& call : calls) {
+      const auto first = std::lower_bound(latest_before.begin(), latest_before.end(), call.end_ns - window);
+      const auto last = std::upper_bound(earliest_after.begin(), earliest_after.end(), call.end_ns + window);
+      band.first.push_back(static_cast<std::uint32_t>(first - latest_before.begin()));
+      band.last.push_back(static_cast<std::uint32_t>(last - earliest_after.begin()));
+    }
+    for (std::size_t i = calls.size(); i-- > 1;) band.first[i - 1] = std::min(band.first[i - 1], band.first[i]);
+    for (std::size_t i = 1; i < calls.size(); i++) band.last[i] = std::max(band.last[i], band.last[i - 1]);
+    for (std::size_t i = 0; i < calls.size(); i++) band.last[i] = std::max(band.last[i], band.first[i]);
+    close(band);
+    if (band.at.back() <= kMostCells) return band;
+  }
+  return band_by_order(known.size(), calls.size());
 }
 
 enum class Move : std::uint8_t { skip_known, skip_call, pair };

@@ -21,10 +21,11 @@ struct LaneCall {
 };
 
 struct Alignment {
-  double spread_ns = 0;  // of the ends of one collective; 0: clocks are not known, order alone counts
+  double spread_ns = 0;       // of the ends of one collective; 0: clocks are not known, order alone counts
+  double clock_error_ns = 0;  // by so much one may seem to end before the last has begun
 };
 
-// `by_trace`: the calls of each trace by end. Returns for each collective its calls.
+// `by_trace`: the calls of each trace in the order that all traces share. Returns for each collective its calls.
 std::vector<std::vector<LaneCall>> align_calls(std::vector<std::span<const LaneCall>> by_trace, Alignment how);
 
 }  // namespace stepscope::derive

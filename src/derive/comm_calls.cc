@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "model/collective_work.h"
+#include "model/lookup.h"
 
 namespace stepscope::derive {
 namespace {
@@ -24,6 +26,9 @@ std::string_view base_name(std::string_view name) {
   if (name.starts_with("void ")) name.remove_prefix(5);
   return name.substr(0, name.find_first_of("<("));
 }
+
+// The lane of calls that a library made on threads of the host.
+constexpr std::string_view kHostCalls = "calls on the host";
 
 bool is_host_library(std::string_view name) {
   return name.starts_with("gloo:") || name.starts_with("mpi:") || name.starts_with("ucc:");
@@ -188,8 +193,33 @@ class Calls {
       if (trace_.kind(slice) == SliceKind::gpu_user_annotation) continue;
       CommCall call;
       call.member = {trace_.slices.start_ns[i], trace_.slices.end_ns(slice), 0, MatchMember::kNone, MatchMember::kNone};
-      describe_by_name(call, trace_.strings[name], "", "calls on the host");
+      describe_by_name(call, trace_.strings[name], "", kHostCalls);
+      call.concurrent = true;
+      add_size(call, slice);
       out_.calls.push_back(call);
+    }
+  }
+
+  // What such a call was given: one thread may end the second of two calls before another ends the first, but rarely
+  // are both as large.
+  void add_size(CommCall& call, SliceId slice) {
+    const Ops& ops = trace_.ops;
+    const std::size_t op = row_of(ops.slice, slice);
+    if (op >= ops.size() || ops.input_dims[op] == StringId::none || ops.input_types[op] == StringId::none) return;
+    const auto key = std::pair(ops.input_dims[op], ops.input_types[op]);
+    const auto [known, added] = sizes_.try_emplace(key);
+    if (added) known->second = largest_input_bytes(trace_.strings[key.first], trace_.strings[key.second]);
+    if (!known->second || *known->second <= 0) return;
+    if (same_size_everywhere(call.kind)) call.token = mix(call.token, static_cast<std::uint64_t>(*known->second));
+    const std::int64_t size = only_group_size();
+    switch (call.kind) {
+      case CollectiveKind::all_gather:  // each gives its part
+        if (size > 0 && *known->second < INT64_MAX / size) call.bytes = *known->second * size;
+        return;
+      case CollectiveKind::gather:
+      case CollectiveKind::scatter:
+      case CollectiveKind::other: return;  // part or whole, by the rank
+      default: call.bytes = *known->second;
     }
   }
 
@@ -197,7 +227,8 @@ class Calls {
   std::vector<std::uint32_t> call_of_;  // per row of Trace::collectives
   std::map<std::int64_t, int> streams_;
   std::map<int, std::string> names_;
-  std::map<LaneKey, std::uint32_t> lanes_;  // a handful of groups
+  std::map<std::pair<StringId, StringId>, std::optional<std::int64_t>> sizes_;  // of texts of sizes and types
+  std::map<LaneKey, std::uint32_t> lanes_;                                      // a handful of groups
   CommCalls out_;
 };
 

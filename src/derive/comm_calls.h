@@ -18,6 +18,7 @@ struct CommCall {
   std::uint32_t lane = 0;  // of CommCalls::lanes
   CollectiveKind kind = CollectiveKind::other;
   bool timed = true;        // false: only the call on the host is there, of a trace that has communication kernels
+  bool concurrent = false;  // made by several threads of the rank at once: in any order but among calls of one token
   std::uint64_t token = 0;  // kind, type, and size where all ranks have the same
   std::int64_t sequence = kAbsent;
   std::int64_t elements = 0;

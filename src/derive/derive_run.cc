@@ -8,12 +8,14 @@
 #include "derive/align_calls.h"
 #include "derive/comm_calls.h"
 #include "derive/run_clocks.h"
+#include "model/match_times.h"
 
 namespace stepscope::derive {
 namespace {
 
 constexpr double kFinestSpread = 5'000;
-constexpr double kSpreadsInBound = 2.3;  // of a heavy-tailed spread nine in ten lie within as many
+constexpr double kThreadSpread = 5'000'000;  // a thread of the host ends when the scheduler lets it
+constexpr double kSpreadsInBound = 2.3;      // of a heavy-tailed spread nine in ten lie within as many
 
 // Gives the lanes of all traces one numbering.
 std::vector<CommLane> join_lanes(std::vector<CommCalls>& all) {
@@ -70,7 +72,21 @@ class Matcher {
       }
     }
     by_number(numbered);
-    by_alignment(others);
+    std::map<std::uint64_t, Calls> alike;
+    Calls in_order;
+    for (const auto& one : others) {
+      const CommCall& found = call(one.first, one.second);
+      (found.concurrent ? alike[found.token] : in_order).push_back(one);
+    }
+    by_alignment(in_order);
+    for (auto& [token, same] : alike) {
+      // Threads take them from one queue: the order of their starts is that of the program.
+      std::stable_sort(same.begin(), same.end(), [&](const auto& a, const auto& b) {
+        return std::pair(a.first, call(a.first, a.second).member.start_ns) <
+               std::pair(b.first, call(b.first, b.second).member.start_ns);
+      });
+      by_alignment(same);
+    }
   }
 
   // A pipe whose ends are not recorded is known only where there are no others.
@@ -105,23 +121,19 @@ class Matcher {
     }
   }
 
-  bool clock_known(std::uint32_t trace) const {
-    const ClockSource source = run_.traces[trace].clock.source;
-    return source == ClockSource::reference || source == ClockSource::collectives;
-  }
-
   void by_alignment(const Calls& calls) {
     std::vector<LaneCall> rows;
     std::vector<std::size_t> begins;
-    double spread = kFinestSpread;
+    double spread = kFinestSpread, clock_error = kFinestSpread;
     bool clocks = true;
     for (const auto& [trace, index] : calls) {
       const CommCall& one = call(trace, index);
       if (rows.empty() || rows.back().trace != trace) {
         begins.push_back(rows.size());
         const auto bound = static_cast<double>(run_.traces[trace].clock.bound_ns);
-        spread = std::max(spread, bound / kSpreadsInBound);
-        clocks = clocks && clock_known(trace);
+        clock_error = std::max(clock_error, bound / kSpreadsInBound);
+        spread = std::max({spread, clock_error, one.concurrent ? kThreadSpread : 0});
+        clocks = clocks && clock_is_fitted(run_.traces[trace]);
       }
       rows.push_back({run_time_ns(run_.traces[trace], one.member.start_ns),
                       run_time_ns(run_.traces[trace], one.member.end_ns), one.token, trace, index,
@@ -132,7 +144,7 @@ class Matcher {
     for (std::size_t i = 0; i + 1 < begins.size(); i++) {
       by_trace.push_back(std::span(rows).subspan(begins[i], begins[i + 1] - begins[i]));
     }
-    for (const auto& aligned : align_calls(by_trace, {clocks ? spread : 0})) {
+    for (const auto& aligned : align_calls(by_trace, {clocks ? spread : 0, 2 * clock_error})) {
       Found found{clocks ? MatchedBy::time : MatchedBy::order, {}};
       for (const LaneCall& one : aligned) found.calls.push_back({one.trace, one.call});
       found_.push_back(std::move(found));

@@ -174,6 +174,80 @@ TEST_CASE("derive_run: without shared collectives the wall clock counts, else th
   CHECK(run_time_ns(run.traces[1], 10) == 510);
 }
 
+// Buckets of gloo as DDP sends them: two threads take them in turn and end when the scheduler lets them, up to 4 ms
+// apart and often the second before the first.
+struct Buckets {
+  std::string host_of_second = "\"node\"";
+  std::int64_t shift_ns = 0;                                      // of the second rank's clock
+  std::map<std::pair<std::uint32_t, std::int64_t>, int> truth{};  // (trace, start) → which collective
+
+  Run make() {
+    std::mt19937 random(3);
+    std::uniform_int_distribution<std::int64_t> late(0, 4'000'000), length(500'000, 3'000'000);
+    Run run;
+    for (std::uint32_t rank = 0; rank < 2; rank++) {
+      run.traces.push_back({});
+      run.traces.back().clock_base_ns = 1'700'000'000'000'000'000;
+    }
+    std::vector<TraceFixture> ranks(2);
+    std::int64_t now = 1'000'000'000;
+    for (int i = 0; i < 120; i += 2) {
+      now += i % 10 == 0 ? 30'000'000 : 4'500'000;
+      const std::int64_t work[2] = {length(random), length(random)};
+      for (std::uint32_t rank = 0; rank < 2; rank++) {
+        TraceFixture& f = ranks[rank];
+        f.trace.rank.rank = rank;
+        if (f.trace.tracks.empty()) f.host("11"), f.host("12");
+        for (int thread = 0; thread < 2; thread++) {
+          const int size = i + thread == 0 || i % 10 != 0 || thread == 1 ? 4096 : 1024;
+          const std::int64_t start = now + thread * 20'000 + (rank == 1 ? shift_ns + 300'000 : 0);
+          truth[{rank, start}] = i + thread;
+          f.op(static_cast<TrackId>(thread), "gloo:all_reduce", start, work[thread] + 300'000 + late(random),
+               {.dims = size == 4096 ? "[[4096]]" : "[[1024]]", .types = "[\"float\"]"}, "user_annotation");
+        }
+      }
+    }
+    for (std::uint32_t rank = 0; rank < 2; rank++) {
+      ranks[rank].trace.clock_base_ns = 1'700'000'000'000'000'000;
+      ranks[rank].trace.metadata.push_back({"host_name", rank == 0 ? "\"node\"" : host_of_second});
+      run.traces[rank] = std::move(ranks[rank].trace);
+    }
+    derive::derive_run(run, 1);
+    return run;
+  }
+
+  std::pair<int, int> right_and_wrong(const Run& run) const {
+    int right = 0, wrong = 0;
+    for (std::size_t match = 0; match < run.matches.size(); match++) {
+      const auto members = run.matches.of(match);
+      if (members.size() < 2) continue;
+      const bool same =
+          truth.at({members[0].trace, members[0].start_ns}) == truth.at({members[1].trace, members[1].start_ns});
+      (same ? right : wrong)++;
+    }
+    return {right, wrong};
+  }
+};
+
+TEST_CASE("derive_run: calls that threads of the host make are matched by size, in the order of their starts") {
+  Buckets buckets;
+  const Run run = buckets.make();
+  CHECK(run.traces[1].clock.source == ClockSource::same_host);
+  CHECK(run_time_ns(run.traces[1], 77) == 77);
+  CHECK(buckets.right_and_wrong(run) == std::pair(120, 0));
+  CHECK(run.matches.rows[0].bytes == 4 * 4096);
+}
+
+TEST_CASE("derive_run: the clock of a host is not taken for that of another") {
+  for (const char* name : {"\"other\"", "\"localhost\"", "\"\""}) {
+    Buckets buckets{.host_of_second = name};
+    CHECK(buckets.make().traces[1].clock.source == ClockSource::collectives);
+  }
+  // one name for two machines whose clocks are minutes apart
+  Buckets far{.shift_ns = 600'000'000'000};
+  CHECK(far.make().traces[1].clock.source == ClockSource::collectives);
+}
+
 TEST_CASE("derive_run: a send and its receive are one match") {
   Run run;
   for (int rank = 0; rank < 3; rank++) {

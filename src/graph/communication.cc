@@ -18,7 +18,6 @@ namespace stepscope::graph {
 namespace {
 
 constexpr int kDeepestCall = 16;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
 
 // The elements of the JSON list that `text` is, as raw texts.
 std::vector<std::string_view> elements(std::string_view text) {
@@ -35,58 +34,6 @@ std::vector<std::string_view> elements(std::string_view text) {
     at = end;
   }
   return all;
-}
-
-std::optional<std::int64_t> product(std::string_view dims) {
-  std::int64_t count = 1;
-  for (const std::string_view size : elements(dims)) {
-    const long long number = formats::value_int(size, -1);
-    if (number < 0 || (number > 0 && count > kMostBytes / number)) return std::nullopt;
-    count *= number;
-  }
-  return count;
-}
-
-// Bytes of an element: types of tensors are "Tensor(float)", "GenericList[Tensor(float),…]", or "float" in timelines.
-std::optional<std::int64_t> size_of_type(std::string_view type) {
-  if (const std::size_t open = type.find("Tensor("); open != type.npos) {
-    const std::size_t begin = open + 7;
-    type = type.substr(begin, type.find(')', begin) - begin);
-  }
-  return type == "unsigned char" ? 1 : element_bytes(type);
-}
-
-// Numbers, texts and objects begin with a capital letter, or have no type.
-bool holds_tensors(std::string_view type) {
-  return type.find("Tensor") != type.npos || (!type.empty() && type[0] >= 'a' && type[0] <= 'z');
-}
-
-// Elements of a tensor, or of all tensors of a list.
-std::optional<std::int64_t> count_of(std::string_view dims, int depth = 0) {
-  const auto parts = elements(dims);
-  if (parts.empty() || parts[0].empty() || parts[0][0] != '[') return product(dims);
-  std::int64_t sum = 0;
-  for (const std::string_view part : parts) {
-    const auto count = depth < 4 ? count_of(part, depth + 1) : std::nullopt;
-    if (!count || *count > kMostBytes - sum) return std::nullopt;
-    sum += *count;
-  }
-  return sum;
-}
-
-// Bytes of the largest argument: of what is gathered or scattered there are the parts and the whole. kAbsent where an
-// argument is not understood.
-std::int64_t bytes_of_inputs(std::string_view dims, std::string_view types) {
-  const auto shapes = elements(dims), kinds = elements(types);
-  std::int64_t bytes = kAbsent;
-  for (std::size_t i = 0; i < shapes.size() && i < kinds.size(); i++) {
-    const std::string type = formats::value_text(kinds[i]);
-    if (!holds_tensors(type)) continue;
-    const auto count = count_of(shapes[i]), size = size_of_type(type);
-    if (!count || !size || *count > kMostBytes / *size) return kAbsent;
-    bytes = std::max(bytes, *count * *size);
-  }
-  return bytes;
 }
 
 struct PointToPoint {
@@ -219,13 +166,15 @@ class Finder {
       const GraphNodes& nodes = graph_.graph->nodes;
       const StringId dims = nodes.input_dims[node.node], types = nodes.input_types[node.node];
       if (dims == StringId::none || types == StringId::none) return kAbsent;
-      return bytes_of_inputs(graph_.graph->strings[dims], graph_.graph->strings[types]);
+      return largest_input_bytes(graph_.graph->strings[dims], graph_.graph->strings[types]).value_or(kAbsent);
     }
     const Ops& ops = graph_.timeline->ops;
     const std::size_t op = row_of(ops.slice, node.slice);
     if (op >= ops.size() || ops.input_dims[op] == StringId::none || ops.input_types[op] == StringId::none)
       return kAbsent;
-    return bytes_of_inputs(graph_.timeline->strings[ops.input_dims[op]], graph_.timeline->strings[ops.input_types[op]]);
+    return largest_input_bytes(graph_.timeline->strings[ops.input_dims[op]],
+                               graph_.timeline->strings[ops.input_types[op]])
+        .value_or(kAbsent);
   }
 
   // Peer and tag are arguments of the call itself or above: of its slice, else of its node's text.

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "model/network.h"
+
 namespace stepscope {
 
 enum class ChangeKind : std::uint8_t {
@@ -27,6 +29,7 @@ struct Change {
   std::string target = {};
   double value = 1;
   std::optional<std::int64_t> rank = {};
+  Network network = {};  // of `ranks`; no dimensions: a ring of links like those recorded
 
   friend bool operator==(const Change&, const Change&) = default;
 };

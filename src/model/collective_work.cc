@@ -4,21 +4,16 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "base/text_parts.h"
+#include "model/element_types.h"
+#include "model/input_text.h"
 
 namespace stepscope {
 namespace {
 
 constexpr int kMaxClimb = 16;  // record_param_comms stands a few levels above the launch
-
-// Letters only, lower case, so that "_allgather_base", "ALL_GATHER" and "AllGather" read alike.
-std::string letters(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
-    if (c >= 'a' && c <= 'z') out += c;
-  }
-  return out;
-}
 
 std::uint32_t row_of(const Trace& trace, SliceId slice) {
   const auto& slices = trace.collectives.slice;
@@ -57,56 +52,74 @@ CollectiveKind collective_kind(std::string_view recorded) {
       {"recv", CollectiveKind::receive},
       {"barrier", CollectiveKind::barrier},
   }};
-  const std::string text = letters(recorded);
+  const std::string text = lower_letters(recorded);
   for (const auto& [word, kind] : kinds) {
     if (text.find(word) != std::string::npos) return kind;
   }
   return CollectiveKind::other;
 }
 
-std::optional<std::int64_t> element_bytes(std::string_view dtype) {
-  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 26> sizes{{
-      {"float", 4},       {"double", 8},     {"half", 2},         {"bfloat", 2},
-      {"long", 8},        {"int", 4},        {"short", 2},        {"byte", 1},
-      {"char", 1},        {"bool", 1},       {"floatemfn", 1},    {"floatem", 1},
-      {"floatemfnuz", 1}, {"floatemuz", 1},  {"complexfloat", 8}, {"complexdouble", 16},
-      {"complexhalf", 4}, {"uint", 4},       {"uchar", 1},        {"cfloat", 8},
-      {"cdouble", 16},    {"qint", 1},       {"quint", 1},        {"ushort", 2},
-      {"ulong", 8},       {"floatemfnz", 1},
-  }};
-  // Types with a width in their name are not decided by letters alone.
-  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 12> exact{{
-      {"Float8_e4m3fn", 1},
-      {"Float8_e5m2", 1},
-      {"Float8_e4m3fnuz", 1},
-      {"Float8_e5m2fnuz", 1},
-      {"UInt16", 2},
-      {"UInt32", 4},
-      {"UInt64", 8},
-      {"Int8", 1},
-      {"UInt8", 1},
-      {"Int32", 4},
-      {"Int64", 8},
-      {"Float8_e8m0fnu", 1},
-  }};
-  for (const auto& [name, bytes] : exact) {
-    if (name == dtype) return bytes;
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;  // nonsense in a damaged file must not overflow sums
+
+// Types of tensors are "Tensor(float)", "GenericList[Tensor(float),…]", or "float" in timelines.
+std::optional<std::int64_t> size_of_type(std::string_view type) {
+  if (const std::size_t open = type.find("Tensor("); open != type.npos) {
+    const std::size_t begin = open + 7;
+    type = type.substr(begin, type.find(')', begin) - begin);
   }
-  const std::string text = letters(dtype);
-  for (const auto& [name, bytes] : sizes) {
-    if (name == text) return bytes;
+  return recorded_element_bytes(type);
+}
+
+// Numbers, texts and objects begin with a capital letter, or have no type.
+bool holds_tensors(std::string_view type) {
+  return type.find("Tensor") != type.npos || (!type.empty() && type[0] >= 'a' && type[0] <= 'z');
+}
+
+std::optional<std::int64_t> elements_of(const Sizes& sizes) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) {
+    if (size < 0 || (size > 0 && count > kMostBytes / size)) return std::nullopt;
+    count *= size;
   }
-  return std::nullopt;
+  return count;
+}
+
+std::optional<std::int64_t> elements_of(const Shape& shape) {
+  if (shape.list.empty()) return elements_of(shape.sizes);
+  std::int64_t sum = 0;
+  for (const Sizes& sizes : shape.list) {
+    const auto count = elements_of(sizes);
+    if (!count || *count > kMostBytes - sum) return std::nullopt;
+    sum += *count;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> largest_input_bytes(std::string_view dims, std::string_view types) {
+  const std::vector<Shape> shapes = parse_shapes(dims);
+  const std::vector<std::string> kinds = parse_texts(types);
+  std::optional<std::int64_t> bytes;
+  for (std::size_t i = 0; i < shapes.size() && i < kinds.size(); i++) {
+    // a timeline names a list of tensors, but not their type
+    if (!holds_tensors(kinds[i])) continue;
+    const auto count = elements_of(shapes[i]), size = size_of_type(kinds[i]);
+    if (!count || !size || *count > kMostBytes / *size) return std::nullopt;
+    bytes = std::max(bytes.value_or(0), *count * *size);
+  }
+  return bytes;
 }
 
 std::optional<std::int64_t> collective_bytes(const Trace& trace, std::uint32_t collective) {
   const Collectives& rows = trace.collectives;
-  const auto size = element_bytes(trace.strings[rows.dtype[collective]]);
+  const auto size = recorded_element_bytes(trace.strings[rows.dtype[collective]]);
   if (!size) return std::nullopt;
-  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // nonsense in a damaged file must not overflow sums
   const std::int64_t in = rows.in_elements[collective], out = rows.out_elements[collective];
   const std::int64_t ranks = std::clamp<std::int64_t>(rows.group_size[collective], 1, 1 << 20);
-  const auto of_all = [&](std::int64_t one) { return one < kMost / ranks ? one * ranks : kMost + 1; };
+  const auto of_all = [&](std::int64_t one) { return one < kMostBytes / ranks ? one * ranks : kMostBytes + 1; };
   std::int64_t elements = kAbsent;
   switch (collective_kind(trace.strings[rows.kind[collective]])) {
     case CollectiveKind::all_gather:
@@ -117,7 +130,7 @@ std::optional<std::int64_t> collective_bytes(const Trace& trace, std::uint32_t c
     case CollectiveKind::scatter: elements = out == kAbsent ? in : std::max(in, of_all(out)); break;
     default: elements = in != kAbsent ? in : out; break;
   }
-  if (elements < 0 || elements > kMost) return std::nullopt;
+  if (elements < 0 || elements > kMostBytes) return std::nullopt;
   return elements * *size;
 }
 

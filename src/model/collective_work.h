@@ -17,9 +17,11 @@ std::string_view to_string(CollectiveKind kind);
 CollectiveKind collective_kind(
     std::string_view recorded);  // "allreduce", "_allgather_base", "ncclDevKernel_AllReduce…"
 
-std::optional<std::int64_t> element_bytes(std::string_view dtype);
 // Bytes of one call; unknown when the trace lacks its elements, type or group size.
 std::optional<std::int64_t> collective_bytes(const Trace& trace, std::uint32_t collective);
+// Bytes of the largest tensor that an operator was given, from the texts that the profiler wrote: of what is gathered
+// or scattered there are the parts and the whole. Unknown where a tensor is not understood, or there is none.
+std::optional<std::int64_t> largest_input_bytes(std::string_view dims, std::string_view types);
 // Bus over algorithm bandwidth for a group of n; unknown where the convention has no factor.
 std::optional<double> bus_factor(CollectiveKind kind, std::int64_t n);
 

@@ -45,7 +45,8 @@ MatchTime match_time(const Run& run, std::size_t match) {
 }
 
 bool clock_is_fitted(const Trace& trace) {
-  return trace.clock.source == ClockSource::reference || trace.clock.source == ClockSource::collectives;
+  const ClockSource source = trace.clock.source;
+  return source == ClockSource::reference || source == ClockSource::collectives || source == ClockSource::same_host;
 }
 
 std::optional<std::int64_t> clock_bound_ns(const Run& run) {

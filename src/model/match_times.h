@@ -25,7 +25,8 @@ struct MatchTime {
 };
 MatchTime match_time(const Run& run, std::size_t match);
 
-// The run's clock for this trace is as good as the ends of collectives, or it is the reference itself.
+// The run's clock for this trace is as good as the ends of collectives or the clock of one host, or it is the reference
+// itself.
 bool clock_is_fitted(const Trace& trace);
 // Two moments on different ranks closer than this cannot be told apart; nothing when some clock is not fitted.
 std::optional<std::int64_t> clock_bound_ns(const Run& run);

@@ -84,6 +84,7 @@ struct Matches {
 enum class ClockSource : std::uint8_t {
   reference,    // it is the run's clock
   collectives,  // ends of the collectives that it shares with another trace
+  same_host,    // Unix time, of a process of the same host as another trace's
   wall,         // Unix time as recorded
   start,        // nothing links them: both are taken to start at the same moment
 };
@@ -94,8 +95,9 @@ struct TraceClock {
   std::int64_t offset_ns = 0;  // run time = time + offset_ns + drift × (time − pivot_ns)
   std::int64_t pivot_ns = 0;
   double drift = 0;
-  std::int64_t bound_ns = -1;  // 9 in 10 ends of shared collectives agree as closely; -1: unknown
-  std::uint32_t pairs = 0;     // shared collectives behind it
+  std::int64_t bound_ns =
+      -1;                   // collectives: 9 in 10 shared ends agree as closely; same_host: so do clocks; -1: unknown
+  std::uint32_t pairs = 0;  // shared collectives behind it
 };
 
 }  // namespace stepscope

@@ -90,7 +90,8 @@ std::string_view to_string(MatchedBy by) {
 }
 
 std::string_view to_string(ClockSource source) {
-  static constexpr std::array<std::string_view, 4> names{"reference", "collectives", "wall clock", "first event"};
+  static constexpr std::array<std::string_view, 5> names{"reference", "collectives", "same host", "wall clock",
+                                                         "first event"};
   return names[static_cast<std::size_t>(source)];
 }
 

@@ -13,6 +13,7 @@
 #include "formats/file_text.h"
 #include "formats/json_text.h"
 #include "model/collective_work.h"
+#include "model/element_types.h"
 #include "model/node_graph.h"
 #include "read/file_text_trace.h"
 #include "read/reader.h"
@@ -136,7 +137,7 @@ struct Said {
     node.kind = on_device ? NodeKind::compute : kind_of(node.name, node.collective);
     node.input_dims = dims == "[]" ? std::string_view() : dims;
     node.input_types = types == "[]" ? std::string_view() : types;
-    const auto size = element_bytes(dtype);
+    const auto size = recorded_element_bytes(dtype);
     if (node.comm_bytes == kAbsent && size && (elements_in > 0 || elements_out > 0)) {
       node.comm_bytes = std::max(elements_in, elements_out) * *size;
     }

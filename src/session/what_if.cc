@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/shell_word.h"
 #include "model/answer_parts.h"
 #include "model/collective_work.h"
 #include "session/report_inputs.h"
@@ -124,7 +125,7 @@ Table communication_table(const std::vector<simulate::CommModel>& models) {
     const bool slope = model.ns_per_byte && *model.ns_per_byte > 0;
     table.rows.push_back({std::string(stepscope::to_string(model.kind)),
                           model.group_size > 0 ? Value(model.group_size) : Value(), count(model.nodes.size()),
-                          model.sizes, model.sizes > 1 ? Value(static_cast<std::int64_t>(model.latency_ns)) : Value(),
+                          model.sizes, model.parted ? Value(static_cast<std::int64_t>(model.latency_ns)) : Value(),
                           slope ? Value(1 / *model.ns_per_byte) : Value(),
                           model.residual ? Value(*model.residual) : Value(), model.met});
   }
@@ -194,7 +195,9 @@ std::string change_text(const Change& change) {
     case ChangeKind::data_loader: return fmt::format("dataloader {:g}", change.value);
     case ChangeKind::overlap: return "overlap-comm";
     case ChangeKind::bandwidth: return fmt::format("bandwidth {:g}", change.value);
-    case ChangeKind::ranks: return fmt::format("ranks {:g}", change.value);
+    case ChangeKind::ranks:
+      return fmt::format("ranks {:g}", change.value) +
+             (change.network.name.empty() ? "" : " --topology " + shell_word(change.network.name));
     case ChangeKind::fuse: return "fuse " + change.target;
     case ChangeKind::no_waits: return "no-waits";
     case ChangeKind::level_rank: return fmt::format("level-rank {}", change.rank.value_or(0));

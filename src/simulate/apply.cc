@@ -1,11 +1,16 @@
 #include "simulate/apply.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "model/answer_parts.h"
 #include "model/collective_work.h"
 #include "model/windows.h"
+#include "simulate/more_ranks.h"
+#include "simulate/network_time.h"
 
 namespace stepscope::simulate {
 namespace {
@@ -56,7 +61,12 @@ class Editor {
   void remove_waits(std::uint32_t node);
   void remove_between(const std::vector<std::uint8_t>& removed);
   void take_launch(std::uint32_t node, std::vector<std::uint32_t>& launched);
-  double jitter_ns(std::int64_t from, std::int64_t to, bool& known) const;
+  struct Growth {
+    double bytes = 1, latency = 1;  // factors of these parts of a transfer
+    double more_ns = 0;
+  };
+  std::optional<Growth> growth(CollectiveKind kind, std::int64_t from, std::int64_t to) const;
+  void add_clones(std::int64_t ranks);
   void count(std::uint32_t node) {
     out_.calls++;
     const std::uint32_t lane = graph_.lane[node];
@@ -227,13 +237,13 @@ Result<Applied> Editor::bandwidth() {
       count(node);
       costs_.cost_ns[node] = scaled_transfer(model, costs_.cost_ns[node], 1 / change_.value, 1);
     }
-    one_size = one_size || model.sizes < 2;
+    one_size = one_size || !model.parted;
     alone = alone || !model.met;
   }
   if (out_.calls == 0) return fail(nothing("no communication was recorded", "Record a run of several ranks"));
   if (one_size) {
     out_.notes.push_back(
-        "Latency and bandwidth cannot be told apart where a kind of collective has one size or none: "
+        "Latency and bandwidth cannot be told apart where the sizes of a kind of collective are not four times apart: "
         "all of its time was taken for bandwidth.");
   }
   if (alone) {
@@ -244,71 +254,96 @@ Result<Applied> Editor::bandwidth() {
   return std::move(out_);
 }
 
-// The largest of n values drawn from those seen, on average.
-double largest_of(const std::vector<double>& sorted, std::int64_t n) {
-  double sum = 0;
-  const auto count = static_cast<double>(sorted.size());
-  for (std::size_t i = 0; i < sorted.size(); i++) {
-    const double below = static_cast<double>(i) / count, up_to = static_cast<double>(i + 1) / count;
-    sum += sorted[i] * (std::pow(up_to, static_cast<double>(n)) - std::pow(below, static_cast<double>(n)));
+// By how much the parts of a transfer grow from `from` ranks to `to`; nothing: the algorithm is not known.
+std::optional<Editor::Growth> Editor::growth(CollectiveKind kind, std::int64_t from, std::int64_t to) const {
+  const auto now = bus_factor(kind, from), then = bus_factor(kind, to);
+  if (from < 2 || !now || !then || *now <= 0) return std::nullopt;
+  if (change_.network.dimensions.empty()) {
+    return Growth{*then / *now, static_cast<double>(to - 1) / static_cast<double>(from - 1)};
   }
-  return sum;
-}
-
-// By how much later the last of `to` ranks comes to a collective than the last of `from`, as the arrivals seen show.
-double Editor::jitter_ns(std::int64_t from, std::int64_t to, bool& known) const {
-  std::vector<double> deviations;
-  for (std::uint32_t node = 0; node < graph_.size(); node++) {
-    if (graph_.role[node] != NodeRole::meeting || graph_.edges_of(node).empty()) continue;
-    const auto early_ns = [&](const Edge& edge) {
-      return static_cast<double>(graph_.start_ns[node] - graph_.start_ns[edge.from]);
-    };
-    double mean = 0;
-    for (const Edge& edge : graph_.edges_of(node)) mean += early_ns(edge);
-    mean /= static_cast<double>(graph_.edges_of(node).size());
-    for (const Edge& edge : graph_.edges_of(node)) deviations.push_back(mean - early_ns(edge));
-  }
-  known = !deviations.empty();
-  std::sort(deviations.begin(), deviations.end());
-  return known ? std::max(0.0, largest_of(deviations, to) - largest_of(deviations, from)) : 0;
+  const NetworkTime before = network_time(change_.network, kind, from);
+  const NetworkTime after = network_time(change_.network, kind, to);
+  const double bytes = before.ns_per_byte > 0 ? after.ns_per_byte / before.ns_per_byte : 1;
+  return Growth{bytes, 1, after.latency_ns - before.latency_ns};
 }
 
 Result<Applied> Editor::ranks() {
   const auto to = static_cast<std::int64_t>(change_.value);
+  if (!change_.network.dimensions.empty() && places(change_.network) < to) {
+    return fail({ErrorKind::usage,
+                 "the network has place for " + std::to_string(places(change_.network)) + " ranks, not for " +
+                     std::to_string(to),
+                 change_.network.name, std::nullopt, "Raise its npus_count, or ask for fewer ranks"});
+  }
   std::int64_t unknown = 0, recorded = 0;
+  double most = 1;
+  std::vector<double> reached;
   for (const CommModel& model : models_) {
-    const std::int64_t from = model.group_size;
-    const auto now = bus_factor(model.kind, from), then = bus_factor(model.kind, to);
-    if (from < 2 || !now || !then || *now <= 0) {
+    const auto grows = growth(model.kind, model.group_size, to);
+    if (!grows) {
       unknown += static_cast<std::int64_t>(model.nodes.size());
       continue;
     }
-    recorded = std::max(recorded, from);
-    const double latency = static_cast<double>(to - 1) / static_cast<double>(from - 1);  // steps of a ring
-    for (const std::uint32_t node : model.nodes) {
+    recorded = std::max(recorded, model.group_size);
+    most = std::max(most, grows->bytes);
+    const NetworkTime ideal = network_time(change_.network, model.kind, model.group_size);
+    for (std::size_t i = 0; i < model.nodes.size(); i++) {
+      const std::uint32_t node = model.nodes[i];
+      const auto cost = static_cast<double>(graph_.costs.cost_ns[node]);
+      if (model.bytes[i] > 0 && cost > 0) {
+        reached.push_back((ideal.latency_ns + ideal.ns_per_byte * static_cast<double>(model.bytes[i])) / cost);
+      }
       count(node);
-      costs_.cost_ns[node] = scaled_transfer(model, costs_.cost_ns[node], *then / *now, latency);
+      costs_.cost_ns[node] = scaled_transfer(model, costs_.cost_ns[node], grows->bytes, grows->latency) +
+                             std::llround(std::max(grows->more_ns, 0.0));
     }
   }
   if (out_.calls == 0) {
     return fail(nothing("no collective whose group is known was recorded",
                         "Record a run of two ranks or more and give the files of all"));
   }
-  bool known = false;
-  const double late = jitter_ns(recorded, to, known);
-  for (std::uint32_t node = 0; node < graph_.size() && known; node++) {
-    if (graph_.role[node] == NodeRole::meeting) costs_.cost_ns[node] += std::llround(late);
+  if (change_.network.dimensions.empty()) {
+    out_.notes.push_back("A ring of " + std::to_string(to) + " ranks in place of " + std::to_string(recorded) +
+                         ": bytes per rank as its algorithm has them, latency by its steps, the same links.");
+  } else {
+    out_.notes.push_back(
+        fmt::format("{} ranks in place of {} on the network of {}: transfers take up to {:.2f} times "
+                    "as long for their bytes.",
+                    to, recorded, change_.network.name, most));
+    if (!reached.empty()) {
+      std::sort(reached.begin(), reached.end());
+      out_.notes.push_back(
+          fmt::format("The transfers recorded reached {:.3g} % of what that network could do for {} "
+                      "ranks; the same is taken for {}.",
+                      100 * *quantile(reached, 0.5), recorded, to));
+    }
   }
-  out_.notes.push_back("A ring of " + std::to_string(to) + " ranks in place of " + std::to_string(recorded) +
-                       ": bytes per rank as its algorithm has them, latency by its steps, the same links.");
-  out_.notes.push_back(known ? "The last rank comes " + std::to_string(std::llround(late / 1000)) +
-                                   " us later to each collective, as the arrivals of the recorded ranks scatter."
-                             : "How much ranks differ is unknown where none is seen to wait for another: "
-                               "they are taken to come together.");
+  add_clones(to);
   if (unknown > 0) {
     out_.notes.push_back(std::to_string(unknown) + " calls without a known group or algorithm are as they were.");
   }
   return std::move(out_);
+}
+
+void Editor::add_clones(std::int64_t ranks) {
+  const MoreRanks more = more_ranks(run_, graph_, costs_, ranks);
+  if (more.steps == 0) {
+    if (ranks > static_cast<std::int64_t>(timelines(run_).size())) {
+      out_.notes.push_back(
+          "How much ranks differ is unknown where none is seen to wait for another: they are taken to "
+          "come together.");
+    }
+    return;
+  }
+  for (std::size_t node = 0; node < more.late_ns.size(); node++) costs_.cost_ns[node] += more.late_ns[node];
+  out_.notes.push_back(
+      fmt::format("Each further rank takes its steps as long as one of the {} recorded took: its "
+                  "collectives begin {:.3g} ms later per step in all.",
+                  more.steps, static_cast<double>(more.late_per_step_ns) / 1e6));
+  if (more.ranks < ranks) {
+    out_.notes.push_back(fmt::format("{} of the {} were played, as many as fit: the last of more comes a little later.",
+                                     more.ranks, ranks));
+  }
 }
 
 // The launch of a kernel that became part of another: the host does not make it, unless it launches others too (a

@@ -26,6 +26,9 @@ std::vector<Size> sizes_of(const CommModel& model, const ReplayGraph& graph) {
   return sizes;
 }
 
+// Sizes closer to each other than this tell less of the latency than their times scatter.
+constexpr double kFarApart = 4;
+
 // Least squares of the relative error, so that small messages say as much as large ones; neither part is negative.
 void fit(CommModel& model, const std::vector<Size>& sizes) {
   double w = 0, x = 0, y = 0, xx = 0, xy = 0;
@@ -38,8 +41,9 @@ void fit(CommModel& model, const std::vector<Size>& sizes) {
     xy += weight * size.bytes * size.ns;
   }
   const double spread = w * xx - x * x;
-  double slope = sizes.size() > 1 && spread > 0 ? (w * xy - x * y) / spread : xy / xx;
-  double latency = sizes.size() > 1 ? (y - slope * x) / w : 0;
+  model.parted = spread > 0 && sizes.back().bytes >= kFarApart * sizes.front().bytes;
+  double slope = model.parted ? (w * xy - x * y) / spread : xy / xx;
+  double latency = model.parted ? (y - slope * x) / w : 0;
   if (latency < 0) latency = 0, slope = xy / xx;
   if (slope < 0) slope = 0, latency = y / w;
   model.latency_ns = latency;
@@ -95,7 +99,7 @@ std::vector<CommModel> comm_models(const Run& run, const ReplayGraph& graph) {
 
 std::int64_t scaled_transfer(const CommModel& model, std::int64_t cost_ns, double bytes_factor, double latency_factor) {
   const auto cost = static_cast<double>(cost_ns);
-  const double latency = model.sizes > 1 ? std::min(model.latency_ns, cost) : 0;
+  const double latency = model.parted ? std::min(model.latency_ns, cost) : 0;
   return std::llround(std::min(latency * latency_factor + (cost - latency) * bytes_factor, kMostNs));
 }
 

@@ -16,7 +16,8 @@ struct CommModel {
   std::int64_t group_size = 0;       // 0: not recorded
   std::vector<std::uint32_t> nodes;  // the transfers
   std::vector<std::int64_t> bytes;   // per node; Match::kUnknownBytes
-  std::int64_t sizes = 0;            // distinct numbers of bytes: below 2 latency and bandwidth cannot be told apart
+  std::int64_t sizes = 0;            // distinct numbers of bytes
+  bool parted = false;  // sizes are far enough from each other that latency and bandwidth can be told apart
   double latency_ns = 0;
   std::optional<double> ns_per_byte;  // unknown: no bytes are recorded
   std::optional<double> residual;     // median of |fitted / recorded - 1|

@@ -7,6 +7,8 @@
 #include "derive/derive.h"
 #include "derive/derive_run.h"
 #include "model/trace_fixture.h"
+#include "simulate/more_ranks.h"
+#include "simulate/network_time.h"
 #include "simulate/predict.h"
 #include "simulate/unexplained.h"
 
@@ -194,6 +196,67 @@ TEST_CASE("simulate: more bandwidth and more ranks change transfers, not the wai
   CHECK(fast.applied[0].notes.size() == 1);                            // one size only
   const Prediction wide = must_predict(run, {{.kind = ChangeKind::ranks, .value = 4}});
   CHECK(wide.after_ns[0] > 1020 * us);  // 2 (n - 1) / n: 1 becomes 1.5
+}
+
+// The moments at which a run waits for ranks that were not recorded, in the mean of its steps.
+double late_us(const Run& run, std::int64_t ranks) {
+  const ReplayGraph graph = replay_graph(run);
+  const MoreRanks more = more_ranks(run, graph, graph.costs, ranks);
+  CHECK(more.ranks == std::max<std::int64_t>(ranks, 2));
+  return static_cast<double>(more.late_per_step_ns) / us;
+}
+
+TEST_CASE("simulate: further ranks take their steps as long as recorded ones did") {
+  // One rank is late in every step: others like it come no later.
+  CHECK(late_us(two_ranks(), 64) == doctest::Approx(0));
+  // Both take 300 us in turns with 200: of 64 ranks some take 300 in every step.
+  std::vector<Trace> traces;
+  for (int rank = 0; rank < 2; rank++) traces.push_back(rank_that_comes(rank, 200, 300));
+  const Run run = derived(std::move(traces));
+  CHECK(late_us(run, 2) == 0);
+  const double few = late_us(run, 4), many = late_us(run, 64);
+  CHECK(few > 10);
+  CHECK(few < many);
+  CHECK(many == doctest::Approx(50).epsilon(0.02));
+  CHECK(late_us(run, 64) == many);
+}
+
+TEST_CASE("simulate: a network is asked dimension by dimension") {
+  const Network one{"", {{NetworkShape::ring, 8, 100, 500}}};
+  CHECK(network_time(one, CollectiveKind::all_reduce, 8).ns_per_byte == doctest::Approx(2.0 * 7 / 8 / 100));
+  CHECK(network_time(one, CollectiveKind::all_reduce, 8).latency_ns == 14 * 500);
+  CHECK(network_time(one, CollectiveKind::all_gather, 4).latency_ns == 3 * 500);
+  // 8 ranks inside, 4 machines outside: an eighth of the bytes leaves the machine.
+  const Network two{"", {{NetworkShape::switched, 8, 100, 500}, {NetworkShape::ring, 4, 10, 5000}}};
+  CHECK(places(two) == 32);
+  const NetworkTime inside = network_time(two, CollectiveKind::all_reduce, 8);
+  const NetworkTime outside = network_time(two, CollectiveKind::all_reduce, 32);
+  CHECK(inside.latency_ns == 1000);
+  CHECK(outside.latency_ns == 1000 + 2 * 3 * 5000);
+  CHECK(outside.ns_per_byte - inside.ns_per_byte == doctest::Approx(2.0 * 3 / 4 / 8 / 10));
+  // what is not reduced leaves whole
+  const NetworkTime all = network_time(two, CollectiveKind::all_to_all, 32);
+  CHECK(all.ns_per_byte == doctest::Approx(7.0 / 8 / 100 + 3.0 / 4 / 10));
+}
+
+TEST_CASE("simulate: more ranks on a network take as long as it grows") {
+  const Run run = two_ranks();
+  const Network network{"net.yml", {{NetworkShape::switched, 2, 100, 0}, {NetworkShape::switched, 8, 10, 0}}};
+  const Prediction now = must_predict(run, {{.kind = ChangeKind::ranks, .value = 2, .network = network}});
+  CHECK(now.after_ns[1] == 1000 * us);
+  // 1 / 100 inside and 1.75 / 2 / 10 outside: 9.75 times the 50 us
+  const Prediction wide = must_predict(run, {{.kind = ChangeKind::ranks, .value = 16, .network = network}});
+  CHECK(wide.after_ns[1] == doctest::Approx((950 + 9.75 * 50) * us).epsilon(0.01));
+  Network far = network;
+  far.dimensions[1].latency_ns = 10 * us;  // there and back
+  const Prediction later = must_predict(run, {{.kind = ChangeKind::ranks, .value = 16, .network = far}});
+  CHECK(later.after_ns[1] - wide.after_ns[1] == doctest::Approx(20 * us).epsilon(0.01));
+  CHECK(wide.applied[0].notes[0].find("net.yml") != std::string::npos);
+  const Predictor predictor(run);
+  const auto full =
+      predictor.predict(std::vector<Change>{{.kind = ChangeKind::ranks, .value = 17, .network = network}});
+  REQUIRE_FALSE(full);
+  CHECK(full.error().message == "the network has place for 16 ranks, not for 17");
 }
 
 TEST_CASE("simulate: transfers are fitted without the moments of arrival") {

@@ -14,19 +14,20 @@ from jobs import Place, needs_torch, read, report, rows
 
 WriteTrace = Callable[..., Path]
 
-# Rank 1 comes 80 ms later to the first all-reduce of each step.
+# Rank 1 comes 80 ms later to the first bucket of each step. Two threads take the buckets, so that the second of two may
+# end before the first does.
 LATE_RANK = """
     import time, torch, torch.distributed as dist
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
-    net = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)])
+    net = torch.nn.Sequential(*[torch.nn.Linear(300, 300) for _ in range(6)])
+    net = torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=0.3)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for number in range(30):
-        net(torch.ones(2, 64)).sum().backward()
+        loss = net(torch.ones(2, 300)).sum()
         if dist.get_rank() == 1:
             time.sleep(0.08)
-        for parameter in net.parameters():  # one after the other: on both ranks they end in the same order
-            dist.all_reduce(parameter.grad)
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     dist.destroy_process_group()
@@ -96,6 +97,17 @@ def test_a_late_rank_has_its_price(place: Place) -> None:
     assert scalar(by_hand, "speedup_low") == pytest.approx(gain["speedup_low"])
     evidence = {row["evidence"] for row in rows(by_hand, "evidence")}
     assert {"collective", "worker", "program order"} <= evidence
+    # Both read the clock of this host, and every all-reduce has its partner.
+    ranks = found["answers"]["ranks"]
+    assert [row["clock"] for row in rows(ranks, "clocks")] == ["reference", "same host"]
+    (bucket,) = [row for row in rows(by_hand, "communication") if row["kind"] == "all-reduce"]
+    assert bucket["met"] is True and bucket["calls"] % 2 == 0
+
+    network = place.folder / "network.yml"
+    network.write_text("topology: [Switch, Ring]\nnpus_count: [2, 8]\nbandwidth: [10, 1]\nlatency: [0, 0]\n")
+    ring = what_if(place, str(job.folder), "--ranks", "16")
+    slow = what_if(place, str(job.folder), "--ranks", "16", "--topology", str(network))
+    assert scalar(slow, "predicted_low_ns") > scalar(ring, "predicted_low_ns") > 0
 
 
 def test_prices_stand_in_the_report(place: Place) -> None:
@@ -145,6 +157,8 @@ def test_the_prices_of_all_findings_together(place: Place, write_trace: WriteTra
         (["--move", "kernel:gemm=1e10s"], "more than a day"),
         (["--scale", "kernel:gemm=0.5", "--trace", "x.txt"], ".pftrace"),
         (["--ranks", "1"], "from 2 to 1,000,000"),
+        (["--topology", "no.yml"], "Add --ranks 64"),
+        (["--ranks", "8", "--topology", "no.yml"], "no.yml"),
         (["--level-rank", "3"], "there is no rank 3"),
         (["--level-rank", "0"], "one rank was opened"),
     ],

@@ -1,9 +1,13 @@
-#include "costs/element_types.h"
+#include "model/element_types.h"
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <utility>
 
-namespace stepscope::costs {
+#include "base/text_parts.h"
+
+namespace stepscope {
 namespace {
 
 struct Type {
@@ -59,10 +63,46 @@ std::optional<std::int64_t> element_bytes(std::string_view type) {
   return found == kTypes.end() ? std::nullopt : std::optional<std::int64_t>(found->bytes);
 }
 
+std::optional<std::int64_t> recorded_element_bytes(std::string_view dtype) {
+  if (const auto known = element_bytes(element_type(dtype))) return known;
+  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 26> sizes{{
+      {"float", 4},       {"double", 8},     {"half", 2},         {"bfloat", 2},
+      {"long", 8},        {"int", 4},        {"short", 2},        {"byte", 1},
+      {"char", 1},        {"bool", 1},       {"floatemfn", 1},    {"floatem", 1},
+      {"floatemfnuz", 1}, {"floatemuz", 1},  {"complexfloat", 8}, {"complexdouble", 16},
+      {"complexhalf", 4}, {"uint", 4},       {"uchar", 1},        {"cfloat", 8},
+      {"cdouble", 16},    {"qint", 1},       {"quint", 1},        {"ushort", 2},
+      {"ulong", 8},       {"floatemfnz", 1},
+  }};
+  // Types with a width in their name are not decided by letters alone.
+  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 12> exact{{
+      {"Float8_e4m3fn", 1},
+      {"Float8_e5m2", 1},
+      {"Float8_e4m3fnuz", 1},
+      {"Float8_e5m2fnuz", 1},
+      {"UInt16", 2},
+      {"UInt32", 4},
+      {"UInt64", 8},
+      {"Int8", 1},
+      {"UInt8", 1},
+      {"Int32", 4},
+      {"Int64", 8},
+      {"Float8_e8m0fnu", 1},
+  }};
+  for (const auto& [name, bytes] : exact) {
+    if (name == dtype) return bytes;
+  }
+  const std::string text = lower_letters(dtype);
+  for (const auto& [name, bytes] : sizes) {
+    if (name == text) return bytes;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::int64_t> element_bytes_of_kernel(std::string_view kernel) {
   const auto* found = std::find_if(kMarks.begin(), kMarks.end(),
                                    [&](const Mark& mark) { return kernel.find(mark.text) != kernel.npos; });
   return found == kMarks.end() ? std::nullopt : std::optional<std::int64_t>(found->bytes);
 }
 
-}  // namespace stepscope::costs
+}  // namespace stepscope
