@@ -68,8 +68,7 @@ Band band_by_time(const std::vector<Collective>& known, std::span<const LaneCall
     earliest_after[j] = j + 1 < known.size() ? std::min(earliest_after[j + 1], known[j].end_ns) : known[j].end_ns;
   }
   Band band;
-  for (double reach = kFarthest * spread_ns; reach >= 1; reach /= 2) {
-    const auto window = static_cast<std::int64_t>(reach);
+  for (auto window = static_cast<std::int64_t>(kFarthest * spread_ns); window > 0; window /= 2) {
     band = {};
     for (const LaneCall& call : calls) {
       const auto first = std::lower_bound(latest_before.begin(), latest_before.end(), call.end_ns - window);
