@@ -24,6 +24,7 @@ build   header:simdjson.h              libsimdjson-dev
 build   header:isa-l.h                 libisal-dev
 build   header:zstd.h                  libzstd-dev
 build   header:sqlite3.h               libsqlite3-dev
+build   header:event2/http.h           libevent-dev
 build   header:CLI/CLI.hpp             libcli11-dev
 build   header:tl/expected.hpp         libexpected-dev
 build   header:toml.hpp                libtoml11-dev

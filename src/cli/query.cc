@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "cli/answer_source.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/open_paths.h"
@@ -16,6 +15,7 @@
 #include "query/query.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "session/answer_source.h"
 
 namespace stepscope::cli {
 namespace {
@@ -138,7 +138,7 @@ Result<void> answer_query(QueryOptions& options) {
   query::TableSink table;
   LineSink line(options.json);
   const auto outcome =
-      query::run_query(answer_source(*run), *sql, limits, lines ? static_cast<query::RowSink&>(line) : table);
+      query::run_query(session::answer_source(*run), *sql, limits, lines ? static_cast<query::RowSink&>(line) : table);
   progress.erase();
   if (!outcome) return fail(outcome.error());
   auto written = write_file(options.output, lines ? line.take() : as_text(table.take(), options));

@@ -7,13 +7,13 @@
 #include <memory>
 
 #include "base/did_you_mean.h"
-#include "cli/answer_source.h"
 #include "cli/command.h"
 #include "cli/open_paths.h"
 #include "cli/terminal.h"
 #include "query/query.h"
 #include "report/json_writer.h"
 #include "report/report.h"
+#include "session/answer_source.h"
 
 namespace stepscope::cli {
 namespace {
@@ -100,7 +100,8 @@ Result<std::vector<TableDescription>> find_tables(const SchemaOptions& options) 
     ProgressLine progress;
     const auto run = options.input.open(progress);
     if (!run) return fail(run.error());
-    for (TableDescription& table : query::describe_answers(answer_source(*run))) tables.push_back(std::move(table));
+    for (TableDescription& table : query::describe_answers(session::answer_source(*run)))
+      tables.push_back(std::move(table));
   }
   if (options.table.empty()) return tables;
   std::vector<std::string_view> names;

@@ -4,9 +4,9 @@
 #include "model/trace.h"
 #include "query/query.h"
 
-namespace stepscope::cli {
+namespace stepscope::session {
 
 // `run` must outlive what is returned.
 query::Source answer_source(const Run& run);
 
-}  // namespace stepscope::cli
+}  // namespace stepscope::session

@@ -1,0 +1,117 @@
+// `stepscope view`: the page of runs, served on this machine alone.
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/open_paths.h"
+#include "cli/terminal.h"
+#include "serve/api.h"
+#include "serve/http.h"
+#include "serve/runs.h"
+#include "session/session.h"
+
+namespace stepscope::cli {
+namespace {
+
+struct ViewOptions {
+  OpenPaths open;
+  int port = 0;
+  bool no_browser = false;
+  std::vector<std::string> allow_hosts;
+};
+
+constexpr const char* kViewExamples = R"(Examples:
+  stepscope view run/                     a run folder, a trace, or a folder of runs
+  stepscope view trace.json.gz --port 8123 --no-browser
+On a cluster: run it there, and the printed ssh line on your own machine; then open the printed address.
+
+It listens on this machine alone. The address holds a secret: who knows it can see the runs. Ctrl-C ends it.)";
+
+serve::Server* serving = nullptr;  // of the one that a signal ends
+
+void end_serving(int) {
+  if (serving != nullptr) serving->stop();
+}
+
+// The user's own browser, where there is a screen.
+void open_browser(const std::string& address) {
+  const bool screen = getenv("DISPLAY") != nullptr || getenv("WAYLAND_DISPLAY") != nullptr;
+  if (!screen || getenv("SSH_CONNECTION") != nullptr) return;
+  const pid_t child = fork();
+  if (child != 0) return;
+  if (freopen("/dev/null", "w", stdout) == nullptr || freopen("/dev/null", "w", stderr) == nullptr) _exit(127);
+  execlp("xdg-open", "xdg-open", address.c_str(), static_cast<char*>(nullptr));
+  _exit(127);
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "HOST";
+}
+
+Result<int> run_view(const ViewOptions& options) {
+  const OpenPaths& open = options.open;
+  serve::Runs runs(serve::group_paths(open.paths),
+                   [open](const std::vector<std::string>& paths, const std::function<void(double)>& progress) {
+                     session::OpenOptions how;
+                     how.use_cache = !open.no_cache;
+                     how.threads = open.threads;
+                     how.rules_path = open.rules;
+                     how.peaks_path = open.peaks;
+                     how.flop_rules_path = open.flop_rules;
+                     how.progress = [&](std::string_view, double share) { progress(share); };
+                     return session::open(paths, how);
+                   });
+  serve::Api api(runs);
+  const auto server = serve::Server::listen({.port = options.port, .host_names = options.allow_hosts},
+                                            [&](const serve::Request& request) { return api.answer(request); });
+  if (!server) return fail(server.error());
+  serving = server->get();
+  struct sigaction act = {};
+  act.sa_handler = end_serving;
+  sigaction(SIGINT, &act, nullptr);
+  sigaction(SIGTERM, &act, nullptr);
+  const std::string port = std::to_string((*server)->port());
+  const std::string address = "http://127.0.0.1:" + port + "/" + (*server)->token() + "/";
+  std::fprintf(stdout, "%s\n", address.c_str());
+  std::fflush(stdout);
+  std::fprintf(stderr, "stepscope: open it in a browser; from another machine first: ssh -L %s:127.0.0.1:%s %s\n",
+               port.c_str(), port.c_str(), host_name().c_str());
+  if (!options.no_browser) open_browser(address);
+  (*server)->run();
+  serving = nullptr;
+  return kOk;
+}
+
+void set_up_view(CLI::App& app, int& code) {
+  const auto options = std::make_shared<ViewOptions>();
+  app.add_option("PATH", options->open.paths, "Trace files, run folders, or folders of runs")
+      ->required()
+      ->type_name("");
+  app.add_option("--port", options->port, "Port on 127.0.0.1 (default: any that is free)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 65535));
+  app.add_flag("--no-browser", options->no_browser, "Only print the address");
+  app.add_option("--allow-host", options->allow_hosts, "Name of a proxy in front, as its Host says; may be repeated")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all();
+  options->open.add_options(app);
+  app.footer(kViewExamples);
+  app.callback([options, &code] {
+    const Result<int> done = run_view(*options);
+    code = done ? *done : refused(done.error());
+  });
+}
+
+}  // namespace
+
+Command view_command() { return {"view", "Show runs in the browser: overview, timeline, queries", set_up_view}; }
+
+}  // namespace stepscope::cli

@@ -1,0 +1,178 @@
+#include "serve/api.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "report/bundle.h"
+#include "report/json_writer.h"
+#include "serve/scene.h"
+
+namespace stepscope::serve {
+namespace {
+
+using report::JsonWriter;
+constexpr auto kLine = JsonWriter::Layout::line;
+constexpr std::string_view kIndex =
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>stepscope</title>\n"
+    "<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"app.css\">\n</head>\n<body>\n"
+    "<div id=\"app\">The page needs JavaScript.</div>\n<script src=\"app.js\"></script>\n</body>\n</html>\n";
+constexpr std::size_t kMostLanes = 4096;
+constexpr std::size_t kMostScenes = 4;
+constexpr std::uint64_t kMostQueryRows = 10'000;
+constexpr double kQuerySeconds = 30;
+constexpr std::size_t kLongestSearch = 1000;
+
+// A whole number of the page, which may be written as 1.5e9 or with a fraction.
+std::optional<std::int64_t> number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value > -9e15 && value < 9e15)) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+std::vector<std::uint32_t> numbers(std::string_view text) {
+  std::vector<std::uint32_t> found;
+  while (!text.empty() && found.size() < kMostLanes) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + comma, value);
+    if (error == std::errc() && end == text.data() + comma) found.push_back(value);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return found;
+}
+
+std::string_view state_text(RunState state) {
+  switch (state) {
+    case RunState::closed: return "closed";
+    case RunState::opening: return "opening";
+    case RunState::ready: return "ready";
+    case RunState::failed: return "failed";
+  }
+  return "";
+}
+
+Response asked_wrongly(std::string_view what, std::string_view hint) { return refusal(400, what, hint); }
+
+Response runs_list(Runs& runs) {
+  JsonWriter json;
+  json.begin_object().key("schema_version").number(1).key("runs").begin_array();
+  for (const RunInfo& run : runs.list()) {
+    json.begin_object(kLine).key("id").text(run.id).key("name").text(run.name);
+    json.key("state").text(state_text(run.state)).key("share").number(run.share);
+    json.key("revision").number(run.revision).key("live").boolean(run.live).key("error");
+    if (run.error) {
+      json.begin_object(kLine).key("message").text(run.error->message).key("hint").text(run.error->hint).end_object();
+    } else {
+      json.null();
+    }
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return {200, "application/json", json.take() + "\n"};
+}
+
+Response query_answer(OpenedRun& run, const std::string& sql) {
+  query::TableSink sink;
+  const auto done = query::run_query(run.source(), sql, {.seconds = kQuerySeconds, .rows = kMostQueryRows}, sink);
+  if (!done) return refusal(done.error());
+  const Table table = sink.take();
+  JsonWriter json;
+  json.begin_object().key("columns").begin_array(kLine);
+  for (const TableColumn& column : table.columns) json.text(column.name);
+  json.end_array().key("rows").begin_array();
+  for (const auto& row : table.rows) {
+    json.begin_array(kLine);
+    for (const Value& value : row) json.value(value);
+    json.end_array();
+  }
+  json.end_array().key("cut").boolean(done->cut).key("rows_total").number(done->rows).end_object();
+  return {200, "application/json", json.take() + "\n"};
+}
+
+std::optional<Stretch> stretch_of(const Request& request) {
+  const auto from = number(request.get("from")), to = number(request.get("to"));
+  if (!from || !to || *to <= *from) return std::nullopt;
+  return Stretch{*from, *to};
+}
+
+}  // namespace
+
+Api::~Api() = default;
+
+std::shared_ptr<Scene> Api::scene_of(const std::shared_ptr<OpenedRun>& run) {
+  const std::lock_guard lock(mutex_);
+  for (const Made& made : scenes_) {
+    if (made.run == run) return made.scene;
+  }
+  if (scenes_.size() >= kMostScenes) scenes_.erase(scenes_.begin());
+  scenes_.push_back({run, std::make_shared<Scene>(*run)});
+  return scenes_.back().scene;
+}
+
+Response Api::of_run(const Request& request) {
+  std::optional<RunInfo> info;
+  const std::shared_ptr<OpenedRun> run = runs_.get(std::string(request.get("run")), info);
+  if (!info) return refusal(404, "there is no such run", "Open the page again: it lists the runs");
+  if (!run) {
+    if (info->state == RunState::failed && info->error) return refusal(*info->error);
+    JsonWriter json;
+    json.begin_object(kLine).key("state").text("opening").key("share").number(info->share).end_object();
+    return {202, "application/json", json.take() + "\n"};
+  }
+  const std::string& path = request.path;
+  if (path == "api/answers") {
+    Result<std::string> json = run->report_json();
+    if (!json) return refusal(json.error());
+    return {200, "application/json", *std::move(json)};
+  }
+  if (path == "api/query") {
+    if (!request.post) return refusal(405, "a query is a POST", "Send the statement as the body");
+    return query_answer(*run, request.body);
+  }
+  const std::shared_ptr<Scene> scene = scene_of(run);
+  if (path == "api/timeline") return {200, "application/json", scene->lanes_json()};
+  if (path == "api/search") {
+    const std::string_view text = request.get("q");
+    if (text.empty() || text.size() > kLongestSearch) return asked_wrongly("q is no text to look for", "Give q=TEXT");
+    return {200, "application/json", scene->search_json(text, 200)};
+  }
+  if (path == "api/slice") {
+    const auto rank = number(request.get("rank")), slice = number(request.get("slice"));
+    if (!rank || !slice || *rank < 0 || *slice < 0) return asked_wrongly("no slice is named", "Give rank= and slice=");
+    const auto json = scene->slice_json(static_cast<std::size_t>(*rank),
+                                        static_cast<std::uint32_t>(std::min<std::int64_t>(*slice, UINT32_MAX)));
+    if (!json) return refusal(json.error());
+    return {200, "application/json", *json};
+  }
+  const auto stretch = stretch_of(request);
+  if (!stretch) return asked_wrongly("from and to are no stretch of time", "Give from=NS and to=NS after it");
+  const std::vector<std::uint32_t> lanes = numbers(request.get("lanes"));
+  if (path == "api/selection") return {200, "application/json", scene->selection_json(*stretch, lanes)};
+  const auto pixels = number(request.get("px"));
+  if (!pixels || *pixels < 1 || *pixels > kMostPixels) return asked_wrongly("px is no width", "Give px from 1 to 8192");
+  return {200, "application/octet-stream", scene->tiles(*stretch, *pixels, lanes)};
+}
+
+Response Api::answer(const Request& request) {
+  const std::string& path = request.path;
+  if (path.empty() || path == "index.html") {
+    if (report::bundle_script().empty()) {
+      return {200, "text/plain; charset=utf-8",
+              "This build of stepscope has no page, because node was not there when it was made.\n"
+              "Install nodejs and npm and build again; stepscope report works as it is.\n"};
+    }
+    return {200, "text/html; charset=utf-8", std::string(kIndex)};
+  }
+  if (path == "app.js") return {200, "text/javascript; charset=utf-8", std::string(report::bundle_script())};
+  if (path == "app.css") return {200, "text/css; charset=utf-8", std::string(report::bundle_style())};
+  if (path == "api/runs") return runs_list(runs_);
+  for (const char* known : {"answers", "timeline", "tiles", "slice", "search", "selection", "query"}) {
+    if (path == std::string("api/") + known) return of_run(request);
+  }
+  return refusal(404, "there is no such page", "Open the address that stepscope view printed");
+}
+
+}  // namespace stepscope::serve

@@ -1,0 +1,97 @@
+// The runs that the page can show. Each is opened in the background when it is first asked for, and again when its
+// files have changed: a job that still runs shows what it has written so far. The page knows them by opaque ids, never
+// by path.
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "model/answer.h"
+#include "model/trace.h"
+#include "query/query.h"
+#include "timeline/pyramid.h"
+
+namespace stepscope::serve {
+
+using Opener =
+    std::function<Result<Run>(const std::vector<std::string>& paths, const std::function<void(double)>& progress)>;
+
+// One state of a run, opened: never changed, so that any thread may read it while a newer one is made.
+class OpenedRun {
+ public:
+  explicit OpenedRun(Run run);
+
+  const Run& run() const { return run_; }
+  // One per timeline of the run; made when first asked for.
+  const std::vector<std::unique_ptr<timeline::Pyramid>>& pyramids();
+  // The whole report as JSON; made once.
+  Result<std::string> report_json();
+  // Valid as long as this.
+  query::Source source();
+
+ private:
+  Run run_;
+  std::once_flag pyramids_made_;
+  std::vector<std::unique_ptr<timeline::Pyramid>> pyramids_;
+  std::mutex mutex_;
+  std::optional<Result<std::string>> report_;
+  std::map<std::string, std::shared_ptr<const Answer>> answers_;
+};
+
+// Of the files of a run: one of them was written, added or removed when it differs.
+struct FileState {
+  std::uint64_t files = 0, bytes = 0;
+  std::filesystem::file_time_type newest = std::filesystem::file_time_type::min();
+  friend bool operator==(const FileState&, const FileState&) = default;
+};
+
+enum class RunState : std::uint8_t { closed, opening, ready, failed };
+
+struct RunInfo {
+  std::string id, name;  // the name is the last part of its path
+  RunState state = RunState::closed;
+  double share = 0;  // of the opening
+  std::optional<Error> error;
+  std::uint64_t revision = 0;  // how often it was opened
+  bool live = false;           // its files changed in the last minute
+};
+
+class Runs {
+ public:
+  // `groups`: the paths of each run.
+  Runs(const std::vector<std::vector<std::string>>& groups, Opener opener);
+  ~Runs();
+  Runs(const Runs&) = delete;
+  Runs& operator=(const Runs&) = delete;
+
+  std::vector<RunInfo> list();
+  // The newest state; nullptr: it is being opened, failed, or there is none (then no info either).
+  std::shared_ptr<OpenedRun> get(const std::string& id, std::optional<RunInfo>& info);
+
+ private:
+  struct Entry;
+  void open_in_background();
+  void look_for_changes(Entry& entry);
+
+  Opener opener_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool closing_ = false;
+  std::vector<std::unique_ptr<Entry>> entries_;
+  std::thread thread_;
+};
+
+// What the paths of a command line mean: files together are one run, a folder is one, and of a folder of run folders
+// each is one.
+std::vector<std::vector<std::string>> group_paths(const std::vector<std::string>& paths);
+
+}  // namespace stepscope::serve

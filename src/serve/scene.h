@@ -1,0 +1,55 @@
+// What the timeline page asks: lanes of all ranks on one axis, tiles of rectangles, one slice in detail, a search, sums
+// of a stretch. docs/serve.md specifies the answers.
+//
+// All times that leave here are ns after the origin: the first moment of the run on the run's clock.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "serve/runs.h"
+
+namespace stepscope::serve {
+
+// What one answer may take; the page asks for less.
+inline constexpr std::int64_t kMostPixels = 8192;
+inline constexpr std::size_t kMostRects = 200'000;
+
+struct Stretch {
+  std::int64_t from_ns = 0, to_ns = 0;
+};
+
+class Scene {
+ public:
+  explicit Scene(OpenedRun& run);
+
+  std::string lanes_json() const;
+  // Binary. What is narrower than two pixels is merged.
+  std::string tiles(Stretch stretch, std::int64_t pixels, std::span<const std::uint32_t> lanes) const;
+  Result<std::string> slice_json(std::size_t rank, std::uint32_t slice) const;
+  std::string search_json(std::string_view text, std::size_t limit) const;
+  std::string selection_json(Stretch stretch, std::span<const std::uint32_t> lanes) const;
+
+ private:
+  struct Place {
+    std::size_t rank = 0, lane = 0;  // index of the pyramid, lane in it
+  };
+  const timeline::Pyramid& pyramid(std::size_t rank) const { return *pyramids_[rank]; }
+  std::int64_t after_origin(std::size_t rank, std::int64_t time_ns) const;
+  std::int64_t in_file(std::size_t rank, std::int64_t after_origin_ns) const;
+  std::int64_t length(std::size_t rank, std::int64_t start_ns, std::int64_t dur_ns) const;
+
+  OpenedRun& opened_;
+  const Run& run_;
+  const std::vector<std::unique_ptr<timeline::Pyramid>>& pyramids_;
+  std::vector<Place> places_;              // per lane of the page
+  std::vector<std::uint32_t> first_lane_;  // per rank
+  std::vector<std::uint32_t> first_name_;  // per rank: its names are numbered from here
+  std::int64_t origin_ns_ = 0, end_ns_ = 0;
+};
+
+}  // namespace stepscope::serve

@@ -1,0 +1,357 @@
+"""`stepscope view`: who may ask, what it answers, and that nothing a client does takes it down."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import http.client
+import json
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import kernel, op
+from jobs import Place
+
+WriteTrace = Callable[..., Path]
+
+
+class Viewer:
+    """A running server; `get` gives status and body of an address below its token."""
+
+    def __init__(self, stepscope: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [str(stepscope), "view", *arguments, "--no-browser", "--no-cache"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+        assert self.address.startswith("http://127.0.0.1:"), self.address
+        host, self.token, _ = self.address.removeprefix("http://").split("/")
+        self.port = int(host.split(":")[1])
+
+    def ask(
+        self, path: str, method: str = "GET", body: str | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            answer = connection.getresponse()
+            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        status, _, body = self.ask(f"/{self.token}/{path}")
+        return status, body
+
+    def json(self, path: str) -> Any:
+        """The answer, once the run is open."""
+        for _ in range(300):
+            status, body = self.get(path)
+            if status != 202:
+                assert status == 200, body
+                return json.loads(body)
+            time.sleep(0.05)
+        raise AssertionError("the run was never opened")
+
+    def query(self, sql: str, run: str = "r1") -> tuple[int, Any]:
+        status, _, body = self.ask(f"/{self.token}/api/query?run={run}", "POST", sql, {"X-Stepscope": "1"})
+        return status, json.loads(body)
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=20)
+
+
+@pytest.fixture
+def view(place: Place) -> Iterator[Callable[..., Viewer]]:
+    viewers: list[Viewer] = []
+
+    def start(*arguments: str) -> Viewer:
+        viewers.append(Viewer(place.stepscope, *arguments))
+        return viewers[-1]
+
+    yield start
+    for viewer in viewers:
+        if viewer.process.poll() is None:
+            viewer.process.kill()
+        viewer.process.wait()
+
+
+def read_tile(body: bytes) -> dict[str, Any]:
+    magic, lanes, count, trailer = struct.unpack_from("<4I", body)
+    assert magic == 0x31545353
+    at = 16
+    found: dict[str, Any] = {"lanes": [struct.unpack_from("<2I", body, at + 8 * i) for i in range(lanes)]}
+    at += 8 * lanes
+    columns = [("start", "d"), ("duration", "d"), ("slice", "I"), ("count", "I"), ("name", "I"), ("row", "H")]
+    for name, kind in [*columns, ("class", "B"), ("fill", "B")]:
+        found[name] = list(struct.unpack_from(f"<{count}{kind}", body, at))
+        at += (count * struct.calcsize(kind) + 7) // 8 * 8
+    assert at + trailer == len(body)
+    found["names"] = json.loads(body[at:])["names"]
+    return found
+
+
+def test_it_answers_what_the_report_says(view: Callable[..., Viewer], write_trace: WriteTrace, place: Place) -> None:
+    trace = write_trace()
+    viewer = view(str(trace))
+    (run,) = viewer.json("api/runs")["runs"]
+    assert run["name"] == "trace.json"
+    answers = viewer.json("api/answers?run=r1")
+    done = place.plain(str(place.stepscope), "report", str(trace), "--json", "--no-cache")
+    assert answers["answers"].keys() == json.loads(done.stdout)["answers"].keys()
+    status, found = viewer.query("select name, dur_ns from kernels order by start_ns")
+    assert status == 200 and found["columns"] == ["name", "dur_ns"] and found["rows"]
+    status, body = viewer.get("")
+    assert status == 200 and (b"app.js" in body or b"no page" in body)
+    assert viewer.stop() == 0
+
+
+def test_the_timeline_of_two_ranks(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    events = [op("aten::linear", 100, 50), op("aten::addmm", 110, 20), kernel("gemm", 130, 40, 1)]
+    paths = [str(write_trace(f"rank{rank}.json", rank, events)) for rank in range(2)]
+    viewer = view(*paths)
+    scene = viewer.json("api/timeline?run=r1")
+    assert [rank["rank"] for rank in scene["ranks"]] == [0, 1]
+    assert [lane["kind"] for lane in scene["lanes"]] == ["thread", "stream"] * 2
+    assert scene["end"] == 70_000
+    status, body = viewer.get(f"api/tiles?run=r1&from=0&to={scene['end']}&px=1000&lanes=0,1,2,3")
+    assert status == 200
+    tile = read_tile(body)
+    assert [count for _, count in tile["lanes"]] == [3, 1, 3, 1]  # the launch is a slice of the thread
+    named = [tile["names"].get(str(name)) for name in tile["name"]]
+    assert named[:2] == ["aten::linear", "aten::addmm"] and tile["row"][:2] == [0, 1]
+    assert tile["start"][0] == 0 and tile["duration"][0] == 50_000
+
+    where = viewer.json("api/search?run=r1&q=GEMM")
+    assert where["total"] == 2
+    found = where["found"][1]
+    assert (found["rank"], found["name"]) == (1, "gemm")
+    detail = viewer.json(f"api/slice?run=r1&rank=1&slice={found['slice']}")
+    assert detail["links"][0]["kind"] == "launch" and detail["links"][0]["name"] == "cudaLaunchKernel"
+    assert json.loads(detail["args"])["args"]["stream"] == 7
+    sums = viewer.json("api/selection?run=r1&from=0&to=30000&lanes=0")["rows"]
+    assert {row["name"]: (row["count"], row["total_ns"], row["self_ns"]) for row in sums}["aten::linear"] == (
+        1,
+        30_000,
+        10_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "method"),
+    [
+        ("/TOKEN/api/runs", {"Host": "evil.example.com"}, "GET"),
+        ("/TOKEN/api/runs", {"Host": "127.0.0.1.evil.example.com"}, "GET"),
+        ("/TOKEN/api/runs", {"Host": ""}, "GET"),
+        ("/TOKEN/api/runs", {"Origin": "http://evil.example.com"}, "GET"),
+        ("/TOKEN/api/runs", {"Origin": "null"}, "GET"),
+        ("/TOKEN/api/runs", {"Origin": "http://localhost:1"}, "GET"),
+        ("/", {}, "GET"),
+        ("/api/runs", {}, "GET"),
+        ("/00000000000000000000000000000000/api/runs", {}, "GET"),
+        ("/TOKENx/api/runs", {}, "GET"),
+        ("//TOKEN/api/runs", {}, "GET"),
+        ("/TOKEN/api/query?run=r1", {}, "POST"),
+    ],
+)
+def test_who_may_not_ask_is_refused(
+    view: Callable[..., Viewer], write_trace: WriteTrace, path: str, headers: dict[str, str], method: str
+) -> None:
+    viewer = view(str(write_trace()))
+    status, sent, body = viewer.ask(path.replace("TOKEN", viewer.token), method, "select 1", headers)
+    assert status == 403 and json.loads(body)["error"]["hint"], body
+    assert viewer.token.encode() not in body
+    assert "default-src 'none'" in sent["content-security-policy"] and sent["x-content-type-options"] == "nosniff"
+
+
+def test_a_tunnel_and_a_proxy_may_ask(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    viewer = view(str(write_trace()), "--allow-host", "hub.example.com")
+    for host in ("localhost:9999", "[::1]:8", "127.0.0.1", "hub.example.com"):
+        status, _, _ = viewer.ask(f"/{viewer.token}/api/runs", headers={"Host": host, "Origin": f"http://{host}"})
+        assert status == 200, host
+
+
+def test_it_listens_on_this_machine_alone(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    viewer = view(str(write_trace()))
+    listening = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(FileNotFoundError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                address, state = line.split()[1], line.split()[3]
+                if state == "0A" and int(address.split(":")[1], 16) == viewer.port:
+                    listening.append(address.split(":")[0])
+    assert listening == ["0100007F"]
+
+
+@pytest.mark.parametrize(
+    "path", ["../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "app.js/../../x", "api/slice?run=../etc&rank=0&slice=0"]
+)
+def test_no_path_leads_to_files(view: Callable[..., Viewer], write_trace: WriteTrace, path: str) -> None:
+    viewer = view(str(write_trace()))
+    status, body = viewer.get(path)
+    assert status == 404 and b"root:" not in body
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "api/tiles?run=r1&from=0&to=9e99&px=100&lanes=0",
+        "api/tiles?run=r1&from=5&to=5&px=100&lanes=0",
+        "api/tiles?run=r1&from=0&to=5&px=0&lanes=0",
+        "api/tiles?run=r1&from=nan&to=5&px=10&lanes=0",
+        "api/tiles?run=r1",
+        "api/slice?run=r1&rank=0&slice=99999999",
+        "api/slice?run=r1&rank=7&slice=0",
+        "api/slice?run=r1&rank=-1&slice=0",
+        "api/search?run=r1&q=",
+    ],
+)
+def test_what_cannot_be_meant_is_refused(view: Callable[..., Viewer], write_trace: WriteTrace, path: str) -> None:
+    viewer = view(str(write_trace()))
+    viewer.json("api/timeline?run=r1")
+    status, body = viewer.get(path)
+    assert status == 400 and json.loads(body)["error"]["hint"], body
+    # lanes that are not there are left out
+    status, body = viewer.get("api/tiles?run=r1&from=0&to=5&px=10&lanes=77,x,-1,4294967296")
+    assert status == 200 and read_tile(body)["lanes"] == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "attach database '/tmp/x.db' as x",
+        "pragma writable_schema = 1",
+        "drop table kernels",
+        "select load_extension('x')",
+        "select readfile('/etc/passwd')",
+        "",
+        "select * from nothing",
+    ],
+)
+def test_queries_only_read(view: Callable[..., Viewer], write_trace: WriteTrace, sql: str) -> None:
+    viewer = view(str(write_trace()))
+    viewer.json("api/timeline?run=r1")
+    status, found = viewer.query(sql)
+    assert status in (400, 500) and found["error"]["message"]
+
+
+def test_names_are_data(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    hostile = ["</script><script>alert(1)</script>", 'a"b\\c', "\u202egnp.exe", "x" * 1_000_000]
+    viewer = view(str(write_trace(events=[op(name, 100 * i, 90) for i, name in enumerate(hostile)])))
+    viewer.json("api/timeline?run=r1")
+    status, body = viewer.get("api/tiles?run=r1&from=0&to=400000&px=1000&lanes=0")
+    assert status == 200 and len(body) < 10_000
+    names = list(read_tile(body)["names"].values())
+    assert sorted(names) == sorted([*hostile[:3], "x" * 300])
+    assert viewer.json("api/slice?run=r1&rank=0&slice=3")["name"] == hostile[3]
+    status, sent, _ = viewer.ask(f"/{viewer.token}/api/timeline?run=r1")
+    assert sent["content-type"] == "application/json"
+
+
+def test_a_bomb_and_no_trace_are_told(view: Callable[..., Viewer], place: Place, write_trace: WriteTrace) -> None:
+    bomb = place.folder / "bomb.json.gz"
+    with gzip.open(bomb, "wb", compresslevel=9) as file:
+        for _ in range(300):
+            file.write(b" " * 1_000_000)
+    viewer = view(str(bomb))
+    for _ in range(400):
+        status, body = viewer.get("api/answers?run=r1")
+        if status != 202:
+            break
+        time.sleep(0.05)
+    assert status in (400, 500) and json.loads(body)["error"]["message"]
+    assert viewer.json("api/runs")["runs"][0]["state"] == "failed"
+
+
+def test_a_file_that_is_replaced_is_opened_again(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    trace = write_trace(events=[op("before", 0, 10)])
+    viewer = view(str(trace))
+    assert viewer.json("api/search?run=r1&q=before")["total"] == 1
+    write_trace(events=[op("after", 0, 10), op("after", 20, 10)])
+    # a slice whose file changed is told without its text
+    viewer.json("api/slice?run=r1&rank=0&slice=0")
+    for _ in range(200):
+        (run,) = viewer.json("api/runs")["runs"]
+        if run["revision"] == 2:
+            break
+        time.sleep(0.05)
+    assert run["live"] is True
+    assert viewer.json("api/search?run=r1&q=after")["total"] == 2
+
+
+def test_a_folder_of_runs_is_a_list(view: Callable[..., Viewer], place: Place, write_trace: WriteTrace) -> None:
+    for name in ("one", "two"):
+        write_trace(f"logs/{name}/traces/rank0/a.pt.trace.json", 0)
+        (place.folder / "logs" / name / "run.json").write_text('{"schema_version": 1}')
+    viewer = view(str(place.folder / "logs"))
+    runs = viewer.json("api/runs")["runs"]
+    assert sorted(run["name"] for run in runs) == ["one", "two"]
+    assert {run["state"] for run in runs} == {"closed"}  # opened when they are looked at
+    assert viewer.json(f"api/timeline?run={runs[1]['id']}")["lanes"]
+
+
+def test_clients_that_hang_hold_up_nobody(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    viewer = view(str(write_trace()))
+    viewer.json("api/answers?run=r1")
+    idle = [socket.create_connection(("127.0.0.1", viewer.port)) for _ in range(1000)]
+    slow = []
+    for _ in range(50):  # ask for a page again and again, and read nothing
+        one = socket.create_connection(("127.0.0.1", viewer.port))
+        request = f"GET /{viewer.token}/api/answers?run=r1 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        one.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(20):
+                one.send(request)
+        slow.append(one)
+    half = socket.create_connection(("127.0.0.1", viewer.port))
+    half.send(b"GET /")
+    try:
+        for _ in range(20):
+            status, _ = viewer.get("api/runs")
+            assert status == 200
+        # gone in the middle of an answer
+        for one in slow[:25]:
+            one.close()
+        assert viewer.get("api/answers?run=r1")[0] == 200
+    finally:
+        for one in [*idle, *slow, half]:
+            one.close()
+    assert viewer.get("api/runs")[0] == 200
+    assert viewer.stop() == 0
+
+
+def test_what_is_too_large_is_refused(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    viewer = view(str(write_trace()))
+    for headers, body in (({"X-Long": "x" * 70_000}, None), ({"X-Stepscope": "1"}, "x" * 3_000_000)):
+        with contextlib.suppress(ConnectionError):  # it may close before all is sent
+            status, _, _ = viewer.ask(f"/{viewer.token}/api/query?run=r1", "POST", body, headers)
+            assert status >= 400
+    assert viewer.get("api/runs")[0] == 200
+
+
+def test_a_new_server_has_a_new_secret(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    trace = write_trace()
+    first = view(str(trace))
+    assert first.stop() == 0
+    second = view(str(trace), "--port", str(first.port))
+    assert second.token != first.token
+    status, _, _ = second.ask(f"/{first.token}/api/runs")
+    assert status == 403
+
+
+def test_a_port_that_is_taken_is_told(place: Place, view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    trace = write_trace()
+    viewer = view(str(trace))
+    done = place.plain(str(place.stepscope), "view", str(trace), "--no-browser", "--port", str(viewer.port))
+    assert done.returncode != 0 and "--port" in done.stderr and not done.stdout
