@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "formats/gzip_fixture.h"
+#include "formats/gzip_text.h"
 
 using stepscope::formats::gzip;
 using stepscope::formats::GzipStream;

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "base/temp_fixture.h"
-#include "formats/gzip_fixture.h"
+#include "formats/gzip_text.h"
 #include "model/node_graph.h"
 #include "read/reader.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/corpus_fixture.h"
 #include "base/temp_fixture.h"
-#include "formats/gzip_fixture.h"
+#include "formats/gzip_text.h"
 #include "read/reader.h"
 
 namespace stepscope::read {

@@ -4,7 +4,7 @@
 
 #include "base/whole_file.h"
 #include "derive/derive.h"
-#include "formats/gzip_fixture.h"
+#include "formats/gzip_text.h"
 #include "read/perfetto_fixture.h"
 #include "write/write_fixture.h"
 

@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "formats/gzip_text.h"
 #include "report/json_writer.h"
 
 namespace stepscope::serve {
@@ -27,6 +28,7 @@ constexpr std::size_t kMostHeaderBytes = 32 << 10;
 constexpr std::size_t kMostBodyBytes = 1 << 20;
 constexpr std::size_t kMostWaiting = 256;  // requests that no thread has taken yet
 constexpr std::size_t kTokenBytes = 16;
+constexpr std::size_t kWorthPacking = 1400;  // bytes; less fits a packet as it is
 
 template <auto Free>
 struct Freed {
@@ -80,6 +82,7 @@ std::string_view header(evhttp_request* request, const char* name) {
 // One request on its way through a worker.
 struct Job {
   evhttp_request* request = nullptr;
+  bool takes_gzip = false;
   Request asked;
   Response answer;
 };
@@ -198,6 +201,7 @@ class EventServer : public Server {
     }
     auto job = std::make_unique<Job>();
     job->request = request;
+    job->takes_gzip = header(request, "Accept-Encoding").find("gzip") != std::string_view::npos;
     job->asked.post = evhttp_request_get_command(request) == EVHTTP_REQ_POST;
     job->asked.path = path.substr(slash + 1);
     evkeyvalq parsed{};
@@ -232,6 +236,10 @@ class EventServer : public Server {
         waiting_.pop_front();
       }
       job->answer = handler_(job->asked);
+      if (job->takes_gzip && job->answer.body.size() > kWorthPacking) {
+        job->answer.body = formats::gzip(job->answer.body);
+        job->answer.packed = true;
+      }
       {
         const std::lock_guard lock(mutex_);
         done_.push_back(std::move(job));
@@ -267,6 +275,7 @@ class EventServer : public Server {
     add("Content-Security-Policy",
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'self'");
+    if (answer.packed) add("Content-Encoding", "gzip");
     add("X-Content-Type-Options", "nosniff");
     add("Referrer-Policy", "no-referrer");
     add("Cross-Origin-Resource-Policy", "same-origin");

@@ -33,6 +33,7 @@ struct Response {
   int status = 200;
   std::string_view type = "application/json";
   std::string body;
+  bool packed = false;  // the body is gzip
 };
 
 // {"error": {"message", "hint"}}

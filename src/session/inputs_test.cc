@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "base/temp_fixture.h"
-#include "formats/gzip_fixture.h"
+#include "formats/gzip_text.h"
 #include "session/looks_like.h"
 
 using namespace stepscope;

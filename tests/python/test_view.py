@@ -175,6 +175,16 @@ def test_who_may_not_ask_is_refused(
     assert "default-src 'none'" in sent["content-security-policy"] and sent["x-content-type-options"] == "nosniff"
 
 
+def test_long_answers_are_packed_for_who_takes_it(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    viewer = view(str(write_trace()))
+    viewer.json("api/answers?run=r1")
+    path = f"/{viewer.token}/api/answers?run=r1"
+    _, plain, body = viewer.ask(path)
+    _, packed, small = viewer.ask(path, headers={"Accept-Encoding": "gzip, deflate, br"})
+    assert "content-encoding" not in plain and packed["content-encoding"] == "gzip"
+    assert gzip.decompress(small) == body and len(small) < len(body) / 4
+
+
 def test_a_tunnel_and_a_proxy_may_ask(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
     viewer = view(str(write_trace()), "--allow-host", "hub.example.com")
     for host in ("localhost:9999", "[::1]:8", "127.0.0.1", "hub.example.com"):

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/temp_fixture.h"
-#include "formats/gzip_fixture.h"
+#include "formats/gzip_text.h"
 #include "model/trace_compare_fixture.h"
 #include "read/reader.h"
 

@@ -1,7 +1,7 @@
 // The reader of rocprofv3's JSON on cut, broken and hostile files: what stands before is read, what was lost is said.
 #include <doctest/doctest.h>
 
-#include "formats/gzip_fixture.h"
+#include "formats/gzip_text.h"
 #include "read/rocprof_json/recording_fixture.h"
 
 using namespace stepscope;
