@@ -127,7 +127,7 @@ function RunPages(props: { run: Run; route: Route }) {
         </Guard>
       )}
       {!own && (
-        <main id="main" class="part">
+        <main id="main" class="themes">
           {(text.error ?? parsed.error) !== null && <FaultBox error={text.error ?? parsed.error} />}
           {report === null && text.error === null && parsed.error === null && <Waiting what="The answers are being made" share={text.share ?? run.share ?? null} />}
           {report !== null && report.schema_version > SCHEMA_VERSION && (

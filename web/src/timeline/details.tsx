@@ -4,7 +4,7 @@ import type { Found, SelectionRow, SliceDetails, TimelineIndex } from "../data/s
 import { ServerError } from "../data/server";
 import type { Table } from "../data/report";
 import { className } from "../draw/color";
-import { formatNumber, grouped } from "../draw/format";
+import { formatNumber, formatTick, grouped } from "../draw/format";
 import { CopyButton } from "../draw/copy";
 import { DataTable } from "../draw/table";
 import type { Outcome, Viewer } from "./viewer";
@@ -71,8 +71,8 @@ function SlicePane(props: { viewer: Viewer; details: SliceDetails }) {
         <dl class="facts">
           <dt>duration</dt>
           <dd title={`${grouped(details.duration)} ns`}>{formatNumber(details.duration, "ns")}</dd>
-          <dt>start</dt>
-          <dd title={`${grouped(details.start)} ns after the start of the recording`}>{formatNumber(details.start, "ns")}</dd>
+          <dt>starts at</dt>
+          <dd title={`${grouped(details.start)} ns after the start of the recording`}>{formatTick(details.start, 1)}</dd>
           <dt>kind</dt>
           <dd>
             {className(details.class)}
@@ -179,7 +179,7 @@ function RangePane(props: { viewer: Viewer; range: { from: number; to: number; l
   return (
     <div data-range="">
       <h3>
-        {formatNumber(range.to - range.from, "ns")} from {formatNumber(range.from, "ns")} · {grouped(lanes)} {lanes === 1 ? "lane" : "lanes"}
+        {formatNumber(range.to - range.from, "ns")} from {formatTick(range.from, Math.max(1, (range.to - range.from) / 100))} · {grouped(lanes)} {lanes === 1 ? "lane" : "lanes"}
       </h3>
       {props.cut && <p class="soft">The {grouped(rows.length)} names with the most time; there are more.</p>}
       {rows.length === 0 ? <p class="empty">No slice is in it.</p> : <DataTable key={`${range.from}-${range.to}`} name="selection" table={table} first={100} />}
@@ -202,7 +202,7 @@ function FoundPane(props: { viewer: Viewer; total: number; found: Found[] }) {
               <bdi>{one.name.slice(0, 200)}</bdi>
             </button>
             <span class="value">
-              {formatNumber(one.duration, "ns")} <small>at {formatNumber(one.start, "ns")}</small>
+              {formatNumber(one.duration, "ns")} <small>at {formatTick(one.start, 1000)}</small>
             </span>
           </li>
         ))}

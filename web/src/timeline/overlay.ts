@@ -108,17 +108,17 @@ export function drawScene(context: CanvasRenderingContext2D, scene: Scene): void
   }
 }
 
-/** Boundaries of steps, where they lie far enough apart to be lines and not a gray area. */
+/** Boundaries of steps, where they lie far enough apart to help: nearer they would only hide what is beneath. */
 function drawBoundaries(context: CanvasRenderingContext2D, scene: Scene): void {
   const { view, width, height, palette, steps } = scene;
   if (steps === null) return;
+  const seen = steps.start.filter((start) => start >= view.from && start <= view.to).length;
+  if (seen > width / 40) return;
   context.fillStyle = palette.soft;
   context.globalAlpha = 0.45;
-  let last = -Infinity;
   for (let i = 0; i < steps.start.length; i++) {
     const x = pixelOf(view, width, steps.start[i]!);
-    if (x < 0 || x > width || x - last < 6) continue;
-    last = x;
+    if (x < 0 || x > width) continue;
     context.fillRect(x, 0, 1, height);
   }
   context.globalAlpha = 1;

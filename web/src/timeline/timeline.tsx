@@ -4,7 +4,7 @@ import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { TimelineIndex } from "../data/server";
 import { ServerError } from "../data/server";
 import { CLASS_COUNT, className, classVariable } from "../draw/color";
-import { formatNumber, grouped } from "../draw/format";
+import { formatNumber, formatTick, grouped } from "../draw/format";
 import { Details } from "./details";
 import { interact } from "./interaction";
 import { LaneNames } from "./names";
@@ -57,7 +57,6 @@ export function Timeline(props: {
       },
     );
     setViewer(made);
-    surface.scroll.focus({ preventScroll: true });
     return () => {
       stop();
       made.close();
@@ -173,7 +172,7 @@ function Tools(props: { viewer: Viewer | null; search: { current: HTMLInputEleme
         {viewer && viewer.index.ranks.length > 1 && (
           <>
             <button type="button" onClick={() => viewer.foldAll(true)}>
-              Fold ranks
+              Fold
             </button>
             <button type="button" onClick={() => viewer.foldAll(false)}>
               Unfold
@@ -206,6 +205,7 @@ function Tip(props: { viewer: Viewer; hover: Hover }) {
   const at = frame.at[hover.at]!;
   const name = viewer.store.nameOf(tile.name[at]!);
   const merged = frame.merged[hover.at]!;
+  const resolution = Math.max(1, (viewer.state.view.to - viewer.state.view.from) / Math.max(1, viewer.width));
   const right = hover.x > viewer.width * 0.6;
   const low = hover.y > viewer.height * 0.7;
   const place = {
@@ -221,10 +221,11 @@ function Tip(props: { viewer: Viewer; hover: Hover }) {
       ) : (
         <b>{name === undefined ? className(tile.kind[at]!) : plainName(name)}</b>
       )}
-      <br />
+      <span>
       {formatNumber(tile.duration[at]!, "ns")}
-      {merged > 1 ? " together" : ""} · {className(tile.kind[at]!)} · at {formatNumber(tile.start[at]!, "ns")}
-      {merged > 1 && <small> (click: closer)</small>}
+      {merged > 1 ? " together" : ""} · {className(tile.kind[at]!)} · at {formatTick(tile.start[at]!, resolution)}
+        {merged > 1 && <small> (click: closer)</small>}
+      </span>
     </div>
   );
 }
