@@ -1,5 +1,5 @@
-// Reads the report that the page carries in <script type="application/json" id="report-data">. The page never asks
-// the network: what is not in the file does not exist.
+// Reads the report, which the page carries in <script type="application/json" id="report-data">: a page that does never
+// asks the network, what is not in the file does not exist. The served page carries none and asks server.ts.
 import type { Answer, Report } from "./report";
 
 /** Newest format this page was written for; a newer one is shown with a warning, as far as it is understood. */
@@ -14,11 +14,14 @@ const exactIntegers: Reviver = (_key, value, context) => {
   return digits !== undefined && /^-?\d+$/.test(digits) ? BigInt(digits) : value;
 };
 
-export function parseReport(text: string): Report {
+/** JSON in which no digit of a long integer is lost. */
+export function parseExact(text: string): unknown {
   const hasLongIntegers = /\d{16}/.test(text);
-  const raw = (hasLongIntegers ? JSON.parse(text, exactIntegers as Parameters<typeof JSON.parse>[1]) : JSON.parse(text)) as
-    | Partial<Report>
-    | null;
+  return hasLongIntegers ? JSON.parse(text, exactIntegers as Parameters<typeof JSON.parse>[1]) : JSON.parse(text);
+}
+
+export function parseReport(text: string): Report {
+  const raw = parseExact(text) as Partial<Report> | null;
   if (raw === null || typeof raw !== "object" || Array.isArray(raw)) throw new Error("the report is not a JSON object");
   return {
     schema_version: raw.schema_version ?? 0,
@@ -46,4 +49,8 @@ export function loadReport(page: Document): Report {
   const element = page.getElementById("report-data");
   if (element === null) throw new Error("the page carries no report");
   return parseReport(element.textContent ?? "");
+}
+
+export function carriesReport(page: Document): boolean {
+  return page.getElementById("report-data") !== null;
 }

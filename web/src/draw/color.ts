@@ -51,3 +51,28 @@ export function isPale(name: string): boolean {
 export function seriesColor(index: number): string {
   return `var(${SERIES[index % SERIES.length]})`;
 }
+
+// Classes of slices as the server numbers them, in the timeline: a name and the color of each.
+const CLASSES: [string, string][] = [
+  ["host operator", "--c-host"],
+  ["runtime call", "--c-runtime"],
+  ["annotation", "--c-set"],
+  ["Python function", "--c-data"],
+  ["compute kernel", "--c-compute"],
+  ["communication", "--c-exposed"],
+  ["copy or fill", "--c-copy"],
+  ["wait", "--c-sync"],
+  ["other", "--c-other"],
+];
+
+export const CLASS_COUNT = CLASSES.length;
+
+/** The server may send the number of a class or its name. */
+export function className(of: number | string): string {
+  return typeof of === "string" ? of : (CLASSES[of] ?? CLASSES[CLASS_COUNT - 1]!)[0];
+}
+
+/** The CSS variable that holds the color of a class. */
+export function classVariable(of: number): string {
+  return (CLASSES[of] ?? CLASSES[CLASS_COUNT - 1]!)[1];
+}

@@ -89,6 +89,13 @@ function moment(value: number | bigint): string {
   return Number.isNaN(date.getTime()) ? UNKNOWN : date.toISOString().slice(0, -1).replace("T", " ");
 }
 
+/** A time of a ruler whose lines are `step` ns apart: as many decimals as tell the lines apart. */
+export function formatTick(time: number, step: number): string {
+  const scale = scaleFor(time, TIME);
+  const decimals = Math.min(12, Math.max(0, Math.round(Math.log10(scale.factor)) - Math.floor(Math.log10(step) + 1e-9)));
+  return time === 0 ? "0" : `${grouped(time / scale.factor, decimals)} ${scale.suffix}`;
+}
+
 export function formatNumber(value: number | bigint, unit: Unit): string {
   const number = Number(value);
   if (!Number.isFinite(number)) return UNKNOWN;

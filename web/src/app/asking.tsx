@@ -1,0 +1,79 @@
+// What is asked of the server and how it stands: being made (with its share), here, or failed with a hint.
+import { useEffect, useState } from "preact/hooks";
+import { ServerError, askRuns, isAbort } from "../data/server";
+import type { Run } from "../data/server";
+import { percent } from "../draw/format";
+
+export interface Asked<T> {
+  value: T | null;
+  share: number | null;
+  error: unknown;
+}
+
+type Ask<T> = (signal: AbortSignal, share: (share: number | null) => void) => Promise<T>;
+
+/** Asks anew when one of `inputs` changes; what was there stays until the new is here. Null: there is nothing to ask. */
+export function useAsked<T>(ask: Ask<T> | null, inputs: unknown[]): Asked<T> {
+  const [state, setState] = useState<Asked<T>>({ value: null, share: null, error: null });
+  useEffect(() => {
+    if (ask === null) return setState({ value: null, share: null, error: null });
+    const abort = new AbortController();
+    ask(abort.signal, (share) => setState((old) => ({ ...old, share }))).then(
+      (value) => !abort.signal.aborted && setState({ value, share: null, error: null }),
+      (error) => !abort.signal.aborted && !isAbort(error) && setState({ value: null, share: null, error }),
+    );
+    return () => abort.abort();
+  }, inputs);
+  return state;
+}
+
+const POLL_MS = 2000;
+
+/** The runs, asked again while one is being opened or a job is running. */
+export function useRuns(): { runs: Run[] | null; error: unknown } {
+  const [state, setState] = useState<{ runs: Run[] | null; error: unknown }>({ runs: null, error: null });
+  useEffect(() => {
+    const abort = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ask = async () => {
+      let again = true;
+      try {
+        const list = await askRuns(abort.signal);
+        again = list.live === true || list.runs.some((run) => run.state === "opening" || run.live === true);
+        setState({ runs: list.runs, error: null });
+      } catch (error) {
+        if (isAbort(error)) return;
+        // A token that is not right does not become so; a server that is away may come back.
+        again = !(error instanceof ServerError && error.status >= 400 && error.status < 500);
+        setState((old) => ({ runs: old.runs, error }));
+      }
+      if (again && !abort.signal.aborted) timer = setTimeout(ask, POLL_MS);
+    };
+    void ask();
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, []);
+  return state;
+}
+
+export function FaultBox(props: { error: unknown }) {
+  const { error } = props;
+  return (
+    <div class="failed" role="alert">
+      <bdi>{error instanceof Error ? error.message : String(error)}</bdi>
+      {error instanceof ServerError && error.hint && <p class="hint">{error.hint}</p>}
+    </div>
+  );
+}
+
+export function Waiting(props: { what: string; share: number | null }) {
+  return (
+    <p class="waiting" role="status">
+      {props.what}
+      {props.share !== null && ` · ${percent(props.share)}`}
+      <progress max={1} value={props.share ?? undefined} />
+    </p>
+  );
+}

@@ -1,0 +1,36 @@
+// The panels of the report cut into pages by their theme. A panel that no page names goes to the last, so that a new
+// analysis is there the day it exists.
+import type { Report } from "../data/report";
+import type { Panel } from "../draw/panel";
+import { panelsFor } from "../panels";
+
+export interface ReportPart {
+  view: string; // in the page's address
+  label: string;
+  panels: Panel[];
+}
+
+const THEMES: [string, string, string[]][] = [
+  ["health", "Health", ["overview", "findings", "idle", "utilization", "critical_path"]],
+  ["steps", "Steps", ["steps", "phases", "history", "dataloader", "annotations", "sequences", "serving"]],
+  ["operators", "Operators", ["operators", "flops", "roofline", "stacks", "compile", "graph"]],
+  ["kernels", "Kernels", ["kernels", "launches", "copies"]],
+  ["communication", "Communication", ["communication", "collectives"]],
+  ["ranks", "Ranks", ["ranks"]],
+  ["memory", "Memory", ["memory", "memory_state", "snapshot"]],
+  ["system", "System", ["system", "counters", "timeline"]],
+  ["files", "Files", ["input", "quality", "absent"]],
+];
+
+/** The pages that have something to show, in the order of the list. */
+export function partsOf(report: Report): ReportPart[] {
+  const panels = panelsFor(report);
+  const named = new Set(THEMES.flatMap(([, , names]) => names));
+  const parts = THEMES.map(([view, label, names]) => ({
+    view,
+    label,
+    panels: names.flatMap((name) => panels.filter((panel) => panel.id === name)),
+  }));
+  parts.push({ view: "more", label: "More", panels: panels.filter((panel) => !named.has(panel.id)) });
+  return parts.filter((part) => part.panels.length > 0);
+}

@@ -1,0 +1,113 @@
+// SQL over the tables of a run: text, result as a table like all others, faults with what to do about them. The text that
+// was run stands in the page's address.
+import { useEffect, useState } from "preact/hooks";
+import type { Column, Table, Unit, Value } from "../data/report";
+import type { Route } from "../data/route";
+import { askQuery } from "../data/server";
+import type { QueryColumn, QueryResult } from "../data/server";
+import { grouped } from "../draw/format";
+import { DataTable } from "../draw/table";
+import { FaultBox, Waiting, useAsked } from "./asking";
+import { navigate } from "./navigation";
+
+const EXAMPLES: [string, string][] = [
+  ["tables", "SELECT name, sql FROM sqlite_master ORDER BY name"],
+  ["longest kernels", "SELECT name, count(*) AS calls, sum(duration_ns) AS total_ns FROM slices GROUP BY name ORDER BY total_ns DESC LIMIT 50"],
+];
+
+function typeOf(rows: Value[][], at: number): Column["type"] {
+  let type: Column["type"] | null = null;
+  for (const row of rows) {
+    const value = row[at] ?? null;
+    if (value === null) continue;
+    const own = typeof value === "string" ? "text" : typeof value === "boolean" ? "boolean" : Number.isInteger(Number(value)) ? "integer" : "real";
+    if (own === "text") return "text";
+    type = type === null || own === "real" ? own : type;
+  }
+  return type ?? "text";
+}
+
+/** Units stand in the names of raw numbers. */
+function unitOf(name: string): Unit {
+  return /_ns$/.test(name) ? "ns" : /_bytes$/.test(name) ? "bytes" : "";
+}
+
+export function tableOf(result: QueryResult): Table {
+  const columns = result.columns.map((column, at): Column => {
+    const about: QueryColumn = typeof column === "string" ? { name: column } : column;
+    const type = typeOf(result.rows, at);
+    const unit = type === "text" ? "" : ((about.unit as Unit | undefined) ?? unitOf(about.name));
+    return { name: about.name, type, unit, meaning: about.meaning ?? "" };
+  });
+  return { columns, rows: result.rows };
+}
+
+export function QueryPage(props: { run: string; route: Route }) {
+  const sql = props.route.params.sql ?? "";
+  const [text, setText] = useState(sql);
+  const [again, setAgain] = useState(0);
+  useEffect(() => setText(sql), [sql]);
+  const asked = useAsked(sql === "" ? null : (signal) => askQuery(props.run, sql, signal).then((result) => ({ sql, result, again })), [
+    props.run,
+    sql,
+    again,
+  ]);
+  const start = (wanted: string) => {
+    if (wanted.trim() === "") return;
+    if (wanted === sql) setAgain(again + 1);
+    else navigate({ view: "query", params: { run: props.run, sql: wanted } });
+  };
+  const busy = sql !== "" && asked.error === null && (asked.value?.sql !== sql || asked.value.again !== again);
+  return (
+    <main id="main" class="query">
+      <h2>Ask anything</h2>
+      <textarea
+        aria-label="SQL"
+        rows={7}
+        spellcheck={false}
+        dir="ltr"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          start(text);
+        }}
+      />
+      <p class="query-tools">
+        <button type="button" class="run" onClick={() => start(text)}>
+          Run
+        </button>
+        <span class="soft">Ctrl + Enter. It can only read. For a start:</span>
+        {EXAMPLES.map(([name, example]) => (
+          <button
+            type="button"
+            onClick={() => {
+              setText(example);
+              start(example);
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </p>
+      {busy && <Waiting what="The query runs" share={null} />}
+      {asked.error !== null && <FaultBox error={asked.error} />}
+      {asked.error === null && asked.value !== null && !busy && <Result key={`${sql}\n${again}`} result={asked.value.result} />}
+    </main>
+  );
+}
+
+function Result(props: { result: QueryResult }) {
+  const { result } = props;
+  return (
+    <>
+      {result.cut && (
+        <p class="banner">
+          The first {grouped(result.rows.length)} of {grouped(result.rows_total)} rows are here: the rest is cut. Use “stepscope query” for all.
+        </p>
+      )}
+      {result.rows.length === 0 ? <p class="empty">No rows.</p> : <DataTable name="query" table={tableOf(result)} first={50} allColumns />}
+    </>
+  );
+}

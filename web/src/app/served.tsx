@@ -1,0 +1,175 @@
+// What “stepscope view” serves: the runs, and for a run its report cut into pages, its timeline and its queries.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { SCHEMA_VERSION, parseReport } from "../data/load";
+import { formatRoute } from "../data/route";
+import type { Route } from "../data/route";
+import { askAnswers, askTimeline } from "../data/server";
+import type { Run } from "../data/server";
+import { Timeline } from "../timeline/timeline";
+import { FaultBox, Waiting, useAsked, useRuns } from "./asking";
+import { KeysDialog } from "./keys";
+import { currentRoute, navigate, useRoute } from "./navigation";
+import { partsOf } from "./pages";
+import type { ReportPart } from "./pages";
+import { Guard, Section, ThemeButton } from "./parts";
+import { QueryPage } from "./query";
+import { RunsPage } from "./runs";
+
+const OWN_VIEWS: [string, string][] = [
+  ["timeline", "Timeline"],
+  ["query", "Query"],
+];
+
+export function Served() {
+  const route = useRoute();
+  const { runs, error } = useRuns();
+  const [keys, setKeys] = useState(false);
+  const only = runs?.length === 1 ? runs[0]! : undefined;
+  const wanted = route.params.run ?? only?.id;
+  const run = runs?.find((one) => one.id === wanted);
+  useEffect(() => {
+    if (only && route.params.run === undefined) navigate({ view: route.view || "health", params: { ...route.params, run: only.id } }, true);
+  }, [only?.id, route]);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (event.key === "?" && !isTyping(event)) setKeys(true);
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+
+  return (
+    <div class="served">
+      <header>
+        <h1>
+          <a href="#/">stepscope</a>
+        </h1>
+        <p class="path" title={run?.path_shown}>
+          {run && <bdi>{run.name}</bdi>}
+        </p>
+        <button type="button" class="theme" onClick={() => setKeys(true)}>
+          keys: ?
+        </button>
+        <ThemeButton />
+      </header>
+      {error !== null && <FaultBox error={error} />}
+      {runs === null && error === null && <Waiting what="Asking for the runs" share={null} />}
+      {runs !== null && wanted === undefined && <RunsPage runs={runs} />}
+      {runs !== null && wanted !== undefined && run === undefined && (
+        <p class="failed" role="alert">
+          The server has no run “{wanted}”. <a href="#/">All runs</a>
+        </p>
+      )}
+      {run?.state === "failed" && (
+        <div class="failed" role="alert">
+          <bdi>{run.error?.message ?? "This run could not be opened"}</bdi> {run.error?.hint}
+        </div>
+      )}
+      {run && run.state !== "failed" && <RunPages key={run.id} run={run} route={route} />}
+      {keys && <KeysDialog onClose={() => setKeys(false)} />}
+    </div>
+  );
+}
+
+function isTyping(event: KeyboardEvent): boolean {
+  const target = event.target as HTMLElement;
+  return event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+}
+
+function RunPages(props: { run: Run; route: Route }) {
+  const { run, route } = props;
+  const view = route.view || "health";
+  const revision = run.revision ?? 0;
+  const text = useAsked((signal, share) => askAnswers(run.id, signal, share), [run.id, revision]);
+  const parsed = useMemo(() => {
+    try {
+      return { report: text.value === null ? null : parseReport(text.value), error: null };
+    } catch (error) {
+      return { report: null, error };
+    }
+  }, [text.value]);
+  const { report } = parsed;
+  const parts = useMemo(() => (report === null ? [] : partsOf(report)), [report]);
+  const links: [string, string][] = [...parts.map((part): [string, string] => [part.view, part.label]), ...OWN_VIEWS];
+  const index = useAsked(view === "timeline" ? (signal, share) => askTimeline(run.id, signal, share) : null, [run.id, revision, view === "timeline"]);
+  usePageKeys(links.map(([name]) => name), view, run.id);
+  usePanelLinks(parts, run.id);
+  useEffect(() => {
+    document.title = `${links.find(([name]) => name === view)?.[1] ?? "stepscope"} · ${run.name.slice(0, 100)} · stepscope`;
+  });
+  const part = parts.find((one) => one.view === view);
+  const own = view === "timeline" || view === "query";
+  return (
+    <div class={view === "timeline" ? "served-body whole-window" : "served-body"}>
+      <nav class="views" aria-label="views">
+        <ul>
+          {links.map(([name, label]) => (
+            <li>
+              <a href={formatRoute({ view: name, params: { run: run.id } })} aria-current={name === view ? "page" : undefined}>
+                {label}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      {view === "query" && <QueryPage run={run.id} route={route} />}
+      {view === "timeline" && index.value === null && index.error === null && <Waiting what="The timeline is being made" share={index.share ?? run.share ?? null} />}
+      {view === "timeline" && index.error !== null && <FaultBox error={index.error} />}
+      {view === "timeline" && index.value !== null && (
+        <Guard title="Timeline">
+          <Timeline
+            run={run.id}
+            key={revision}
+            index={index.value}
+            params={route.params}
+            onChange={(params, replace) => currentRoute().view === "timeline" && navigate({ view: "timeline", params: { ...params, run: run.id } }, replace)}
+          />
+        </Guard>
+      )}
+      {!own && (
+        <main id="main" class="themes">
+          {(text.error ?? parsed.error) !== null && <FaultBox error={text.error ?? parsed.error} />}
+          {report === null && text.error === null && parsed.error === null && <Waiting what="The answers are being made" share={text.share ?? run.share ?? null} />}
+          {report !== null && report.schema_version > SCHEMA_VERSION && (
+            <p class="banner" role="alert">
+              The server's answers have schema_version {report.schema_version}, the page knows {SCHEMA_VERSION}: what is new is left out.
+            </p>
+          )}
+          {report !== null && part === undefined && <p class="empty">This run has nothing to show here.</p>}
+          {report !== null && part !== undefined && part.panels.map((panel) => <Section key={panel.id} panel={panel} report={report} />)}
+        </main>
+      )}
+    </div>
+  );
+}
+
+function usePageKeys(views: string[], view: string, run: string): void {
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (isTyping(event)) return;
+      const at = views.indexOf(view);
+      const to =
+        event.key === "[" ? views[at - 1] : event.key === "]" ? views[at + 1] : event.key === "t" ? "timeline" : event.key === "q" ? "query" : undefined;
+      if (to !== undefined && to !== view) navigate({ view: to, params: { run } });
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  });
+}
+
+/** Panels link to each other by "#ID", as they do in the report; here the other may be on another page. */
+function usePanelLinks(parts: ReportPart[], run: string): void {
+  useEffect(() => {
+    const clicked = (event: MouseEvent) => {
+      const link = (event.target as HTMLElement).closest?.("a[href^='#']");
+      const id = link?.getAttribute("href")?.slice(1) ?? "";
+      if (link === null || id.startsWith("/")) return;
+      event.preventDefault();
+      const part = parts.find((one) => one.panels.some((panel) => panel.id === id));
+      if (part) navigate({ view: part.view, params: { run } });
+      requestAnimationFrame(() => document.getElementById(id)?.scrollIntoView());
+    };
+    addEventListener("click", clicked);
+    return () => removeEventListener("click", clicked);
+  }, [parts, run]);
+}

@@ -1,0 +1,203 @@
+// What the served page asks its server, the only part that uses the network. Addresses are relative to the page's own, so
+// that it works behind any proxy; the self-contained report never comes here, and its policy would refuse it.
+import { parseExact } from "./load";
+import type { Value } from "./report";
+
+export interface Fault {
+  message: string;
+  hint?: string | null;
+}
+
+export interface Run {
+  id: string;
+  name: string;
+  path_shown: string;
+  state: "ready" | "opening" | "failed";
+  share?: number | null;
+  error?: Fault | null;
+  revision?: number;
+  live?: boolean;
+}
+
+export interface RunList {
+  runs: Run[];
+  live?: boolean;
+}
+
+export interface Steps {
+  start: number[];
+  end: number[];
+  name: string[];
+}
+
+export interface TimelineRank {
+  rank: number | null;
+  file: string;
+  clock: string;
+  steps: Steps;
+}
+
+export interface Lane {
+  id: number;
+  rank: number; // index into the ranks
+  kind: "thread" | "stream" | "other";
+  name: string;
+  group: string;
+  rows: number;
+  slices: number;
+}
+
+/** All times are ns after the origin. */
+export interface TimelineIndex {
+  origin_ns: string;
+  end: number;
+  ranks: TimelineRank[];
+  lanes: Lane[]; // in drawing order
+}
+
+/** A slice as it is named everywhere: its number is one of its rank's. */
+export interface SlicePlace {
+  rank: number;
+  slice: number;
+}
+
+export interface Found extends SlicePlace {
+  lane: number;
+  row?: number; // of links it is not told
+  start: number;
+  duration: number;
+  name: string;
+}
+
+export interface Link extends Found {
+  kind: string;
+}
+
+export interface SliceDetails {
+  name: string;
+  start: number;
+  duration: number;
+  lane: number;
+  row: number;
+  category: string;
+  class: number | string;
+  args: Record<string, unknown> | null;
+  parents: string[];
+  step: string | null;
+  links: Link[];
+}
+
+export interface SelectionRow {
+  name: string;
+  class: number | string;
+  count: number;
+  total_ns: number;
+  self_ns: number | null;
+}
+
+export interface QueryColumn {
+  name: string;
+  type?: string;
+  unit?: string;
+  meaning?: string;
+}
+
+export interface QueryResult {
+  columns: (string | QueryColumn)[];
+  rows: Value[][];
+  cut: boolean;
+  rows_total: number;
+}
+
+export class ServerError extends Error {
+  constructor(
+    message: string,
+    readonly hint: string | null = null,
+    readonly status = 0,
+  ) {
+    super(message);
+  }
+}
+
+export function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError";
+}
+
+function address(name: string, params: Record<string, string | number>): string {
+  const query = Object.entries(params).map(([key, value]) => `${key}=${encodeURIComponent(String(value)).replace(/%2C/g, ",")}`);
+  return `api/${name}${query.length > 0 ? `?${query.join("&")}` : ""}`;
+}
+
+async function answer(url: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(url, { ...init, redirect: "error", cache: "no-store" });
+  } catch (error) {
+    if (isAbort(error)) throw error;
+    throw new ServerError("The server does not answer", "Is “stepscope view” still running, and the tunnel to it?");
+  }
+  if (response.status < 400) return response;
+  const text = await response.text().catch(() => "");
+  let fault: Partial<Fault> = {};
+  try {
+    fault = (JSON.parse(text) as { error?: Fault }).error ?? {};
+  } catch {
+    // no JSON: a proxy on the way answered
+  }
+  throw new ServerError(fault.message || `The server answered with status ${response.status}`, fault.hint ?? null, response.status);
+}
+
+const later = (milliseconds: number, signal?: AbortSignal | null) =>
+  new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("", "AbortError"));
+    });
+  });
+
+/** The text of an answer; while the server still makes it (202), asks again and tells how far it is. */
+async function whenReady(url: string, signal: AbortSignal, share: (share: number | null) => void): Promise<string> {
+  for (;;) {
+    const response = await answer(url, { signal });
+    const text = await response.text();
+    if (response.status !== 202) return text;
+    share((JSON.parse(text) as { share?: number }).share ?? null);
+    await later(300, signal);
+  }
+}
+
+const json = async <T>(url: string, init: RequestInit = {}): Promise<T> => parseExact(await (await answer(url, init)).text()) as T;
+
+export const askRuns = (signal: AbortSignal) => json<RunList>(address("runs", {}), { signal });
+
+export const askAnswers = (run: string, signal: AbortSignal, share: (share: number | null) => void) =>
+  whenReady(address("answers", { run }), signal, share);
+
+export async function askTimeline(run: string, signal: AbortSignal, share: (share: number | null) => void): Promise<TimelineIndex> {
+  return JSON.parse(await whenReady(address("timeline", { run }), signal, share)) as TimelineIndex;
+}
+
+export async function askTiles(
+  run: string,
+  of: { from: number; to: number; px: number; lanes: number[] },
+  signal: AbortSignal,
+): Promise<ArrayBuffer> {
+  const url = address("tiles", { run, from: of.from, to: of.to, px: of.px, lanes: of.lanes.join(",") });
+  return (await answer(url, { signal })).arrayBuffer();
+}
+
+export const askSlice = (run: string, of: SlicePlace, signal: AbortSignal) =>
+  json<SliceDetails>(address("slice", { run, slice: of.slice, rank: of.rank }), { signal });
+
+export const askSearch = (run: string, text: string, signal: AbortSignal) =>
+  json<{ total: number; found: Found[] }>(address("search", { run, q: text, limit: 200 }), { signal });
+
+export const askSelection = (run: string, of: { from: number; to: number; lanes: number[] }, signal: AbortSignal) =>
+  json<{ rows: SelectionRow[]; cut: boolean }>(
+    address("selection", { run, from: of.from, to: of.to, lanes: of.lanes.join(",") }),
+    { signal },
+  );
+
+export const askQuery = (run: string, sql: string, signal: AbortSignal) =>
+  json<QueryResult>(address("query", { run }), { method: "POST", headers: { "X-Stepscope": "1" }, body: sql, signal });

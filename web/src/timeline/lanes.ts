@@ -1,0 +1,87 @@
+// Where each lane lies: ranks one below the other, each with a heading and its lanes below it; a folded rank is only its
+// heading, in which the outermost slices of its busiest stream are drawn; a folded lane is one row.
+import type { Lane, TimelineIndex } from "../data/server";
+
+export const ROW = 18;
+export const HEADING = 24;
+const GAP = 5;
+
+export interface Band {
+  kind: "rank" | "lane";
+  rank: number; // index into the ranks
+  lane: Lane | null; // what is drawn in it
+  top: number;
+  height: number; // without the gap below
+  rows: number; // that are drawn; deeper ones are left out
+  folded: boolean;
+}
+
+export interface Layout {
+  bands: Band[];
+  height: number;
+}
+
+export interface Folded {
+  ranks: Set<number>;
+  lanes: Set<number>;
+}
+
+/** With many ranks only the first is unfolded: the others are one line each. */
+export function foldedAtFirst(index: TimelineIndex): Folded {
+  const many = index.ranks.length > 8;
+  return { ranks: new Set(many ? index.ranks.map((_, at) => at).slice(1) : []), lanes: new Set() };
+}
+
+function busiest(lanes: Lane[]): Lane | null {
+  const streams = lanes.filter((lane) => lane.kind === "stream");
+  return (streams.length > 0 ? streams : lanes).reduce<Lane | null>((most, lane) => (most === null || lane.slices > most.slices ? lane : most), null);
+}
+
+export function layOut(index: TimelineIndex, folded: Folded): Layout {
+  const byRank = new Map<number, Lane[]>();
+  for (const lane of index.lanes) {
+    const lanes = byRank.get(lane.rank);
+    if (lanes) lanes.push(lane);
+    else byRank.set(lane.rank, [lane]);
+  }
+  const bands: Band[] = [];
+  let top = 0;
+  for (const [rank, lanes] of byRank) {
+    const closed = folded.ranks.has(rank);
+    bands.push({ kind: "rank", rank, lane: closed ? busiest(lanes) : null, top, height: HEADING, rows: 1, folded: closed });
+    top += HEADING + 1;
+    if (closed) continue;
+    for (const lane of lanes) {
+      const short = folded.lanes.has(lane.id);
+      const rows = short ? 1 : Math.max(1, lane.rows);
+      bands.push({ kind: "lane", rank, lane, top, height: rows * ROW, rows, folded: short });
+      top += rows * ROW + GAP;
+    }
+    top += GAP;
+  }
+  return { bands, height: top };
+}
+
+/** The bands that are seen from `from` to `to`, by bisection: there may be thousands. */
+export function bandsBetween(layout: Layout, from: number, to: number): Band[] {
+  const { bands } = layout;
+  let low = 0;
+  let high = bands.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (bands[middle]!.top + bands[middle]!.height < from) low = middle + 1;
+    else high = middle;
+  }
+  const seen: Band[] = [];
+  for (let i = low; i < bands.length && bands[i]!.top < to; i++) seen.push(bands[i]!);
+  return seen;
+}
+
+export function rowTop(band: Band, row: number): number {
+  return band.kind === "rank" ? band.top + (HEADING - ROW) / 2 : band.top + row * ROW;
+}
+
+/** Where a lane is to be seen: its own band, or its rank's heading where that is folded. */
+export function bandOf(layout: Layout, lane: Lane): Band | undefined {
+  return layout.bands.find((band) => band.kind === "lane" && band.lane === lane) ?? layout.bands.find((band) => band.rank === lane.rank);
+}

@@ -1,0 +1,231 @@
+// The timeline: all lanes of all ranks on one axis of time. The canvases belong to the viewer; here are the tools above
+// them, the names beside and the pane beneath.
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import type { TimelineIndex } from "../data/server";
+import { ServerError } from "../data/server";
+import { CLASS_COUNT, className, classVariable } from "../draw/color";
+import { formatNumber, formatTick, grouped } from "../draw/format";
+import { Details } from "./details";
+import { interact } from "./interaction";
+import { LaneNames } from "./names";
+import { plainName } from "./text";
+import { Viewer } from "./viewer";
+
+interface Hover {
+  at: number;
+  x: number;
+  y: number;
+}
+
+export function Timeline(props: {
+  run: string;
+  index: TimelineIndex;
+  params: Record<string, string>;
+  onChange: (params: Record<string, string>, replace: boolean) => void;
+}) {
+  const { index } = props;
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const [hover, setHover] = useState<Hover | null>(null);
+  const [viewer, setViewer] = useState<Viewer | null>(null);
+  const scroll = useRef<HTMLDivElement>(null);
+  const space = useRef<HTMLDivElement>(null);
+  const plot = useRef<HTMLDivElement>(null);
+  const overlay = useRef<HTMLCanvasElement>(null);
+  const ruler = useRef<HTMLCanvasElement>(null);
+  const minimap = useRef<HTMLCanvasElement>(null);
+  const search = useRef<HTMLInputElement>(null);
+  const onChange = useRef(props.onChange);
+  onChange.current = props.onChange;
+
+  useEffect(() => {
+    const surface = {
+      scroll: scroll.current!,
+      space: space.current!,
+      plot: plot.current!,
+      overlay: overlay.current!,
+      ruler: ruler.current!,
+      minimap: minimap.current!,
+    };
+    const made = new Viewer(props.run, index, surface, props.params, () => redraw(undefined), (params, replace) => onChange.current(params, replace));
+    const stop = interact(
+      made,
+      surface,
+      (at, x, y) => setHover(at < 0 ? null : { at, x, y }),
+      () => {
+        search.current?.focus();
+        search.current?.select();
+      },
+    );
+    setViewer(made);
+    return () => {
+      stop();
+      made.close();
+    };
+  }, [props.run, index]);
+  useEffect(() => viewer?.apply(props.params), [viewer, props.params]);
+
+  const pane = viewer !== null && (viewer.state.slice !== null || viewer.state.range !== null || viewer.state.find !== "");
+  return (
+    <main id="main" class="timeline">
+      <Tools viewer={viewer} search={search} />
+      <div class="tl-head">
+        <p class="tl-corner">
+          whole: {formatNumber(index.end, "ns")}
+          {viewer && <StepsOf viewer={viewer} />}
+        </p>
+        <canvas ref={minimap} class="tl-minimap" aria-label="the whole recording, drag to move" />
+        <p class="tl-corner">
+          seen: <b>{viewer ? formatNumber(viewer.state.view.to - viewer.state.view.from, "ns") : ""}</b>
+        </p>
+        <canvas ref={ruler} class="tl-ruler" aria-label="time and steps, drag to choose a stretch" />
+      </div>
+      <div class="tl-scroll" ref={scroll} tabIndex={0} aria-label="lanes; keys: W S A D move, ? lists all">
+        <div class="tl-space" ref={space}>
+          <div class="tl-stick" style={{ height: viewer ? `${viewer.height}px` : "0" }}>
+            {viewer && <LaneNames viewer={viewer} />}
+            <div class="tl-plot" ref={plot}>
+              <canvas ref={overlay} class="tl-overlay" role="img" aria-label={viewer?.describe() ?? "lanes"} />
+              {viewer && hover && <Tip viewer={viewer} hover={hover} />}
+            </div>
+          </div>
+        </div>
+      </div>
+      {pane && (
+        <aside class="tl-pane" aria-label="details" aria-live="polite">
+          <button type="button" class="tl-close" aria-label="close" title="close (Esc)" onClick={() => viewer.closePane()}>
+            ×
+          </button>
+          <Details viewer={viewer} />
+        </aside>
+      )}
+    </main>
+  );
+}
+
+function StepsOf(props: { viewer: Viewer }) {
+  const { viewer } = props;
+  const steps = viewer.steps();
+  if (steps === null) return null;
+  const rank = viewer.index.ranks[steps.rank]?.rank;
+  const count = steps.steps.start.length;
+  return (
+    <small>
+      {" "}
+      · {grouped(count)} {count === 1 ? "step" : "steps"}
+      {rank != null && viewer.index.ranks.length > 1 && ` of rank ${rank}`}
+    </small>
+  );
+}
+
+function Tools(props: { viewer: Viewer | null; search: { current: HTMLInputElement | null } }) {
+  const { viewer } = props;
+  const [text, setText] = useState("");
+  const find = viewer?.state.find ?? "";
+  useEffect(() => setText(find), [find]);
+  const found = viewer?.search.value ?? null;
+  const fault = viewer?.store.error ?? null;
+  return (
+    <div class="tl-tools">
+      <form
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (text === find) viewer?.goFound(viewer.foundAt + 1);
+          else viewer?.find(text);
+        }}
+      >
+        <input
+          ref={props.search}
+          type="search"
+          placeholder="search names ( / )"
+          aria-label="search names"
+          value={text}
+          onInput={(event) => {
+            setText(event.currentTarget.value);
+            if (event.currentTarget.value === "") viewer?.find("");
+          }}
+          onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+        />
+      </form>
+      {found !== null && find !== "" && (
+        <span class="tl-count" aria-live="polite">
+          {viewer!.foundAt >= 0 ? `${grouped(viewer!.foundAt + 1)} of ` : ""}
+          {grouped(found.total)} found
+          <button type="button" aria-label="previous" title="previous (P)" onClick={() => viewer!.goFound(viewer!.foundAt - 1)}>
+            ‹
+          </button>
+          <button type="button" aria-label="next" title="next (N)" onClick={() => viewer!.goFound(viewer!.foundAt + 1)}>
+            ›
+          </button>
+        </span>
+      )}
+      <span class="tl-buttons">
+        <button type="button" title="further (S)" aria-label="further" onClick={() => viewer?.zoom(1.4, viewer.width / 2)}>
+          −
+        </button>
+        <button type="button" title="closer (W)" aria-label="closer" onClick={() => viewer?.zoom(1 / 1.4, viewer.width / 2)}>
+          +
+        </button>
+        <button type="button" title="fit what is chosen, or everything (F)" onClick={() => viewer?.fit()}>
+          Fit
+        </button>
+        {viewer && viewer.index.ranks.length > 1 && (
+          <>
+            <button type="button" onClick={() => viewer.foldAll(true)}>
+              Fold
+            </button>
+            <button type="button" onClick={() => viewer.foldAll(false)}>
+              Unfold
+            </button>
+          </>
+        )}
+      </span>
+      {fault !== null && (
+        <span class="tl-fault" role="alert">
+          {fault instanceof ServerError || fault instanceof Error ? fault.message : String(fault)}
+        </span>
+      )}
+      <ul class="legend" aria-label="colors">
+        {Array.from({ length: CLASS_COUNT }, (_, at) => (
+          <li>
+            <i style={{ background: `var(${classVariable(at)})` }} aria-hidden="true" />
+            {className(at)}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Tip(props: { viewer: Viewer; hover: Hover }) {
+  const { viewer, hover } = props;
+  const { frame } = viewer;
+  const tile = frame.tile[hover.at];
+  if (hover.at >= frame.count || !tile) return null;
+  const at = frame.at[hover.at]!;
+  const name = viewer.store.nameOf(tile.name[at]!);
+  const merged = frame.merged[hover.at]!;
+  const resolution = Math.max(1, (viewer.state.view.to - viewer.state.view.from) / Math.max(1, viewer.width));
+  const right = hover.x > viewer.width * 0.6;
+  const low = hover.y > viewer.height * 0.7;
+  const place = {
+    [right ? "right" : "left"]: `${right ? viewer.width - hover.x + 12 : hover.x + 12}px`,
+    [low ? "bottom" : "top"]: `${low ? viewer.height - hover.y + 8 : hover.y + 16}px`,
+  };
+  return (
+    <div class="tl-tip" style={place}>
+      {merged > 1 ? (
+        <b>
+          {grouped(merged)} slices{name !== undefined && <>, the longest: {plainName(name)}</>}
+        </b>
+      ) : (
+        <b>{name === undefined ? className(tile.kind[at]!) : plainName(name)}</b>
+      )}
+      <span>
+      {formatNumber(tile.duration[at]!, "ns")}
+      {merged > 1 ? " together" : ""} · {className(tile.kind[at]!)} · at {formatTick(tile.start[at]!, resolution)}
+        {merged > 1 && <small> (click: closer)</small>}
+      </span>
+    </div>
+  );
+}
