@@ -66,7 +66,11 @@ void add_meetings(GraphBuilder& builder) {
       const Trace& trace = run.traces[members[i].trace];
       const Piece& piece = builder.piece(pieces[i]);
       const std::int64_t come = run_time_ns(trace, piece.start_ns);
-      const std::int64_t begun = run_time_ns(trace, std::max(piece.end_ns - time.transfer_ns, piece.start_ns));
+      // A device ends when all do. A thread ends when the scheduler lets it: what it takes is its own.
+      const bool on_host = members[i].device_row == MatchMember::kNone;
+      const std::int64_t begun = on_host
+                                     ? time.last_arrival_ns
+                                     : run_time_ns(trace, std::max(piece.end_ns - time.transfer_ns, piece.start_ns));
       const std::int64_t rounded = trace.clock.drift != 0 ? 1 : 0;  // never before the meeting
       const std::int64_t transfer = std::max(begun, time.last_arrival_ns) + rounded;
       builder.part_arrival(pieces[i], piece.start_ns + (transfer - come));
