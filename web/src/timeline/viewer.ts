@@ -37,7 +37,7 @@ export interface FrameFacts {
 
 declare global {
   interface Window {
-    stepscopeTimeline?: { frame: FrameFacts; renderer: string; total: () => number; waiting: () => number; frames: () => number };
+    stepscopeTimeline?: { frame: FrameFacts; renderer: string; total: () => number; waiting: () => number; frames: () => number; milliseconds: number };
   }
 }
 
@@ -286,6 +286,7 @@ export class Viewer {
 
   private paint(): void {
     this.pending = 0;
+    const began = performance.now();
     const { view, top } = this.state;
     const { width, height } = this;
     if (width === 0 || this.renderer === null) return;
@@ -312,6 +313,7 @@ export class Viewer {
       total: () => this.store.total,
       waiting: () => this.store.waiting,
       frames: () => this.frames,
+      milliseconds: performance.now() - began, // of the script; what the graphics device then does is not in it
     };
     const busy = found.missing ? "true" : "false";
     if (this.surface.plot.dataset.busy !== busy) {
