@@ -20,7 +20,7 @@ const THREAD = [
 const LANES = [
   { kind: "thread", name: "thread 1 (pt_main)", rows: THREAD },
   { kind: "thread", name: "thread 2 (pt_autograd)", rows: [{ period: 1_000_000, share: 0.8, class: 0, name: "MmBackward0" }] },
-  { kind: "stream", name: "stream 7", rows: [{ period: 150_000, share: 0.9, class: 4, name: "ampere_sgemm_128x64_tn" }] },
+  { kind: "stream", name: "stream 7", rows: [{ period: 125_000, share: 0.9, class: 4, name: "ampere_sgemm_128x64_tn" }] },
   { kind: "stream", name: "stream 20 (NCCL)", rows: [{ period: 20_000_000, share: 0.5, class: 5, name: "ncclDevKernel_AllReduce_Sum_bf16" }] },
   { kind: "stream", name: "stream 21", rows: [{ period: 3_000_000, share: 0.2, class: 6, name: "Memcpy HtoD" }] },
 ];
@@ -171,6 +171,7 @@ export async function startStub(options = {}) {
   const page = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>stepscope</title><link rel="stylesheet" href="app.css"></head><body><div id="app"></div><script src="app.js"></script></body></html>`;
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://localhost");
+    if (url.pathname === "/favicon.ico") return void response.writeHead(204).end(); // browsers ask for it unasked
     if (!url.pathname.startsWith("/TOKEN/")) return void response.writeHead(404).end();
     const path = url.pathname.slice("/TOKEN/".length);
     const send = (status, type, body) => {

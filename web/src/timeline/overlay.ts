@@ -27,6 +27,7 @@ export interface Scene {
   palette: Palette;
   steps: Steps | null;
   range: Stretch | null;
+  rangeBands: { y: number; height: number }[]; // of the lanes that are chosen with it
   marks: number[];
   cursor: number | null; // px
   chosen: Place | null;
@@ -84,7 +85,7 @@ export function drawScene(context: CanvasRenderingContext2D, scene: Scene): void
   if (scene.range !== null) {
     const [from, to] = [pixelOf(view, width, scene.range.from), pixelOf(view, width, scene.range.to)];
     context.fillStyle = palette.meter;
-    context.fillRect(from, 0, to - from, height);
+    for (const band of scene.rangeBands) context.fillRect(from, band.y, to - from, band.height);
     context.fillStyle = palette.link;
     context.fillRect(from - 0.5, 0, 1, height);
     context.fillRect(to - 0.5, 0, 1, height);

@@ -89,7 +89,7 @@ export class TileStore {
       for (let from = 0; from < lanes.length; from += MOST_LANES) {
         if (this.asked.length >= MOST_AT_ONCE) return count;
         const some = lanes.slice(from, from + MOST_LANES);
-        void this.fetch(level, index, some);
+        void this.load(level, index, some);
         count += some.length;
       }
     }
@@ -109,7 +109,7 @@ export class TileStore {
     });
   }
 
-  private async fetch(level: number, index: number, lanes: number[]): Promise<void> {
+  private async load(level: number, index: number, lanes: number[]): Promise<void> {
     const abort = new AbortController();
     const one: Asked = { level, index, lanes: new Set(lanes), abort };
     this.asked.push(one);

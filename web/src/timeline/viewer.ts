@@ -37,7 +37,7 @@ export interface FrameFacts {
 
 declare global {
   interface Window {
-    stepscopeTimeline?: { frame: FrameFacts; renderer: string; total: () => number; waiting: () => number; frames: () => number };
+    stepscopeTimeline?: { frame: FrameFacts; renderer: string; total: () => number; waiting: () => number; frames: () => number; milliseconds: number };
   }
 }
 
@@ -88,8 +88,7 @@ export class Viewer {
     this.makeCanvas(false);
     this.watch();
     this.resize();
-    this.relayout();
-    surface.scroll.scrollTop = this.state.top;
+    this.restore();
     this.askAll();
     this.draw();
   }
@@ -111,8 +110,7 @@ export class Viewer {
     if (text === JSON.stringify({ ...writeState(this.state, this.index), run: "" })) return;
     clearTimeout(this.settled);
     this.state = readState(params, this.index);
-    this.relayout();
-    this.surface.scroll.scrollTop = this.state.top;
+    this.restore();
     this.askAll();
     this.draw();
     this.changed();
@@ -288,6 +286,7 @@ export class Viewer {
 
   private paint(): void {
     this.pending = 0;
+    const began = performance.now();
     const { view, top } = this.state;
     const { width, height } = this;
     if (width === 0 || this.renderer === null) return;
@@ -314,6 +313,7 @@ export class Viewer {
       total: () => this.store.total,
       waiting: () => this.store.waiting,
       frames: () => this.frames,
+      milliseconds: performance.now() - began, // of the script; what the graphics device then does is not in it
     };
     const busy = found.missing ? "true" : "false";
     if (this.surface.plot.dataset.busy !== busy) {
@@ -381,6 +381,7 @@ export class Viewer {
       palette: this.palette,
       steps: this.steps()?.steps ?? null,
       range: this.state.range,
+      rangeBands: bands.filter((band) => this.isInRange(band)).map((band) => ({ y: band.top - this.state.top - 2, height: band.height + 4 })),
       marks: this.state.marks,
       cursor: this.cursor,
       chosen,
@@ -392,6 +393,12 @@ export class Viewer {
       foundTimes: found,
       separators: bands.map((band) => ({ y: band.top - this.state.top - (band.kind === "rank" ? 1 : 3), strong: band.kind === "rank" })),
     };
+  }
+
+  private isInRange(band: Band): boolean {
+    const lanes = this.state.range?.lanes ?? [];
+    if (lanes.length === 0) return true;
+    return band.lane !== null && lanes.includes(band.lane.id);
   }
 
   private place(lane: number, row: number, start: number, duration: number): Place | null {
@@ -453,6 +460,13 @@ export class Viewer {
     }
     this.draw();
     this.changed();
+  }
+
+  private restore(): void {
+    const { top } = this.state;
+    this.relayout();
+    this.surface.scroll.scrollTop = top;
+    this.state.top = this.surface.scroll.scrollTop; // there may be less to scroll here
   }
 
   private relayout(): void {

@@ -40,7 +40,9 @@ function program(gl: WebGL2RenderingContext): WebGLProgram | null {
 }
 
 export function webglRenderer(canvas: HTMLCanvasElement, lost: () => void): Renderer | null {
-  const gl = canvas.getContext("webgl2", { alpha: true, antialias: false, depth: false, premultipliedAlpha: true });
+  // Not where the processor would do a graphics device's work: a frame of 12,000 rectangles then took 250 ms, against 17
+  // ms on a 2D canvas.
+  const gl = canvas.getContext("webgl2", { alpha: true, antialias: false, depth: false, failIfMajorPerformanceCaveat: true });
   if (gl === null) return null;
   const linked = program(gl);
   if (linked === null) return null;

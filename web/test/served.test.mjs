@@ -1,0 +1,384 @@
+// The served page in a real browser, against a stub of the server: what it asks, what it draws, its keys and addresses.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { noBrowser, sample, startBrowser } from "./page.mjs";
+import { HOSTILE, HUGE, RANKS, SLICES, startStub } from "./stub.mjs";
+
+const TIMELINE = "#/timeline?run=r1";
+const NEAR = `${TIMELINE}&from=1000000000&to=1010000000`; // 10 ms
+const NO_WEBGL = () => {
+  const get = HTMLCanvasElement.prototype.getContext;
+  HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+    return kind === "webgl2" ? null : get.call(this, kind, ...rest);
+  };
+};
+
+// Without a graphics device the page would choose the 2D canvas by itself.
+const SLOW_WEBGL = () => {
+  const get = HTMLCanvasElement.prototype.getContext;
+  HTMLCanvasElement.prototype.getContext = function (kind, options) {
+    return get.call(this, kind, kind === "webgl2" ? { ...options, failIfMajorPerformanceCaveat: false } : options);
+  };
+};
+
+describe("the served page", { skip: noBrowser }, () => {
+  let browser;
+  let stub;
+  before(async () => {
+    browser = await startBrowser();
+    stub = await startStub();
+  });
+  after(async () => {
+    await browser?.close();
+    await stub?.close();
+  });
+
+  const open = async (fragment = "", options = {}) => {
+    const page = await browser.context.newPage();
+    const errors = [];
+    page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+    page.on("pageerror", (error) => errors.push(String(error)));
+    page.on("dialog", (dialog) => {
+      errors.push(`dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    await page.emulateMedia({ colorScheme: options.dark ? "dark" : "light" });
+    if (options.before) await page.addInitScript(options.before);
+    await page.goto((options.stub ?? stub).address + fragment);
+    return { page, errors };
+  };
+  /** Until no tile is waited for and no frame is drawn any more. */
+  const settled = async (page) => {
+    await page.waitForFunction(() => {
+      const state = window.stepscopeTimeline;
+      if (!state || state.waiting() > 0 || document.querySelector(".tl-plot").dataset.busy !== "false") return false;
+      const before = window.framesBefore;
+      window.framesBefore = state.frames();
+      return before === state.frames();
+    }, undefined, { polling: 120 });
+    // Its address follows what is seen a moment later.
+    await page.waitForTimeout(300);
+  };
+  const facts = (page) => page.evaluate(() => window.stepscopeTimeline.frame);
+  const params = (page) => Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.split("?")[1]));
+  const plot = (page) => page.locator(".tl-overlay");
+  const tilesAsked = (from) => stub.asked.slice(from).filter((one) => one.name === "tiles").map((one) => one.query);
+
+  test("cuts the panels of the report into pages, and loses none", async () => {
+    const { page, errors } = await open();
+    await page.waitForSelector('[data-panel="overview"]');
+    assert.match(page.url(), /#\/health\?run=r1$/);
+    const seen = new Set();
+    for (const link of await page.locator("nav.views a").all()) {
+      await link.click();
+      await page.waitForSelector(`nav.views a[aria-current="page"] >> text=${await link.textContent()}`);
+      for (const id of await page.$$eval("[data-panel]", (all) => all.map((one) => one.dataset.panel))) {
+        assert.ok(!seen.has(id), `${id} twice`);
+        seen.add(id);
+      }
+    }
+    for (const name of Object.keys(sample().answers)) assert.ok(seen.has(name), name);
+    assert.equal(await page.locator(".failed").count(), 0);
+    await page.goBack();
+    assert.equal(await page.locator("nav.views a[aria-current]").textContent(), "Timeline");
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  test("an answer from tomorrow is on the page More; links between panels go to their page", async () => {
+    const report = sample();
+    report.answers.fresh = { summary: "New?", scalars: { speed: { value: 1, unit: "count", meaning: "" } } };
+    report.issues.push({ code: "cut", severity: "lost", sentence: "The file ends", count: 1 });
+    const other = await startStub({ report, openings: 2 });
+    const { page, errors } = await open("#/more?run=r1", { stub: other });
+    await page.waitForSelector('[data-panel="fresh"]');
+    await page.locator("nav.views a", { hasText: "Health" }).click();
+    await page.locator('a[href="#quality"]').first().click();
+    await page.waitForSelector('[data-panel="quality"]');
+    assert.match(page.url(), /#\/files/);
+    assert.deepEqual(errors, []);
+    await page.close();
+    await other.close();
+  });
+
+  test("lists the runs, follows one that is being opened, and says why one failed", async () => {
+    const run = (id, more) => ({ id, name: `${id} ${HOSTILE}`, path_shown: "/data", state: "ready", error: null, revision: 1, ...more });
+    const other = await startStub({ runs: [run("r1"), run("r2", { state: "opening", share: 0.5 }), run("r3", { state: "failed", error: { message: "not a trace", hint: "Give a trace." } })] });
+    const { page, errors } = await open("", { stub: other });
+    await page.waitForSelector('[data-run="r3"]');
+    assert.match(await page.locator('[data-run="r2"]').textContent(), /being opened · 50/);
+    assert.match(await page.locator('[data-run="r3"]').textContent(), /not a trace.*Give a trace/);
+    assert.equal(await page.locator("img").count(), 0);
+    other.runs[1].state = "ready";
+    await page.waitForFunction(() => !document.body.textContent.includes("being opened"));
+    const count = other.asked.filter((one) => one.name === "runs").length;
+    await page.waitForTimeout(2300);
+    assert.equal(other.asked.filter((one) => one.name === "runs").length, count); // nothing is opened: not asked again
+    await page.locator('[data-run="r1"] a').click();
+    await page.waitForSelector('[data-panel="overview"]');
+    await page.goBack();
+    await page.waitForSelector('[data-run="r3"]');
+    assert.deepEqual(errors, []);
+    await page.close();
+    await other.close();
+  });
+
+  for (const [kind, before] of [["webgl2", SLOW_WEBGL], ["canvas", NO_WEBGL]]) {
+    test(`${kind}: draws a million slices with at most 15,000 rectangles a frame, and asks for what is in view only`, async () => {
+      assert.ok(SLICES > 1_000_000);
+      const from = stub.asked.length;
+      const { page, errors } = await open(TIMELINE, { before });
+      await settled(page);
+      if ((await page.evaluate(() => window.stepscopeTimeline.renderer)) !== kind) return void (await page.close()); // no WebGL2 here
+      const most = { rects: 0 };
+      await page.evaluate(() => (window.mostRects = 0));
+      const lanes = new Set(tilesAsked(from).flatMap((query) => query.lanes.split(",")));
+      assert.ok(lanes.size < (RANKS * 5) / 1.2, `${lanes.size} lanes of ${RANKS * 5}`);
+      for (const key of ["w", "w", "d", "d", "w", "s", "a", "w", "w", "w", "w"]) {
+        await page.keyboard.press(key);
+        await settled(page);
+        most.rects = Math.max(most.rects, (await facts(page)).rects);
+      }
+      assert.ok(most.rects > 1000 && most.rects <= 15_000, `${most.rects}`);
+      const { from: seenFrom, to: seenTo } = params(page);
+      const asked = tilesAsked(from);
+      const length = Number(seenTo) - Number(seenFrom);
+      const last = asked.at(-1);
+      // No more than one tile beyond what is seen, at a level that fits the screen.
+      assert.ok(Number(last.to) - Number(last.from) <= 1.2 * length, `${last.from}-${last.to}`);
+      assert.ok(Number(last.from) >= Number(seenFrom) - 2 * length && Number(last.to) <= Number(seenTo) + 2 * length);
+      const pixels = await plot(page).screenshot();
+      assert.ok(pixels.length > 5000); // something is drawn
+      assert.deepEqual(errors, []);
+      await page.close();
+    });
+  }
+
+  test("panning there and back asks nothing anew", async () => {
+    const { page } = await open(NEAR);
+    await settled(page);
+    await page.keyboard.press("d");
+    await settled(page);
+    const from = stub.asked.length;
+    await page.keyboard.press("a");
+    await page.keyboard.press("d");
+    await settled(page);
+    assert.deepEqual(tilesAsked(from), []);
+    await page.close();
+  });
+
+  test("scrolling asks for the lanes that come into view", async () => {
+    const { page } = await open(NEAR);
+    await settled(page);
+    const from = stub.asked.length;
+    await page.locator(".tl-scroll").evaluate((element) => (element.scrollTop = 900));
+    await settled(page);
+    const lanes = new Set(tilesAsked(from).flatMap((query) => query.lanes.split(",").map(Number)));
+    assert.ok(lanes.size > 0 && [...lanes].every((lane) => lane >= 15), `${[...lanes]}`);
+    assert.equal(params(page).top, "900");
+    await page.locator(".tl-names li.rank button").first().waitFor();
+    await page.close();
+  });
+
+  test("ctrl and wheel zoom at the pointer, drag pans, the minimap moves", async () => {
+    const { page } = await open(NEAR);
+    await settled(page);
+    const box = await plot(page).boundingBox();
+    await page.mouse.move(box.x + 300, box.y + 100);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -300);
+    await page.keyboard.up("Control");
+    await settled(page);
+    const near = params(page);
+    assert.ok(Number(near.to) - Number(near.from) < 5e6);
+    const under = Number(near.from) + ((Number(near.to) - Number(near.from)) * 300) / box.width;
+    assert.ok(Math.abs(under - (1e9 + (1e7 * 300) / box.width)) < 20_000, `${under}`);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 200, box.y + 100, { steps: 4 });
+    await page.mouse.up();
+    await settled(page);
+    assert.ok(Number(params(page).from) > Number(near.from));
+    assert.equal(params(page).slice, undefined); // a drag is no click
+    const mini = await page.locator(".tl-minimap").boundingBox();
+    await page.mouse.click(mini.x + mini.width / 2, mini.y + 10);
+    await settled(page);
+    assert.ok(Math.abs(Number(params(page).from) - 5e9) < 2e7);
+    await page.close();
+  });
+
+  test("a click chooses a slice; Enter goes along its link, Shift+Enter and back return", async () => {
+    const { page, errors } = await open(NEAR);
+    await settled(page);
+    await plot(page).click({ position: { x: 100, y: 24 + 1 + 2 * 18 + 9 } });
+    await page.waitForSelector("[data-slice-name]");
+    assert.equal(await page.locator("[data-slice-name]").textContent(), "aten::addmm");
+    const chosen = params(page).slice;
+    assert.match(chosen, /^0:\d+$/);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector("[data-slice-name]")?.textContent === "cudaLaunchKernel");
+    assert.notEqual(params(page).slice, chosen);
+    await page.goBack();
+    await page.waitForFunction(() => document.querySelector("[data-slice-name]")?.textContent === "aten::addmm");
+    assert.equal(params(page).slice, chosen);
+    await page.keyboard.press("f");
+    await settled(page);
+    assert.ok(Number(params(page).to) - Number(params(page).from) < 1e6);
+    await page.keyboard.press("m");
+    assert.match(params(page).marks, /^\d+$/);
+    await page.keyboard.press("m");
+    assert.equal(params(page).marks, undefined);
+    await page.keyboard.press("Escape");
+    assert.equal(params(page).slice, undefined);
+    assert.equal(await page.locator(".tl-pane").count(), 0);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  test("a click on several slices in one goes closer", async () => {
+    const { page } = await open(TIMELINE);
+    await settled(page);
+    await plot(page).click({ position: { x: 400, y: 24 + 1 + 3 * 18 + 9 } });
+    await settled(page);
+    assert.ok(Number(params(page).to) - Number(params(page).from) <= 1.3e9);
+    await page.close();
+  });
+
+  test("shift and drag choose a stretch of the lanes under it, with statistics", async () => {
+    const { page, errors } = await open(NEAR);
+    await settled(page);
+    const box = await plot(page).boundingBox();
+    await page.keyboard.down("Shift");
+    await page.mouse.move(box.x + 100, box.y + 30);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 500, box.y + 120, { steps: 5 });
+    await page.mouse.up();
+    await page.keyboard.up("Shift");
+    await page.waitForSelector("[data-range] table");
+    const asked = stub.asked.filter((one) => one.name === "selection").at(-1).query;
+    assert.equal(asked.lanes, "0,1");
+    assert.equal(params(page).on, "0-1");
+    assert.ok(Math.abs(Number(asked.from) - (1e9 + (1e7 * 100) / box.width)) < 20_000);
+    assert.ok((await page.locator("[data-range]").textContent()).includes(HOSTILE));
+    assert.equal(await page.locator("img").count(), 0);
+    const view = params(page);
+    await page.keyboard.press("f");
+    await settled(page);
+    assert.ok(Number(params(page).to) - Number(params(page).from) < Number(view.to) - Number(view.from));
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  test("search: / goes there, Enter searches, N goes from one to the next, all in the address", async () => {
+    const { page, errors } = await open(NEAR);
+    await settled(page);
+    await page.keyboard.press("/");
+    await page.keyboard.type("allreduce");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("[data-found]");
+    assert.equal(params(page).find, "allreduce");
+    assert.match(await page.locator(".tl-count").textContent(), /4,000 found/);
+    await page.keyboard.press("Escape"); // leaves the field
+    await page.keyboard.press("n");
+    await page.waitForSelector("[data-slice-name]");
+    await page.keyboard.press("n");
+    await page.waitForFunction(() => document.querySelector(".tl-count").textContent.startsWith("2 of"));
+    assert.match(params(page).slice, /^0:\d+$/);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  test("an address shows the same state anew", async () => {
+    const address = `${NEAR}&top=150&slice=0:2001002&find=memcpy&marks=1005000000&folded_ranks=2,6-7&folded_lanes=0`;
+    const { page, errors } = await open(address);
+    await settled(page);
+    await page.waitForSelector("[data-slice-name]");
+    assert.deepEqual(params(page), Object.fromEntries(new URLSearchParams(address.split("?")[1])));
+    assert.equal(await page.locator(".tl-scroll").evaluate((element) => Math.round(element.scrollTop)), 150);
+    assert.equal(await page.locator('[data-rank="2"] button').getAttribute("aria-expanded"), "false");
+    await page.locator('[data-rank="2"] button').click();
+    assert.equal(params(page).folded_ranks, "6-7");
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  test("names with markup, of right-to-left letters and of a megabyte are text", async () => {
+    for (const [slice, name] of [[1_000_007, HOSTILE], [1_000_008, HUGE]]) {
+      const { page, errors } = await open(`${TIMELINE}&from=10000000&to=22000000&slice=0:${slice}`);
+      await settled(page);
+      await page.waitForSelector("[data-slice-name] bdi");
+      const text = await page.locator("[data-slice-name] bdi").textContent();
+      assert.ok(text.length > 20 && name.startsWith(text), text.slice(0, 80));
+      assert.equal(await page.locator("img").count(), 0);
+      assert.equal(await page.locator("script").count(), 1);
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 1280);
+      assert.deepEqual(errors, []);
+      await page.close();
+    }
+  });
+
+  test("goes on in 2D when the graphics driver takes its context away", async () => {
+    const { page } = await open(NEAR, { before: SLOW_WEBGL });
+    await settled(page);
+    if ((await page.evaluate(() => window.stepscopeTimeline.renderer)) === "webgl2") {
+      await page.evaluate(() => document.querySelector(".tl-plot canvas").getContext("webgl2").getExtension("WEBGL_lose_context").loseContext());
+      await page.waitForFunction(() => window.stepscopeTimeline.renderer === "canvas");
+      assert.ok((await facts(page)).rects > 100);
+    }
+    await page.close();
+  });
+
+  test("a slice that is not there, and a server that is away, are said", async () => {
+    const other = await startStub();
+    const { page } = await open(`${NEAR}&slice=0:999999999`, { stub: other });
+    await page.waitForSelector(".tl-pane .failed");
+    assert.match(await page.locator(".tl-pane .failed").textContent(), /no such slice.*Reload/);
+    await settled(page);
+    await other.close();
+    await page.keyboard.press("Home");
+    await page.waitForSelector(".tl-fault");
+    assert.match(await page.locator(".tl-fault").textContent(), /does not answer/);
+    await page.close();
+  });
+
+  test("query: runs with Ctrl+Enter, sorts, says faults with a hint, and is in the address", async () => {
+    const { page, errors } = await open("#/query?run=r1");
+    await page.locator("textarea").fill("SELECT name, total_ns FROM x");
+    await page.keyboard.press("Control+Enter");
+    await page.waitForSelector('[data-table="query"]');
+    assert.equal(params(page).sql, "SELECT name, total_ns FROM x");
+    assert.match(await page.locator(".banner").textContent(), /120 of 4,000/);
+    await page.locator('th[data-column="total_ns"] button').click();
+    assert.equal(await page.locator("tbody tr td").first().textContent(), "kernel_119");
+    assert.deepEqual(errors, []);
+    await page.locator("textarea").fill("DROP <b>");
+    await page.locator("textarea").press("Control+Enter");
+    await page.waitForSelector(".failed");
+    assert.match(await page.locator(".failed").textContent(), /syntax error.*begin with SELECT/);
+    await page.goBack();
+    await page.waitForSelector('[data-table="query"]');
+    assert.equal(await page.locator("textarea").inputValue(), "SELECT name, total_ns FROM x");
+    await page.close();
+  });
+
+  test("? lists the keys, brackets and letters go between the views, light and dark differ", async () => {
+    const { page, errors } = await open("#/health?run=r1");
+    await page.waitForSelector('[data-panel="overview"]');
+    await page.keyboard.press("?");
+    assert.match(await page.locator("dialog[open]").textContent(), /Shift \+ drag/);
+    await page.keyboard.press("Escape");
+    await page.waitForFunction(() => document.querySelector("dialog") === null);
+    await page.keyboard.press("]");
+    assert.match(page.url(), /#\/steps/);
+    await page.keyboard.press("t");
+    await settled(page);
+    const [light, rects] = [await plot(page).evaluate(() => getComputedStyle(document.body).backgroundColor), await facts(page)];
+    await page.locator("button.theme", { hasText: "dark" }).click();
+    await settled(page);
+    assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), light);
+    assert.equal((await facts(page)).rects, rects.rects);
+    await page.keyboard.press("[");
+    assert.match(page.url(), /#\/files/);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+});
