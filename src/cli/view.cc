@@ -50,6 +50,30 @@ void open_browser(const std::string& address) {
   _exit(127);
 }
 
+// The address at which a proxy of the user's editor or notebook shows what listens here; empty: there is none.
+std::string proxied(const std::string& port, const std::string& token) {
+  if (const char* editor = getenv("VSCODE_PROXY_URI"); editor != nullptr) {
+    std::string address = editor;
+    const std::size_t at = address.find("{{port}}");
+    if (at == std::string::npos) return "";
+    address.replace(at, 8, port);
+    if (!address.ends_with('/')) address += '/';
+    return address + token + "/";
+  }
+  const char* notebook = getenv("JUPYTERHUB_SERVICE_PREFIX");
+  if (notebook == nullptr) return "";
+  std::string address = notebook;
+  if (!address.ends_with('/')) address += '/';
+  return address + "proxy/" + port + "/" + token + "/ of your hub, with jupyter-server-proxy";
+}
+
+// "https://code.example.com/proxy/8123/" → "code.example.com"
+std::string host_of(const std::string& address) {
+  const std::size_t begin = address.find("://");
+  if (begin == std::string::npos) return "";
+  return address.substr(begin + 3, address.find_first_of(":/", begin + 3) - begin - 3);
+}
+
 std::string host_name() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "HOST";
@@ -69,7 +93,9 @@ Result<int> run_view(const ViewOptions& options) {
                      return session::open(paths, how);
                    });
   serve::Api api(runs);
-  const auto server = serve::Server::listen({.port = options.port, .host_names = options.allow_hosts},
+  std::vector<std::string> hosts = options.allow_hosts;
+  if (const std::string host = host_of(proxied("0", "")); !host.empty()) hosts.push_back(host);
+  const auto server = serve::Server::listen({.port = options.port, .host_names = hosts},
                                             [&](const serve::Request& request) { return api.answer(request); });
   if (!server) return fail(server.error());
   serving = server->get();
@@ -81,6 +107,9 @@ Result<int> run_view(const ViewOptions& options) {
   const std::string address = "http://127.0.0.1:" + port + "/" + (*server)->token() + "/";
   std::fprintf(stdout, "%s\n", address.c_str());
   std::fflush(stdout);
+  if (const std::string there = proxied(port, (*server)->token()); !there.empty()) {
+    std::fprintf(stderr, "stepscope: through your proxy: %s\n", there.c_str());
+  }
   std::fprintf(stderr, "stepscope: open it in a browser; from another machine first: ssh -L %s:127.0.0.1:%s %s\n",
                port.c_str(), port.c_str(), host_name().c_str());
   if (!options.no_browser) open_browser(address);

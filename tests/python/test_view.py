@@ -192,6 +192,19 @@ def test_a_tunnel_and_a_proxy_may_ask(view: Callable[..., Viewer], write_trace: 
         assert status == 200, host
 
 
+def test_the_address_behind_a_proxy_is_told(
+    view: Callable[..., Viewer], write_trace: WriteTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VSCODE_PROXY_URI", "https://code.example.com/me/proxy/{{port}}/")
+    viewer = view(str(write_trace()))
+    status, _, _ = viewer.ask(f"/{viewer.token}/api/runs", headers={"Host": "code.example.com"})
+    assert status == 200
+    assert viewer.stop() == 0
+    said = viewer.process.stderr.read() if viewer.process.stderr else ""
+    assert f"https://code.example.com/me/proxy/{viewer.port}/{viewer.token}/" in said
+    assert f"ssh -L {viewer.port}:127.0.0.1:{viewer.port}" in said
+
+
 def test_it_listens_on_this_machine_alone(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
     viewer = view(str(write_trace()))
     listening = []

@@ -11,7 +11,7 @@ const { TileStore } = await load("timeline/tiles.ts");
 const { Frame, MOST, fillFrame, pieces } = await load("timeline/frame.ts");
 const { bandsBetween, layOut, foldedAtFirst, ROW } = await load("timeline/lanes.ts");
 const { readState, writeState } = await load("timeline/state.ts");
-const { fitName, plainName } = await load("timeline/text.ts");
+const { fitName, plainName, shortName } = await load("timeline/text.ts");
 const route = await load("data/route.ts");
 const { formatTick } = await load("draw/format.ts");
 
@@ -289,6 +289,15 @@ test("names on the canvas are cut to their room, in one line and one direction",
   assert.equal(fitName("aten::addmm", 100, measure), "aten::addmm");
   assert.equal(fitName("aten::addmm", 40, measure), "aten:…");
   assert.equal(fitName("aten::addmm", 5, measure), "");
+  assert.equal(shortName("void at::native::reduce_kernel<512, 1, at::native::Op<float>>(at::native::Op<float>)"), "reduce_kernel<512, 1, at::native::Op<float>>");
+  assert.equal(shortName("void dpsk::ep::internode::combine<false, 8>(int4*, float*, bool"), "combine<false, 8>"); // cut by the server
+  assert.equal(shortName("void (anonymous namespace)::elementwise<4>(int)"), "elementwise<4>");
+  assert.equal(shortName("cuda::expand(int4 const*, ca::F)"), "expand");
+  for (const name of ["aten::linear", "dispatch(F)", "autograd::engine::evaluate_function: AddBackward0", "", "void", "a>b::c"]) {
+    assert.equal(shortName(name), name);
+  }
+  const wide = (text) => [...text].reduce((sum, letter) => sum + (letter === "i" ? 2 : 9), 0);
+  assert.ok(wide(fitName("mmmmmmmmiiiiiiiiiiiiiiii", 60, wide)) <= 60);
   assert.equal(plainName("a\u202eb\nc\u2066"), "a b c ");
   assert.equal(plainName("x".repeat(1e6)).length, 300);
 });
