@@ -19,6 +19,10 @@ const SLOW_WEBGL = () => {
   HTMLCanvasElement.prototype.getContext = function (kind, options) {
     return get.call(this, kind, kind === "webgl2" ? { ...options, failIfMajorPerformanceCaveat: false } : options);
   };
+  const extension = WebGL2RenderingContext.prototype.getExtension;
+  WebGL2RenderingContext.prototype.getExtension = function (name) {
+    return name === "WEBGL_debug_renderer_info" ? null : extension.call(this, name);
+  };
 };
 
 describe("the served page", { skip: noBrowser }, () => {
