@@ -76,7 +76,7 @@ describe("stepscope view", { skip: noCli }, () => {
     await page.waitForFunction(() => [...document.querySelectorAll("td")].some((cell) => cell.textContent === "963"));
     await box.fill("select nonsense");
     await box.press("Control+Enter");
-    await page.waitForFunction(() => document.body.textContent.includes("no such column: nonsense"));
+    await page.waitForFunction(() => document.body.textContent.includes("unknown column 'nonsense'"));
     assert.deepEqual(errors.filter((error) => !error.includes("400")), []);
     await page.close();
   });
