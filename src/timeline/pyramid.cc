@@ -101,6 +101,8 @@ Pyramid::Pyramid(const Trace& trace) : trace_(trace), row_of_(trace.slices.size(
     const TrackId track = trace.slices.track[i];
     if (track == TrackId::none) continue;
     by_track[static_cast<std::size_t>(track)].push_back(static_cast<SliceId>(i));
+    // The recording itself is no part of what ran; some recorders give it a time of another clock.
+    if (trace.kind(static_cast<SliceId>(i)) == SliceKind::trace_window) continue;
     start_ns_ = std::min(start_ns_, trace.slices.start_ns[i]);
     end_ns_ = std::max(end_ns_, trace.slices.end_ns(static_cast<SliceId>(i)));
   }

@@ -118,6 +118,17 @@ TEST_CASE("pyramid: what is nested too deep is drawn in the last row") {
   CHECK(rects(pyramid, 0, 1023, 0, 10'000, 1 << 20).at(0).count == 1500 - 1023);
 }
 
+TEST_CASE("pyramid: the recording's own slice does not stretch the picture") {
+  TraceFixture f;
+  f.op(f.host("1"), "aten::mm", 1000, 100);
+  f.slice(f.host("PyTorch Profiler"), "Trace", "PyTorch Profiler (0)", 0, 90);
+  derive::derive(f.trace, {});
+  const Pyramid pyramid(f.trace);
+  CHECK(pyramid.start_ns() == 1000);
+  CHECK(pyramid.end_ns() == 1100);
+  CHECK(pyramid.lanes().size() == 2);
+}
+
 TEST_CASE("pyramid: of nothing there is nothing") {
   TraceFixture f;
   f.host("1");
