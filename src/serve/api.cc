@@ -36,9 +36,10 @@ std::vector<std::uint32_t> numbers(std::string_view text) {
   std::vector<std::uint32_t> found;
   while (!text.empty() && found.size() < kMostLanes) {
     const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view one = text.substr(0, comma);
     std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + comma, value);
-    if (error == std::errc() && end == text.data() + comma) found.push_back(value);
+    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), value);
+    if (error == std::errc() && end == one.data() + one.size()) found.push_back(value);
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return found;

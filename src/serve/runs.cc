@@ -180,10 +180,9 @@ void Runs::open_in_background() {
       const std::lock_guard told(mutex_);
       entry.info.share = share;
     });
-    std::shared_ptr<OpenedRun> opened = run ? std::make_shared<OpenedRun>(*std::move(run)) : nullptr;
     lock.lock();
-    if (opened) {
-      entry.opened = std::move(opened);
+    if (run) {
+      entry.opened = std::make_shared<OpenedRun>(*std::move(run));
       entry.info.state = RunState::ready;
       entry.info.error.reset();
       entry.info.revision++;

@@ -1,6 +1,7 @@
 #include "serve/scene.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <unordered_map>
@@ -195,7 +196,7 @@ std::string Scene::tiles(Stretch stretch, std::int64_t pixels, std::span<const s
   column([&](const Found& one) { return static_cast<std::uint16_t>(one.row); });
   column([&](const Found& one) { return static_cast<std::uint8_t>(one.rect.kind); });
   column([&](const Found& one) {
-    return static_cast<std::uint8_t>(std::clamp(one.rect.fill, 0.0F, 1.0F) * 255.0F + 0.5F);
+    return static_cast<std::uint8_t>(std::lround(std::clamp(one.rect.fill, 0.0F, 1.0F) * 255.0F));
   });
   out.text(trailer);
   return out.take();
