@@ -9,8 +9,7 @@ namespace stepscope::session {
 
 query::Source answer_source(const Run& run) {
   const auto made = std::make_shared<std::map<std::string, std::shared_ptr<const Answer>>>();
-  return {&run, answer_names(),
-          [&run, made](const std::string& name) -> Result<std::shared_ptr<const Answer>> {
+  return {&run, answer_names(), [&run, made](const std::string& name) -> Result<std::shared_ptr<const Answer>> {
             if (const auto known = made->find(name); known != made->end()) return known->second;
             auto answer = one_answer(run, name);
             if (!answer) return fail(answer.error());
