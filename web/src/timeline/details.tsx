@@ -7,7 +7,8 @@ import { className } from "../draw/color";
 import { formatNumber, formatTick, grouped } from "../draw/format";
 import { CopyButton } from "../draw/copy";
 import { DataTable } from "../draw/table";
-import type { Outcome, Viewer } from "./viewer";
+import type { Outcome } from "./questions";
+import type { Viewer } from "./viewer";
 
 const MOST_SHOWN = 4000; // characters of one text
 

@@ -129,9 +129,13 @@ function fillAt(frame: Frame, parts: Piece[], screen: Screen, coarse: number): b
       if (end < left || start >= right || (end === left && start < left)) continue;
       const y = rowTop(band, row) - screen.top;
       if (y + ROW < 0 || y > screen.height) continue;
-      const ends = end <= right ? 1 : 0; // the gap to the next is only where it really ends
-      const x = (Math.max(start, left) - view.from) * scale;
-      const wide = (Math.min(end, right) - view.from) * scale - x;
+      const many = tile.merged[i]! > 1;
+      // The gap to the next is only where a slice really ends; several in one touch, their fill tells of gaps.
+      const ends = end <= right && !many ? 1 : 0;
+      // Edges that are none (of a tile, of several in one) lie on whole pixels, or their seams would be seen.
+      const edge = (time: number, whole: boolean) => (whole ? Math.round((time - view.from) * scale) : (time - view.from) * scale);
+      const x = edge(Math.max(start, left), many || start < left);
+      const wide = edge(Math.min(end, right), many || end > right) - x;
       const shown = Math.max(wide > 3 ? wide - ends : wide, 0.8);
       if (coarse > 0) {
         const last = lastOfRow[row];

@@ -32,7 +32,7 @@ export function foldedAtFirst(index: TimelineIndex): Folded {
   return { ranks: new Set(many ? index.ranks.map((_, at) => at).slice(1) : []), lanes: new Set() };
 }
 
-function busiest(lanes: Lane[]): Lane | null {
+export function busiest(lanes: Lane[]): Lane | null {
   const streams = lanes.filter((lane) => lane.kind === "stream");
   return (streams.length > 0 ? streams : lanes).reduce<Lane | null>((most, lane) => (most === null || lane.slices > most.slices ? lane : most), null);
 }

@@ -2,32 +2,21 @@
 // canvases; the lists and panes around them are Preact's, which is told by `changed`.
 import { formatNumbers } from "../data/route";
 import type { Found, Lane, SelectionRow, SliceDetails, SlicePlace, Steps, TimelineIndex } from "../data/server";
-import { askSearch, askSelection, askSlice, askTiles, isAbort } from "../data/server";
-import type { Screen } from "./frame";
+import { askSearch, askSelection, askSlice, askTiles } from "../data/server";
 import { Frame, fillFrame, pieces } from "./frame";
 import type { Band, Layout } from "./lanes";
-import { ROW, bandOf, bandsBetween, layOut, rowTop } from "./lanes";
-import { MINIMAP, drawMinimap } from "./minimap";
-import type { Place, Scene } from "./overlay";
-import { RULER, drawNames, drawRuler, drawScene } from "./overlay";
-import type { Palette } from "./palette";
-import { readPalette } from "./palette";
-import type { Renderer } from "./renderer";
-import { makeRenderer } from "./renderer";
+import { ROW, bandOf, bandsBetween, busiest, layOut, rowTop } from "./lanes";
+import type { Surface } from "./painter";
+import { Painter } from "./painter";
+import type { Outcome } from "./questions";
+import { NOTHING, Questions } from "./questions";
+import { sceneOf } from "./scene";
 import type { Range, State } from "./state";
 import { readState, writeState } from "./state";
+import type { Tile } from "./tile";
 import { TileStore } from "./tiles";
 import type { Stretch } from "./view";
-import { clamped, fitted, levelFor, panned, pixelOf, stretchLength, tilesIn, timeOf, withMargin, zoomed } from "./view";
-
-export interface Surface {
-  scroll: HTMLElement; // scrolls the lanes
-  space: HTMLElement; // as high as all lanes
-  plot: HTMLElement; // holds the canvases of the lanes
-  overlay: HTMLCanvasElement;
-  ruler: HTMLCanvasElement;
-  minimap: HTMLCanvasElement;
-}
+import { clamped, fitted, levelFor, panned, stretchLength, tilesIn, timeOf, withMargin, zoomed } from "./view";
 
 export interface FrameFacts {
   rects: number;
@@ -41,19 +30,11 @@ declare global {
   }
 }
 
-export interface Outcome<T> {
-  value: T | null;
-  error: unknown;
-}
-
-const NOTHING: Outcome<never> = { value: null, error: null };
 const SETTLED_MS = 250;
 
 export class Viewer {
   state: State;
   layout: Layout;
-  width = 0;
-  height = 0;
   cursor: number | null = null;
   details: Outcome<SliceDetails> = NOTHING;
   statistics: Outcome<{ rows: SelectionRow[]; cut: boolean }> = NOTHING;
@@ -62,15 +43,12 @@ export class Viewer {
   trail: SlicePlace[] = []; // slices that were left by a link, so that one can go back
   readonly frame = new Frame();
   readonly store: TileStore;
-  private palette: Palette;
-  private renderer: Renderer | null = null;
-  private canvas: HTMLCanvasElement | null = null;
-  private asking = new Map<string, AbortController>();
+  private readonly painter: Painter;
+  private readonly questions: Questions;
   private pending = 0;
   private frames = 0;
   private settled: ReturnType<typeof setTimeout> | undefined;
   private readonly lanes: Map<number, Lane>;
-  private readonly watchers: (() => void)[] = [];
 
   constructor(
     readonly run: string,
@@ -84,10 +62,15 @@ export class Viewer {
     this.layout = layOut(index, this.state.folded);
     this.lanes = new Map(index.lanes.map((lane) => [lane.id, lane]));
     this.store = new TileStore((of, signal) => askTiles(run, of, signal), () => this.draw());
-    this.palette = readPalette();
-    this.makeCanvas(false);
-    this.watch();
-    this.resize();
+    this.questions = new Questions(() => {
+      this.draw();
+      this.changed();
+    });
+    const resized = () => {
+      this.draw();
+      this.changed();
+    };
+    this.painter = new Painter(surface, resized, () => this.draw());
     this.restore();
     this.askAll();
     this.draw();
@@ -97,11 +80,17 @@ export class Viewer {
     this.store.close();
     clearTimeout(this.settled);
     cancelAnimationFrame(this.pending);
-    for (const abort of this.asking.values()) abort.abort();
-    for (const unwatch of this.watchers) unwatch();
-    this.renderer?.free();
-    this.canvas?.remove();
+    this.questions.close();
+    this.painter.close();
     delete window.stepscopeTimeline;
+  }
+
+  get width(): number {
+    return this.painter.width;
+  }
+
+  get height(): number {
+    return this.painter.height;
   }
 
   /** A state that came from outside: back, forward, an edited address. */
@@ -288,28 +277,25 @@ export class Viewer {
     this.pending = 0;
     const began = performance.now();
     const { view, top } = this.state;
-    const { width, height } = this;
-    if (width === 0 || this.renderer === null) return;
+    const { width, height, frame } = this;
+    if (width === 0) return;
     const bands = this.bandsInView();
-    const level = levelFor(view, width);
-    const range = tilesIn(view, level, this.index.end);
+    const range = tilesIn(view, levelFor(view, width), this.index.end);
     const asked = this.askForTiles(bands, range);
-    const screen: Screen = { view, width, top, height };
-    const found = pieces(bands, range, (at, index, lane) => this.store.get(at, index, lane));
-    fillFrame(this.frame, found.pieces, screen);
-    const ratio = window.devicePixelRatio || 1;
-    const draws = this.renderer.draw(this.frame, this.palette, width, height, ratio);
-    const scene = this.scene(bands);
-    const context = this.context(this.surface.overlay, width, height);
-    context.clearRect(0, 0, width, height);
-    drawNames(context, this.frame, this.palette, width, (id) => this.store.nameOf(id));
-    drawScene(context, scene);
-    drawRuler(this.context(this.surface.ruler, width, RULER), scene);
-    this.paintMinimap(scene);
+    const found = pieces(bands, range, (level, index, lane) => this.store.get(level, index, lane));
+    fillFrame(frame, found.pieces, { view, width, top, height });
+    const scene = sceneOf({
+      ...{ state: this.state, layout: this.layout, lanes: this.lanes, bands, frame, width, height, cursor: this.cursor },
+      palette: this.painter.palette,
+      steps: this.steps()?.steps ?? null,
+      details: this.state.slice !== null ? this.details.value : null,
+      found: this.state.find === "" ? [] : (this.search.value?.found ?? []),
+    });
+    const draws = this.painter.paint(frame, scene, { end: this.index.end, tiles: this.tilesOfWhole() }, (id) => this.store.nameOf(id));
     this.frames++;
     window.stepscopeTimeline = {
-      frame: { rects: this.frame.count, draws, asked },
-      renderer: this.renderer.kind,
+      frame: { rects: frame.count, draws, asked },
+      renderer: this.painter.kind,
       total: () => this.store.total,
       waiting: () => this.store.waiting,
       frames: () => this.frames,
@@ -322,11 +308,20 @@ export class Viewer {
     }
   }
 
+  private tilesOfWhole(): Tile[] {
+    const lane = this.minimapLane();
+    const range = this.minimapTiles();
+    const tiles: Tile[] = [];
+    for (let at = range.first; lane !== null && at <= range.last; at++) {
+      const tile = this.store.get(range.level, at, lane.id);
+      if (tile !== undefined) tiles.push(tile);
+    }
+    return tiles;
+  }
+
   private minimapLane(): Lane | null {
     const rank = this.steps()?.rank ?? 0;
-    const own = this.index.lanes.filter((lane) => lane.rank === rank);
-    const streams = own.filter((lane) => lane.kind === "stream");
-    return (streams.length > 0 ? streams : own).reduce<Lane | null>((most, lane) => (most === null || lane.slices > most.slices ? lane : most), null);
+    return busiest(this.index.lanes.filter((lane) => lane.rank === rank));
   }
 
   private minimapTiles() {
@@ -346,122 +341,6 @@ export class Viewer {
     ]);
   }
 
-  private paintMinimap(scene: Scene): void {
-    const lane = this.minimapLane();
-    const range = this.minimapTiles();
-    const tiles = [];
-    for (let at = range.first; lane !== null && at <= range.last; at++) {
-      const tile = this.store.get(range.level, at, lane.id);
-      if (tile !== undefined) tiles.push(tile);
-    }
-    drawMinimap(this.context(this.surface.minimap, this.width, MINIMAP), {
-      width: this.width,
-      end: this.index.end,
-      view: scene.view,
-      steps: scene.steps,
-      tiles,
-      palette: this.palette,
-      found: scene.foundTimes,
-      marks: scene.marks,
-    });
-  }
-
-  private scene(bands: Band[]): Scene {
-    const details = this.state.slice !== null ? this.details.value : null;
-    const chosen = details === null ? null : this.place(details.lane, details.row, details.start, details.duration);
-    const links = details?.links.slice(0, 200).flatMap((link) => {
-      const place = this.place(link.lane, link.row ?? this.rowOf(link), link.start, link.duration);
-      return place === null ? [] : [{ link, place }];
-    });
-    const found = this.state.find === "" ? [] : (this.search.value?.found ?? []);
-    return {
-      view: this.state.view,
-      width: this.width,
-      height: this.height,
-      palette: this.palette,
-      steps: this.steps()?.steps ?? null,
-      range: this.state.range,
-      rangeBands: bands.filter((band) => this.isInRange(band)).map((band) => ({ y: band.top - this.state.top - 2, height: band.height + 4 })),
-      marks: this.state.marks,
-      cursor: this.cursor,
-      chosen,
-      links: links ?? [],
-      found: found.flatMap((one) => {
-        const place = this.place(one.lane, one.row ?? 0, one.start, one.duration);
-        return place === null || place.right < 0 || place.x > this.width ? [] : [place];
-      }),
-      foundTimes: found,
-      separators: bands.map((band) => ({ y: band.top - this.state.top - (band.kind === "rank" ? 1 : 3), strong: band.kind === "rank" })),
-    };
-  }
-
-  private isInRange(band: Band): boolean {
-    const lanes = this.state.range?.lanes ?? [];
-    if (lanes.length === 0) return true;
-    return band.lane !== null && lanes.includes(band.lane.id);
-  }
-
-  private place(lane: number, row: number, start: number, duration: number): Place | null {
-    const of = this.lanes.get(lane);
-    const band = of && bandOf(this.layout, of);
-    if (band === undefined) return null;
-    const { view } = this.state;
-    return {
-      x: pixelOf(view, this.width, start),
-      right: pixelOf(view, this.width, start + duration),
-      y: rowTop(band, Math.min(row, band.rows - 1)) - this.state.top,
-    };
-  }
-
-  /** Links do not tell the row; a slice that is on the screen does. */
-  private rowOf(of: { lane: number; slice: number }): number {
-    for (let i = 0; i < this.frame.count; i++) {
-      const tile = this.frame.tile[i]!;
-      if (tile.lane === of.lane && tile.slice[this.frame.at[i]!] === of.slice) return tile.row[this.frame.at[i]!]!;
-    }
-    return 0;
-  }
-
-  private context(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
-    const ratio = window.devicePixelRatio || 1;
-    const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (canvas.width !== wide || canvas.height !== high) {
-      canvas.width = wide;
-      canvas.height = high;
-      canvas.style.width = `${width}px`;
-      canvas.style.height = `${height}px`;
-    }
-    const context = canvas.getContext("2d")!;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    return context;
-  }
-
-  private makeCanvas(plain: boolean): void {
-    this.renderer?.free();
-    this.canvas?.remove();
-    this.canvas = document.createElement("canvas");
-    this.canvas.setAttribute("aria-hidden", "true");
-    this.surface.plot.prepend(this.canvas);
-    this.renderer = makeRenderer(this.canvas, plain, () => {
-      this.makeCanvas(true);
-      this.resize();
-    });
-  }
-
-  resize(): void {
-    const ratio = window.devicePixelRatio || 1;
-    this.width = this.surface.plot.clientWidth;
-    this.height = this.surface.scroll.clientHeight;
-    if (this.canvas) {
-      this.canvas.width = Math.round(this.width * ratio);
-      this.canvas.height = Math.round(this.height * ratio);
-      this.canvas.style.width = `${this.width}px`;
-      this.canvas.style.height = `${this.height}px`;
-    }
-    this.draw();
-    this.changed();
-  }
-
   private restore(): void {
     const { top } = this.state;
     this.relayout();
@@ -473,26 +352,6 @@ export class Viewer {
     this.layout = layOut(this.index, this.state.folded);
     this.surface.space.style.height = `${this.layout.height}px`;
     this.state.top = this.surface.scroll.scrollTop;
-  }
-
-  private watch(): void {
-    const { scroll, plot } = this.surface;
-    const sizes = new ResizeObserver(() => this.resize());
-    sizes.observe(scroll);
-    sizes.observe(plot);
-    const recolor = () => {
-      this.palette = readPalette();
-      this.draw();
-    };
-    const theme = new MutationObserver(recolor);
-    theme.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", recolor);
-    this.watchers.push(
-      () => sizes.disconnect(),
-      () => theme.disconnect(),
-      () => dark.removeEventListener("change", recolor),
-    );
   }
 
   private reveal(of: { lane: number; row?: number; start: number; duration: number }): void {
@@ -538,27 +397,10 @@ export class Viewer {
     this.askSearched();
   }
 
-  private askOnce<T>(name: string, ask: ((signal: AbortSignal) => Promise<T>) | null, set: (outcome: Outcome<T>) => void): void {
-    this.asking.get(name)?.abort();
-    if (ask === null) return set(NOTHING);
-    const abort = new AbortController();
-    this.asking.set(name, abort);
-    const done = (outcome: Outcome<T>) => {
-      if (abort.signal.aborted) return;
-      set(outcome);
-      this.draw();
-      this.changed();
-    };
-    ask(abort.signal).then(
-      (value) => done({ value, error: null }),
-      (error) => isAbort(error) || done({ value: null, error }),
-    );
-  }
-
   private askChosen(revealIt = false): void {
     const { slice, range } = this.state;
     this.details = NOTHING;
-    this.askOnce("slice", slice && ((signal) => askSlice(this.run, slice, signal)), (outcome) => {
+    this.questions.ask("slice", slice && ((signal) => askSlice(this.run, slice, signal)), (outcome) => {
       this.details = outcome;
       if (revealIt && outcome.value) {
         this.reveal(outcome.value);
@@ -568,12 +410,12 @@ export class Viewer {
     const lanes = range === null || range.lanes.length > 0 ? (range?.lanes ?? []) : this.index.lanes.map((lane) => lane.id);
     const of = range && { from: Math.floor(range.from), to: Math.ceil(range.to), lanes };
     this.statistics = NOTHING;
-    this.askOnce("selection", of && ((signal) => askSelection(this.run, of, signal)), (outcome) => (this.statistics = outcome));
+    this.questions.ask("selection", of && ((signal) => askSelection(this.run, of, signal)), (outcome) => (this.statistics = outcome));
   }
 
   private askSearched(): void {
     const text = this.state.find;
-    this.askOnce("search", text === "" ? null : (signal) => askSearch(this.run, text, signal), (outcome) => (this.search = outcome));
+    this.questions.ask("search", text === "" ? null : (signal) => askSearch(this.run, text, signal), (outcome) => (this.search = outcome));
   }
 
   /** For people who cannot see the canvas: what is seen, in words. */
