@@ -352,7 +352,7 @@ describe("the served page", { skip: noBrowser }, () => {
     assert.equal(params(page).sql, "SELECT name, total_ns FROM x");
     assert.match(await page.locator(".banner").textContent(), /120 of 4,000/);
     await page.locator('th[data-column="total_ns"] button').click();
-    assert.equal(await page.locator("tbody tr td").first().textContent(), "kernel_119");
+    await page.waitForFunction(() => document.querySelector("tbody tr td")?.textContent === "kernel_119");
     assert.deepEqual(errors, []);
     await page.locator("textarea").fill("DROP <b>");
     await page.locator("textarea").press("Control+Enter");
@@ -360,7 +360,7 @@ describe("the served page", { skip: noBrowser }, () => {
     assert.match(await page.locator(".failed").textContent(), /syntax error.*begin with SELECT/);
     await page.goBack();
     await page.waitForSelector('[data-table="query"]');
-    assert.equal(await page.locator("textarea").inputValue(), "SELECT name, total_ns FROM x");
+    await page.waitForFunction(() => document.querySelector("textarea")?.value === "SELECT name, total_ns FROM x");
     await page.close();
   });
 

@@ -137,7 +137,7 @@ function details(rank, number) {
   return {
     ...slice,
     category: "cpu_op",
-    args: { "Input Dims": [[8, 4096], [4096, 4096]], hostile: HOSTILE, "External id": 5 },
+    args: JSON.stringify({ ph: "X", args: { "Input Dims": [[8, 4096], [4096, 4096]], hostile: HOSTILE, "External id": 5 } }),
     parents: slice.row > 0 ? ["ProfilerStep#1", "aten::linear"].slice(0, slice.row) : [],
     step: String(Math.floor(slice.start / STEP)),
     links: ROWS[Math.floor(number / PER_ROW)].class === 5 ? [collective] : [{ kind: other[0], slice: linked, rank, ...link }],

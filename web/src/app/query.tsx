@@ -11,8 +11,10 @@ import { FaultBox, Waiting, useAsked } from "./asking";
 import { navigate } from "./navigation";
 
 const EXAMPLES: [string, string][] = [
-  ["tables", "SELECT name, sql FROM sqlite_master ORDER BY name"],
-  ["longest kernels", "SELECT name, count(*) AS calls, sum(duration_ns) AS total_ns FROM slices GROUP BY name ORDER BY total_ns DESC LIMIT 50"],
+  ["tables", ".tables"],
+  ["longest kernels", "select name, count(*) as calls, sum(dur_ns) as total_ns from kernels group by name order by total_ns desc limit 50"],
+  ["operators by time", "select name, count(*) as calls, sum(dur_ns) as total_ns from ops group by name order by total_ns desc limit 50"],
+  ["recipes", ".recipes"],
 ];
 
 function typeOf(rows: Value[][], at: number): Column["type"] {

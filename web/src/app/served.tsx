@@ -115,7 +115,12 @@ function RunPages(props: { run: Run; route: Route }) {
       {view === "query" && <QueryPage run={run.id} route={route} />}
       {view === "timeline" && index.value === null && index.error === null && <Waiting what="The timeline is being made" share={index.share ?? run.share ?? null} />}
       {view === "timeline" && index.error !== null && <FaultBox error={index.error} />}
-      {view === "timeline" && index.value !== null && (
+      {view === "timeline" && index.value !== null && index.value.lanes.length === 0 && (
+        <p class="empty">
+          Nothing in this run says when it ran. Record a timeline with “stepscope run -- CMD”, or open a trace of torch.profiler, nsys or rocprofv3.
+        </p>
+      )}
+      {view === "timeline" && index.value !== null && index.value.lanes.length > 0 && (
         <Guard title="Timeline">
           <Timeline
             run={run.id}

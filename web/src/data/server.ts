@@ -81,10 +81,23 @@ export interface SliceDetails {
   row: number;
   category: string;
   class: number | string;
-  args: Record<string, unknown> | null;
+  args: string | null; // the text of its event, as its file has it
   parents: string[];
   step: string | null;
   links: Link[];
+}
+
+/** What an event carries beside its time: its arguments, where it has some, else its members. A text that is no JSON is one. */
+export function argumentsOf(text: string | null): Record<string, unknown> {
+  if (text === null || text === "") return {};
+  try {
+    const event = parseExact(text);
+    if (event === null || typeof event !== "object" || Array.isArray(event)) return { value: event };
+    const { args } = event as { args?: unknown };
+    return (args !== null && typeof args === "object" ? args : event) as Record<string, unknown>;
+  } catch {
+    return { text };
+  }
 }
 
 export interface SelectionRow {

@@ -1,7 +1,7 @@
 // The pane beneath the lanes: what is known of the chosen slice, the statistics of the chosen stretch, or what was found.
 import type { ComponentChild } from "preact";
 import type { Found, SelectionRow, SliceDetails, TimelineIndex } from "../data/server";
-import { ServerError } from "../data/server";
+import { ServerError, argumentsOf } from "../data/server";
 import type { Table } from "../data/report";
 import { className } from "../draw/color";
 import { formatNumber, formatTick, grouped } from "../draw/format";
@@ -62,7 +62,7 @@ const argument = (value: unknown): string => (typeof value === "string" ? value 
 function SlicePane(props: { viewer: Viewer; details: SliceDetails }) {
   const { viewer, details } = props;
   const lane = viewer.laneOf(details.lane);
-  const args = Object.entries(details.args ?? {});
+  const args = Object.entries(argumentsOf(details.args));
   return (
     <div class="tl-slice">
       <div class="tl-about">
