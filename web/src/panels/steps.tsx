@@ -1,13 +1,17 @@
-// How long each step took and what it was spent on: one bar of the mean step, one upright bar per step and rank. The
-// parts are those of the steps answer and add up to the wall time.
+// How long each step took and what it was spent on: one bar of the mean step, a field of ranks and steps where there are
+// several ranks, one upright bar per step and rank. The parts are those of the steps answer and add up to the wall time.
+import { useState } from "preact/hooks";
 import type { Column, Report, Table, Value } from "../data/report";
 import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
 import { StackedBar, UprightBars } from "../draw/bars";
 import type { Part, Upright } from "../draw/bars";
+import { words } from "../draw/format";
+import { HeatMap } from "../draw/heat_map";
+import type { HeatRow } from "../draw/heat_map";
 import { Rest, TabbedTables } from "../draw/answer";
 import type { Panel } from "../draw/panel";
 
-const MAX_CHARTS = 8; // ranks drawn; the table has them all
+const MAX_CHARTS = 8; // ranks drawn; the field has them all
 
 /** The *_ns columns after the wall time and the host's part: what a step is made of. */
 export function partColumns(steps: Table): { column: Column; index: number }[] {
@@ -51,6 +55,47 @@ function breakdownParts(breakdown: Table): Part[] {
   }));
 }
 
+/** Ranks down, steps across, by the numbers of the steps; steps that are cut say nothing. */
+export function fieldOf(steps: Table, metric: number): { columns: string[]; rows: HeatRow[] } {
+  const number = columnIndex(steps, "number");
+  const partial = columnIndex(steps, "partial");
+  const key = (row: Value[]) => asNumber(row[number] ?? null);
+  const numbers = [...new Set(steps.rows.map(key))].filter((one): one is number => one !== null).sort((a, b) => a - b);
+  const at = new Map(numbers.map((one, i) => [one, i]));
+  const rows = [...rowsByRank(steps)].map(([rank, own]) => {
+    const values: (number | null)[] = numbers.map(() => null);
+    for (const row of own) {
+      const column = at.get(key(row) ?? NaN);
+      if (column !== undefined && row[partial] !== true) values[column] = asNumber(row[metric] ?? null);
+    }
+    return { label: `rank ${rank}`, values };
+  });
+  return { columns: numbers.map(String), rows };
+}
+
+function Field(props: { steps: Table }) {
+  const { steps } = props;
+  const choices = steps.columns.map((column, index) => ({ column, index })).filter(({ column }) => column.unit === "ns" && column.name !== "start_ns");
+  const [metric, setMetric] = useState(columnIndex(steps, "wall_ns"));
+  const field = fieldOf(steps, metric);
+  if (field.columns.length === 0) return null;
+  return (
+    <>
+      <h3>
+        Ranks and steps by{" "}
+        <select aria-label="what the field shows" onChange={(event) => setMetric(Number(event.currentTarget.value))}>
+          {choices.map(({ column, index }) => (
+            <option value={index} selected={index === metric}>
+              {words(partName(column))}
+            </option>
+          ))}
+        </select>
+      </h3>
+      <HeatMap label={`${partName(steps.columns[metric]!)} of each rank and step`} columns={field.columns} rows={field.rows} unit="ns" />
+    </>
+  );
+}
+
 function View(props: { report: Report }) {
   const answer = props.report.answers.steps!;
   const steps = table(props.report, "steps", "steps");
@@ -65,14 +110,15 @@ function View(props: { report: Report }) {
           <StackedBar label="mean step" parts={breakdownParts(breakdown)} unit="ns" />
         </>
       )}
+      {steps && groups.length > 1 && <Field steps={steps} />}
       {steps &&
-        groups.slice(0, MAX_CHARTS).map(([rank, rows]) => (
+        groups.slice(0, groups.length > MAX_CHARTS ? 1 : MAX_CHARTS).map(([rank, rows]) => (
           <>
             <h3>Wall time of each step{groups.length > 1 ? `, rank ${rank}` : ""}</h3>
             <UprightBars label={`steps${groups.length > 1 ? ` of rank ${rank}` : ""}`} bars={uprights(steps, rows)} unit="ns" most={longest} />
           </>
         ))}
-      {groups.length > MAX_CHARTS && <p class="soft">The other {groups.length - MAX_CHARTS} ranks are in the table.</p>}
+      {groups.length > MAX_CHARTS && <p class="soft">The parts of the other {groups.length - 1} ranks are in the table.</p>}
       {steps && steps.rows.some((row) => row[columnIndex(steps, "partial")] === true) && (
         <p class="soft">Pale: steps cut by the edge of the recording; they count in no mean.</p>
       )}
