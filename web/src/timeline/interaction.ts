@@ -47,7 +47,7 @@ export function interact(
     const i = viewer.frame.at[at]!;
     const lane = viewer.laneOf(tile.lane);
     if (lane === undefined) return;
-    if (viewer.frame.isSingle(at)) return viewer.choose({ rank: lane.rank, slice: tile.slice[i]! });
+    if (viewer.frame.isSingle(at)) return viewer.chooseAt({ rank: lane.rank, slice: tile.slice[i]! }, y);
     // Several in one: nearer, until they are told apart.
     const { left, right } = viewer.frame.wholeOf(at, viewer.width);
     const middle = time((left + right) / 2);

@@ -49,6 +49,7 @@ export class Viewer {
   private frames = 0;
   private settled: ReturnType<typeof setTimeout> | undefined;
   private readonly lanes: Map<number, Lane>;
+  private chosenAt: number | null = null; // where in the lanes it was clicked, px
 
   constructor(
     readonly run: string,
@@ -67,6 +68,7 @@ export class Viewer {
       this.changed();
     });
     const resized = () => {
+      this.keepChosenInSight();
       this.draw();
       this.changed();
     };
@@ -155,6 +157,19 @@ export class Viewer {
   }
 
   // What is chosen.
+
+  /** `y`: where on the screen, so that the pane that opens below does not cover it. */
+  chooseAt(of: SlicePlace, y: number): void {
+    this.chosenAt = this.state.top + y;
+    this.choose(of);
+  }
+
+  private keepChosenInSight(): void {
+    if (this.chosenAt === null || this.state.slice === null || this.height === 0) return;
+    // The pane grows once more when the answer is there.
+    const below = this.chosenAt + 2 * ROW - (this.state.top + this.height);
+    if (below > 0) this.surface.scroll.scrollTop += below;
+  }
 
   choose(of: SlicePlace | null, reveal?: { lane: number; row?: number; start: number; duration: number }): void {
     this.state.slice = of;
