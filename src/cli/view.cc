@@ -45,6 +45,8 @@ void open_browser(const std::string& address) {
   if (!screen || getenv("SSH_CONNECTION") != nullptr) return;
   const pid_t child = fork();
   if (child != 0) return;
+  setsid();  // Ctrl-C here is not meant for it
+  std::signal(SIGPIPE, SIG_DFL);
   if (freopen("/dev/null", "w", stdout) == nullptr || freopen("/dev/null", "w", stderr) == nullptr) _exit(127);
   execlp("xdg-open", "xdg-open", address.c_str(), static_cast<char*>(nullptr));
   _exit(127);
@@ -81,28 +83,32 @@ std::string host_name() {
 
 Result<int> run_view(const ViewOptions& options) {
   const OpenPaths& open = options.open;
-  serve::Runs runs(serve::group_paths(open.paths),
-                   [open](const std::vector<std::string>& paths, const std::function<void(double)>& progress) {
-                     session::OpenOptions how;
-                     how.use_cache = !open.no_cache;
-                     how.threads = open.threads;
-                     how.rules_path = open.rules;
-                     how.peaks_path = open.peaks;
-                     how.flop_rules_path = open.flop_rules;
-                     how.progress = [&](std::string_view, double share) { progress(share); };
-                     return session::open(paths, how);
-                   });
-  serve::Api api(runs);
+  std::unique_ptr<serve::Api> api;  // made behind the server, which no request reaches before it runs
   std::vector<std::string> hosts = options.allow_hosts;
   if (const std::string host = host_of(proxied("0", "")); !host.empty()) hosts.push_back(host);
   const auto server = serve::Server::listen({.port = options.port, .host_names = hosts},
-                                            [&](const serve::Request& request) { return api.answer(request); });
+                                            [&api](const serve::Request& request) { return api->answer(request); });
   if (!server) return fail(server.error());
+  auto runs = std::make_unique<serve::Runs>(
+      serve::group_paths(open.paths),
+      [open](const std::vector<std::string>& paths, const std::function<void(double)>& progress) {
+        session::OpenOptions how;
+        how.use_cache = !open.no_cache;
+        how.threads = open.threads;
+        how.rules_path = open.rules;
+        how.peaks_path = open.peaks;
+        how.flop_rules_path = open.flop_rules;
+        how.progress = [&](std::string_view, double share) { progress(share); };
+        return session::open(paths, how);
+      });
+  api = std::make_unique<serve::Api>(*runs);
   serving = server->get();
   struct sigaction act = {};
   act.sa_handler = end_serving;
+  act.sa_flags = SA_RESETHAND;  // a second one ends it at once
   sigaction(SIGINT, &act, nullptr);
   sigaction(SIGTERM, &act, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a client that went away
   const std::string port = std::to_string((*server)->port());
   const std::string address = "http://127.0.0.1:" + port + "/" + (*server)->token() + "/";
   std::fprintf(stdout, "%s\n", address.c_str());
@@ -115,7 +121,8 @@ Result<int> run_view(const ViewOptions& options) {
   if (!options.no_browser) open_browser(address);
   (*server)->run();
   serving = nullptr;
-  return kOk;
+  std::fflush(nullptr);
+  _exit(kOk);  // a file that is being read, or a query, is not waited for
 }
 
 void set_up_view(CLI::App& app, int& code) {

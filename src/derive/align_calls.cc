@@ -47,12 +47,15 @@ void close(Band& band) {
     band.at.push_back(band.at.back() + band.last[i] - band.first[i] + 1);
 }
 
+// Around the line from the first of both to the last of both, as wide as fits.
 Band band_by_order(std::size_t known, std::size_t calls) {
   Band band;
-  const std::size_t reach = (known > calls ? known - calls : calls - known) + kLooseBand;
+  const std::size_t slip = (known > calls ? known - calls : calls - known) + kLooseBand;
+  const std::size_t reach = std::min(slip, kMostCells / (2 * std::max<std::size_t>(calls, 1)) + 1);
   for (std::size_t i = 0; i < calls; i++) {
-    band.first.push_back(static_cast<std::uint32_t>(std::min(known, i > reach ? i - reach : 0)));
-    band.last.push_back(static_cast<std::uint32_t>(std::min(known, i + reach)));
+    const std::size_t middle = slip == reach ? i : i * known / calls;
+    band.first.push_back(static_cast<std::uint32_t>(std::min(known, middle > reach ? middle - reach : 0)));
+    band.last.push_back(static_cast<std::uint32_t>(std::min(known, middle + reach)));
   }
   close(band);
   return band;

@@ -82,15 +82,17 @@ bool made_by_threads(const CommCalls& calls) {
 bool end_together(std::span<const Tick> reference, std::span<const Tick> ticks, std::int64_t ahead_ns) {
   std::map<std::uint64_t, std::vector<std::int64_t>> times;
   for (const Tick& tick : reference) times[tick.key].push_back(tick.time_ns);
-  std::size_t together = 0;
+  for (auto& [key, of_key] : times) std::sort(of_key.begin(), of_key.end());
+  std::size_t together = 0, shared = 0;
   for (const Tick& tick : ticks) {
     const auto found = times.find(tick.key);
     if (found == times.end()) continue;
     const std::int64_t time = tick.time_ns + ahead_ns;
     const auto after = std::lower_bound(found->second.begin(), found->second.end(), time - kSchedulerNs);
+    shared++;
     together += after != found->second.end() && *after <= time + kSchedulerNs ? 1 : 0;
   }
-  return 2 * together >= std::min(reference.size(), ticks.size());
+  return 2 * together >= shared;
 }
 
 // By the clock of the host, where an earlier trace is of the same.
@@ -101,10 +103,12 @@ void share_host_clock(std::vector<Trace>& traces, std::size_t at, std::span<cons
     const Trace& other = traces[to];
     const auto ours = unix_base(trace), theirs = unix_base(other);
     if (host_of(other) != host || !clock_is_fitted(other) || !ours || !theirs) continue;
-    if (!end_together(ticks[to], ticks[at], *ours - *theirs)) return;
-    const std::int64_t time = trace.slices.start_ns[0];
-    trace.clock = {.source = ClockSource::same_host,
-                   .offset_ns = run_time_ns(other, time + (*ours - *theirs)) - time,
+    const std::int64_t ahead = *ours - *theirs;
+    if (!end_together(ticks[to], ticks[at], ahead)) continue;
+    trace.clock = {.source = ClockSource::same_host,  // the same clock, so it drifts as that of the other
+                   .offset_ns = other.clock.offset_ns + ahead,
+                   .pivot_ns = other.clock.pivot_ns - ahead,
+                   .drift = other.clock.drift,
                    .bound_ns = std::max(other.clock.bound_ns, kHostClockNs)};
     return;
   }

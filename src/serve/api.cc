@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <optional>
 
 #include "report/bundle.h"
@@ -19,7 +20,7 @@ constexpr std::string_view kIndex =
     "<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"app.css\">\n</head>\n<body>\n"
     "<div id=\"app\">The page needs JavaScript.</div>\n<script src=\"app.js\"></script>\n</body>\n</html>\n";
 constexpr std::size_t kMostLanes = 4096;
-constexpr std::size_t kMostScenes = 4;
+constexpr int kMostQueries = 3;
 constexpr std::uint64_t kMostQueryRows = 10'000;
 constexpr double kQuerySeconds = 30;
 constexpr std::size_t kLongestSearch = 1000;
@@ -28,7 +29,7 @@ constexpr std::size_t kLongestSearch = 1000;
 std::optional<std::int64_t> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value > -9e15 && value < 9e15)) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || !(value > -2e18 && value < 2e18)) return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
 
@@ -93,6 +94,13 @@ Response query_answer(OpenedRun& run, const std::string& sql) {
   return {200, "application/json", json.take() + "\n"};
 }
 
+// Asked for by someone else already, or the run is not open yet: ask again.
+Response being_made(double share) {
+  JsonWriter json;
+  json.begin_object(kLine).key("state").text("opening").key("share").number(share).end_object();
+  return {202, "application/json", json.take() + "\n"};
+}
+
 std::optional<Stretch> stretch_of(const Request& request) {
   const auto from = number(request.get("from")), to = number(request.get("to"));
   if (!from || !to || *to <= *from) return std::nullopt;
@@ -101,16 +109,13 @@ std::optional<Stretch> stretch_of(const Request& request) {
 
 }  // namespace
 
-Api::~Api() = default;
-
-std::shared_ptr<Scene> Api::scene_of(const std::shared_ptr<OpenedRun>& run) {
-  const std::lock_guard lock(mutex_);
-  for (const Made& made : scenes_) {
-    if (made.run == run) return made.scene;
-  }
-  if (scenes_.size() >= kMostScenes) scenes_.erase(scenes_.begin());
-  scenes_.push_back({run, std::make_shared<Scene>(*run)});
-  return scenes_.back().scene;
+// A query may take half a minute: it must not take all who answer.
+Response Api::query(OpenedRun& run, const std::string& sql) {
+  Response answer =
+      refusal(503, "other queries run already", "Ask again when they have ended: each takes 30 s at most");
+  if (queries_.fetch_add(1) < kMostQueries) answer = query_answer(run, sql);
+  queries_--;
+  return answer;
 }
 
 Response Api::of_run(const Request& request) {
@@ -119,21 +124,26 @@ Response Api::of_run(const Request& request) {
   if (!info) return refusal(404, "there is no such run", "Open the page again: it lists the runs");
   if (!run) {
     if (info->state == RunState::failed && info->error) return refusal(*info->error);
-    JsonWriter json;
-    json.begin_object(kLine).key("state").text("opening").key("share").number(info->share).end_object();
-    return {202, "application/json", json.take() + "\n"};
+    return being_made(info->share);
   }
   const std::string& path = request.path;
   if (path == "api/answers") {
-    Result<std::string> json = run->report_json();
-    if (!json) return refusal(json.error());
-    return {200, "application/json", *std::move(json)};
+    const auto json = run->report_json();
+    if (!json) return being_made(1);
+    if (!*json) return refusal(json->error());
+    return {200, "application/json", **json};
   }
   if (path == "api/query") {
     if (!request.post) return refusal(405, "a query is a POST", "Send the statement as the body");
-    return query_answer(*run, request.body);
+    return query(*run, request.body);
   }
-  const std::shared_ptr<Scene> scene = scene_of(run);
+  return of_scene(request, *run);
+}
+
+Response Api::of_scene(const Request& request, OpenedRun& run) {
+  const std::string& path = request.path;
+  const Scene* scene = run.scene();
+  if (scene == nullptr) return being_made(1);
   if (path == "api/timeline") return {200, "application/json", scene->lanes_json()};
   if (path == "api/search") {
     const std::string_view text = request.get("q");
@@ -150,7 +160,13 @@ Response Api::of_run(const Request& request) {
   }
   const auto stretch = stretch_of(request);
   if (!stretch) return asked_wrongly("from and to are no stretch of time", "Give from=NS and to=NS after it");
-  const std::vector<std::uint32_t> lanes = numbers(request.get("lanes"));
+  std::vector<std::uint32_t> lanes = numbers(request.get("lanes"));
+  if (request.get("lanes") == "all") {
+    lanes.resize(scene->lane_count());
+    std::iota(lanes.begin(), lanes.end(), 0U);
+  } else if (lanes.size() >= kMostLanes) {
+    return asked_wrongly("more lanes are named than one answer has", "Give lanes=all, or fewer than 4096");
+  }
   if (path == "api/selection") return {200, "application/json", scene->selection_json(*stretch, lanes)};
   const auto pixels = number(request.get("px"));
   if (!pixels || *pixels < 1 || *pixels > kMostPixels) return asked_wrongly("px is no width", "Give px from 1 to 8192");

@@ -117,7 +117,7 @@ class EventServer : public Server {
     evhttp_set_max_headers_size(http_.get(), kMostHeaderBytes);
     evhttp_set_max_body_size(http_.get(), kMostBodyBytes);
     evhttp_set_timeout(http_.get(), static_cast<int>(options_.idle_seconds));
-    evhttp_set_allowed_methods(http_.get(), EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
+    evhttp_set_allowed_methods(http_.get(), EVHTTP_REQ_GET | EVHTTP_REQ_POST);
     evhttp_set_default_content_type(http_.get(), nullptr);
     evhttp_set_gencb(
         http_.get(), [](evhttp_request* request, void* self) { static_cast<EventServer*>(self)->take(request); }, this);
@@ -162,7 +162,8 @@ class EventServer : public Server {
   bool known_name(std::string_view host) const {
     const std::string_view name = name_of(host);
     return name == "127.0.0.1" || name == "localhost" || name == "[::1]" ||
-           std::find(options_.host_names.begin(), options_.host_names.end(), name) != options_.host_names.end();
+           std::any_of(options_.host_names.begin(), options_.host_names.end(),
+                       [&](const std::string& one) { return name_of(one) == name; });
   }
 
   // Why a request is refused; an empty answer of status 200: it is not.

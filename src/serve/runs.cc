@@ -8,6 +8,7 @@
 #include "base/workers.h"
 #include "model/windows.h"
 #include "report/report.h"
+#include "serve/scene.h"
 #include "session/session.h"
 
 namespace stepscope::serve {
@@ -17,6 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kBetweenLooks = std::chrono::seconds(2);
 constexpr auto kStillWritten = std::chrono::seconds(60);
+constexpr int kPatience = 5;                // so many times as long as it took to open a run it stays as it is
+constexpr std::size_t kMostOpen = 4;        // runs
 constexpr std::size_t kMostFiles = 20'000;  // of a folder that is watched
 constexpr int kDeepestRun = 4;              // a run folder below a folder of jobs
 
@@ -54,33 +57,41 @@ std::string last_part(std::string path) {
 }  // namespace
 
 OpenedRun::OpenedRun(Run run) : run_(std::move(run)) {}
+OpenedRun::~OpenedRun() = default;
 
-const std::vector<std::unique_ptr<timeline::Pyramid>>& OpenedRun::pyramids() {
-  std::call_once(pyramids_made_, [this] {
+const Scene* OpenedRun::scene() {
+  const std::unique_lock lock(scene_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return nullptr;
+  if (!scene_) {
     const auto traces = timelines(run_);
     pyramids_.resize(traces.size());
     for_each_index(traces.size(), usable_cores(),
                    [&](std::size_t i) { pyramids_[i] = std::make_unique<timeline::Pyramid>(traces[i]); });
-  });
-  return pyramids_;
+    scene_ = std::make_unique<Scene>(*this);
+  }
+  return scene_.get();
 }
 
-Result<std::string> OpenedRun::report_json() {
-  const std::lock_guard lock(mutex_);
+const Result<std::string>* OpenedRun::report_json() {
+  const std::unique_lock lock(report_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return nullptr;
   if (!report_) {
     Result<Report> made = session::answer(run_, {});
     report_ = made ? Result<std::string>(report::to_json(*made)) : fail(made.error());
   }
-  return *report_;
+  return &*report_;
 }
 
 query::Source OpenedRun::source() {
   return {&run_, session::answer_names(), [this](const std::string& name) -> Result<std::shared_ptr<const Answer>> {
-            const std::lock_guard lock(mutex_);
-            if (const auto known = answers_.find(name); known != answers_.end()) return known->second;
+            {
+              const std::lock_guard lock(answers_mutex_);
+              if (const auto known = answers_.find(name); known != answers_.end()) return known->second;
+            }
             auto answer = session::one_answer(run_, name);
             if (!answer) return fail(answer.error());
-            return answers_[name] = std::make_shared<const Answer>(*std::move(answer));
+            const std::lock_guard lock(answers_mutex_);
+            return answers_.emplace(name, std::make_shared<const Answer>(*std::move(answer))).first->second;
           }};
 }
 
@@ -88,9 +99,11 @@ struct Runs::Entry {
   std::vector<std::string> paths;
   RunInfo info;
   std::shared_ptr<OpenedRun> opened;
-  bool wanted = false;
+  bool wanted = false, to_look = false;
   FileState files;
-  Clock::time_point looked = Clock::time_point::min(), changed = Clock::time_point::min();
+  Clock::time_point looked, changed, asked;
+  Clock::time_point opened_at;
+  Clock::duration took{};  // to open it
 };
 
 Runs::Runs(const std::vector<std::vector<std::string>>& groups, Opener opener) : opener_(std::move(opener)) {
@@ -103,7 +116,7 @@ Runs::Runs(const std::vector<std::vector<std::string>>& groups, Opener opener) :
     entries_.push_back(std::move(entry));
   }
   if (entries_.size() == 1) entries_.front()->wanted = true;
-  thread_ = std::thread([this] { open_in_background(); });
+  thread_ = std::thread([this] { work_in_background(); });
 }
 
 Runs::~Runs() {
@@ -115,30 +128,35 @@ Runs::~Runs() {
   thread_.join();
 }
 
-// Called with the lock held.
-void Runs::look_for_changes(Entry& entry) {
+// What a walk over the files finds; without the lock, as a file system may be slow.
+void Runs::look(Entry& entry, std::unique_lock<std::mutex>& lock) {
+  entry.to_look = false;
+  const std::vector<std::string> paths = entry.paths;
+  lock.unlock();
+  const FileState files = state_of(paths);
+  lock.lock();
   const auto now = Clock::now();
-  if (entry.looked != Clock::time_point::min() && now - entry.looked < kBetweenLooks) return;
   entry.looked = now;
-  const FileState files = state_of(entry.paths);
-  const bool first = entry.info.state == RunState::closed;
-  if (files == entry.files) {
-    entry.info.live = entry.changed != Clock::time_point::min() && now - entry.changed < kStillWritten;
-    return;
+  if (files != entry.files) {
+    entry.files = files;
+    entry.changed = now;
   }
-  entry.files = files;
-  if (first) return;
-  entry.changed = now;
-  entry.info.live = true;
-  entry.wanted = true;
-  wake_.notify_all();
+  const bool changed = entry.changed > entry.opened_at;
+  entry.info.live =
+      entry.info.revision > 0 && entry.changed != Clock::time_point() && now - entry.changed < kStillWritten;
+  // A run of gigabytes that is still written is not opened without end.
+  if (changed && now - entry.opened_at > kPatience * entry.took) entry.wanted = true;
 }
 
 std::vector<RunInfo> Runs::list() {
   const std::lock_guard lock(mutex_);
   std::vector<RunInfo> found;
   for (const auto& entry : entries_) {
-    if (entry->info.state != RunState::closed) look_for_changes(*entry);
+    const bool open = entry->info.state == RunState::ready || entry->info.state == RunState::failed;
+    if (open && Clock::now() - entry->looked > kBetweenLooks) {
+      entry->to_look = true;
+      wake_.notify_all();
+    }
     found.push_back(entry->info);
   }
   return found;
@@ -148,6 +166,7 @@ std::shared_ptr<OpenedRun> Runs::get(const std::string& id, std::optional<RunInf
   const std::lock_guard lock(mutex_);
   for (const auto& entry : entries_) {
     if (entry->info.id != id) continue;
+    entry->asked = Clock::now();
     if (entry->info.state == RunState::closed && !entry->wanted) {
       entry->wanted = true;
       wake_.notify_all();
@@ -159,37 +178,83 @@ std::shared_ptr<OpenedRun> Runs::get(const std::string& id, std::optional<RunInf
   return nullptr;
 }
 
-void Runs::open_in_background() {
+// First what nobody has seen yet, then what is to be opened anew.
+void Runs::work_in_background() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto wanted = [&] {
-      return std::find_if(entries_.begin(), entries_.end(), [](const auto& entry) { return entry->wanted; });
-    };
-    wake_.wait(lock, [&] { return closing_ || wanted() != entries_.end(); });
+    Entry* next = nullptr;
+    bool anything = false;
+    for (const auto& entry : entries_) {
+      anything = anything || entry->wanted || entry->to_look;
+      if (entry->wanted && (next == nullptr || (next->opened && !entry->opened))) next = entry.get();
+    }
     if (closing_) return;
-    Entry& entry = **wanted();
-    entry.wanted = false;
-    if (entry.info.state == RunState::closed || entry.info.state == RunState::failed) {
-      entry.info.state = RunState::opening;
+    if (!anything) {
+      wake_.wait(lock);
+      continue;
     }
-    entry.info.share = 0;
-    entry.files = state_of(entry.paths);
-    const std::vector<std::string> paths = entry.paths;
-    lock.unlock();
-    Result<Run> run = opener_(paths, [&](double share) {
-      const std::lock_guard told(mutex_);
-      entry.info.share = share;
-    });
-    lock.lock();
-    if (run) {
-      entry.opened = std::make_shared<OpenedRun>(*std::move(run));
-      entry.info.state = RunState::ready;
-      entry.info.error.reset();
-      entry.info.revision++;
-    } else if (!entry.opened) {  // else the page keeps what it has
-      entry.info.state = RunState::failed;
-      entry.info.error = run.error();
+    for (const auto& entry : entries_) {
+      if (entry->to_look && !closing_) look(*entry, lock);
     }
+    if (next != nullptr && !closing_) open(*next, lock);
+  }
+}
+
+void Runs::open(Entry& entry, std::unique_lock<std::mutex>& lock) {
+  entry.wanted = false;
+  if (entry.info.state == RunState::closed || entry.info.state == RunState::failed) {
+    entry.info.state = RunState::opening;
+  }
+  entry.info.share = 0;
+  const std::vector<std::string> paths = entry.paths;
+  lock.unlock();
+  const auto began = Clock::now();
+  const FileState files = state_of(paths);
+  Result<Run> run = opener_(paths, [&](double share) {
+    const std::lock_guard told(mutex_);
+    entry.info.share = share;
+  });
+  std::shared_ptr<OpenedRun> before;  // freed without the lock
+  std::shared_ptr<OpenedRun> opened;
+  std::optional<Error> error;
+  if (run) {
+    opened = std::make_shared<OpenedRun>(*std::move(run));
+  } else {
+    error = run.error();
+  }
+  lock.lock();
+  entry.files = files;
+  entry.looked = entry.opened_at = Clock::now();
+  entry.took = entry.opened_at - began;
+  if (opened) {
+    before = std::exchange(entry.opened, std::move(opened));
+    entry.info.state = RunState::ready;
+    entry.info.error.reset();
+    entry.info.revision++;
+    close_others();
+  } else if (!entry.opened) {  // else the page keeps what it has
+    entry.info.state = RunState::failed;
+    entry.info.error = std::move(error);
+  }
+  lock.unlock();
+  before.reset();
+  lock.lock();
+}
+
+// Of many runs those that were asked for last stay open.
+void Runs::close_others() {
+  for (;;) {
+    Entry* oldest = nullptr;
+    std::size_t open = 0;
+    for (const auto& entry : entries_) {
+      if (!entry->opened) continue;
+      open++;
+      if (oldest == nullptr || entry->asked < oldest->asked) oldest = entry.get();
+    }
+    if (open <= kMostOpen || oldest == nullptr) return;
+    oldest->opened.reset();
+    oldest->info.state = RunState::closed;
+    oldest->info.live = false;
   }
 }
 

@@ -22,6 +22,8 @@
 
 namespace stepscope::serve {
 
+class Scene;
+
 using Opener =
     std::function<Result<Run>(const std::vector<std::string>& paths, const std::function<void(double)>& progress)>;
 
@@ -29,20 +31,23 @@ using Opener =
 class OpenedRun {
  public:
   explicit OpenedRun(Run run);
+  ~OpenedRun();
 
   const Run& run() const { return run_; }
-  // One per timeline of the run; made when first asked for.
-  const std::vector<std::unique_ptr<timeline::Pyramid>>& pyramids();
-  // The whole report as JSON; made once.
-  Result<std::string> report_json();
+  // One per timeline of the run; see scene().
+  const std::vector<std::unique_ptr<timeline::Pyramid>>& pyramids() const { return pyramids_; }
+  // Made when first asked for; nullptr, nothing: somebody else is having it made just now, and nobody else waits for
+  // it.
+  const Scene* scene();
+  const Result<std::string>* report_json();  // the whole report
   // Valid as long as this.
   query::Source source();
 
  private:
   Run run_;
-  std::once_flag pyramids_made_;
+  std::mutex scene_mutex_, report_mutex_, answers_mutex_;
   std::vector<std::unique_ptr<timeline::Pyramid>> pyramids_;
-  std::mutex mutex_;
+  std::unique_ptr<Scene> scene_;
   std::optional<Result<std::string>> report_;
   std::map<std::string, std::shared_ptr<const Answer>> answers_;
 };
@@ -79,8 +84,10 @@ class Runs {
 
  private:
   struct Entry;
-  void open_in_background();
-  void look_for_changes(Entry& entry);
+  void work_in_background();
+  void look(Entry& entry, std::unique_lock<std::mutex>& lock);
+  void open(Entry& entry, std::unique_lock<std::mutex>& lock);
+  void close_others();
 
   Opener opener_;
   std::mutex mutex_;

@@ -63,7 +63,7 @@ struct Sum {
 
 }  // namespace
 
-Scene::Scene(OpenedRun& run) : opened_(run), run_(run.run()), pyramids_(run.pyramids()) {
+Scene::Scene(const OpenedRun& run) : pyramids_(run.pyramids()) {
   std::uint32_t names = 0;
   origin_ns_ = INT64_MAX;
   end_ns_ = INT64_MIN;
@@ -73,7 +73,7 @@ Scene::Scene(OpenedRun& run) : opened_(run), run_(run.run()), pyramids_(run.pyra
     first_name_.push_back(names);
     names += static_cast<std::uint32_t>(one.trace().strings.size());
     for (std::size_t lane = 0; lane < one.lanes().size(); lane++) places_.push_back({rank, lane});
-    if (one.lanes().empty()) continue;
+    if (one.end_ns() == one.start_ns()) continue;  // nothing ran
     origin_ns_ = std::min(origin_ns_, run_time_ns(one.trace(), one.start_ns()));
     end_ns_ = std::max(end_ns_, run_time_ns(one.trace(), one.end_ns()));
   }
@@ -84,11 +84,12 @@ std::int64_t Scene::after_origin(std::size_t rank, std::int64_t time_ns) const {
   return run_time_ns(pyramid(rank).trace(), time_ns) - origin_ns_;
 }
 
-// The clock of a file runs as fast as the run's but for a millionth or so: one correction is exact to the ns.
+// The clock of a file runs as fast as the run's but for a millionth or so: one correction leaves less than a ns.
 std::int64_t Scene::in_file(std::size_t rank, std::int64_t after_origin_ns) const {
   const Trace& trace = pyramid(rank).trace();
-  const std::int64_t wanted = after_origin_ns + origin_ns_;
-  const std::int64_t time = wanted - trace.clock.offset_ns;
+  constexpr std::int64_t kFar = std::int64_t{1} << 61;  // as far as times may be apart without running over
+  const std::int64_t wanted = std::clamp(after_origin_ns, -kFar, kFar) + std::clamp(origin_ns_, -kFar, kFar);
+  const std::int64_t time = wanted - std::clamp(trace.clock.offset_ns, -kFar, kFar);
   return time - (run_time_ns(trace, time) - wanted);
 }
 
@@ -146,23 +147,33 @@ std::string Scene::tiles(Stretch stretch, std::int64_t pixels, std::span<const s
     std::uint32_t row;
     Rect rect;
   };
-  const std::int64_t merge_ns = std::max<std::int64_t>(2 * (stretch.to_ns - stretch.from_ns) / pixels, 1);
   std::vector<Found> all;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> counts;  // lane, its rectangles
-  std::vector<Rect> rects;
-  for (const std::uint32_t lane : lanes) {
-    if (lane >= places_.size() || all.size() >= kMostRects) continue;
-    const auto& [rank, at] = places_[lane];
-    const std::size_t before = all.size();
-    for (std::uint32_t row = 0; row < pyramid(rank).lanes()[at].rows && all.size() < kMostRects; row++) {
-      rects.clear();
-      pyramid(rank).query(at, row, in_file(rank, stretch.from_ns), in_file(rank, stretch.to_ns), merge_ns, rects);
-      for (const Rect& rect : rects) all.push_back({rank, row, rect});
+  const auto draw = [&](std::int64_t merge_ns) {
+    all.clear();
+    counts.clear();
+    std::vector<Rect> rects;
+    for (const std::uint32_t lane : lanes) {
+      if (lane >= places_.size()) continue;
+      const auto& [rank, at] = places_[lane];
+      const std::size_t before = all.size();
+      for (std::uint32_t row = 0; row < pyramid(rank).lanes()[at].rows; row++) {
+        rects.clear();
+        pyramid(rank).query(at, row, in_file(rank, stretch.from_ns), in_file(rank, stretch.to_ns), merge_ns, rects);
+        if (all.size() + rects.size() > kMostRects) return false;
+        for (const Rect& rect : rects) all.push_back({rank, row, rect});
+      }
+      counts.emplace_back(lane, static_cast<std::uint32_t>(all.size() - before));
     }
-    counts.emplace_back(lane, static_cast<std::uint32_t>(all.size() - before));
+    return true;
+  };
+  // Rather coarser than with holes. What lasts longer than the stretch is one rectangle a row, so there is an end.
+  const std::int64_t length_ns = stretch.to_ns - stretch.from_ns;
+  for (std::int64_t pixels_here = pixels; !draw(std::max<std::int64_t>(2 * (length_ns / pixels_here), 1));) {
+    if (pixels_here == 1) break;
+    pixels_here = std::max<std::int64_t>(pixels_here / 4, 1);
   }
-  const double wide_ns =
-      kLabelPixels * static_cast<double>(stretch.to_ns - stretch.from_ns) / static_cast<double>(pixels);
+  const double wide_ns = kLabelPixels * static_cast<double>(length_ns) / static_cast<double>(pixels);
   std::map<std::uint32_t, std::string_view> names;
   const auto name_id = [&](const Found& one) {
     return one.rect.name == StringId::none ? UINT32_MAX
@@ -225,8 +236,10 @@ Result<std::string> Scene::slice_json(std::size_t rank, std::uint32_t number) co
   };
   json.begin_object();
   place(rank, slice);
+  const CategoryId category = trace.slices.category[slice];
   json.key("category")
-      .text(trace.strings[trace.categories[static_cast<std::size_t>(trace.slices.category[slice])].name]);
+      .text(category == CategoryId::none ? std::string_view()
+                                         : trace.strings[trace.categories[static_cast<std::size_t>(category)].name]);
   const Result<std::string> text = session::slice_text(trace, slice);
   json.key("args");
   if (text) {

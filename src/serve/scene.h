@@ -25,8 +25,10 @@ struct Stretch {
 
 class Scene {
  public:
-  explicit Scene(OpenedRun& run);
+  // Keeps a reference to the run, whose pyramids are made.
+  explicit Scene(const OpenedRun& run);
 
+  std::size_t lane_count() const { return places_.size(); }
   std::string lanes_json() const;
   // Binary. What is narrower than two pixels is merged.
   std::string tiles(Stretch stretch, std::int64_t pixels, std::span<const std::uint32_t> lanes) const;
@@ -43,8 +45,6 @@ class Scene {
   std::int64_t in_file(std::size_t rank, std::int64_t after_origin_ns) const;
   std::int64_t length(std::size_t rank, std::int64_t start_ns, std::int64_t dur_ns) const;
 
-  OpenedRun& opened_;
-  const Run& run_;
   const std::vector<std::unique_ptr<timeline::Pyramid>>& pyramids_;
   std::vector<Place> places_;              // per lane of the page
   std::vector<std::uint32_t> first_lane_;  // per rank

@@ -101,7 +101,7 @@ std::optional<NetworkShape> shape_of(std::string_view name) {
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 1e12)) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 1e9)) return std::nullopt;
   return value;
 }
 
@@ -130,7 +130,7 @@ Result<Network> read_network(const std::string& path) {
     if (!ranks || *ranks < 1 || *ranks > 1e6 || *ranks != std::floor(*ranks)) {
       return text.wrong(at(1).offset, "'" + std::string(at(1).text) + "' is no number of ranks");
     }
-    if (!bandwidth || *bandwidth <= 0)
+    if (!bandwidth || *bandwidth < 1e-6)
       return text.wrong(at(2).offset, "'" + std::string(at(2).text) + "' is no bandwidth");
     if (!latency) return text.wrong(at(3).offset, "'" + std::string(at(3).text) + "' is no latency");
     network.dimensions.push_back({*shape, static_cast<std::int64_t>(*ranks), *bandwidth, *latency});

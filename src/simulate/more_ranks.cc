@@ -45,12 +45,17 @@ class Clones {
       draw();
       play(late);
     }
-    double sum = 0;
-    for (std::size_t node = 0; node < graph_.size(); node++) {
+    // Groups that meet at the same time wait at the same time: what the rank waits that waits most.
+    std::vector<double> waits(static_cast<std::size_t>(recorded_), 0);
+    for (std::uint32_t node = 0; node < graph_.size(); node++) {
       out_.late_ns[node] = std::llround(late[node] / static_cast<double>(draws));
-      if (in_steps_[node]) sum += static_cast<double>(out_.late_ns[node]);
+      if (!in_steps_[node] || out_.late_ns[node] == 0) continue;
+      for (const Edge& edge : graph_.edges_of(node)) {
+        waits[graph_.lanes[graph_.lane[edge.from]].trace] += static_cast<double>(out_.late_ns[node]);
+      }
     }
-    out_.late_per_step_ns = std::llround(sum / static_cast<double>(most_steps_));
+    const double most = *std::max_element(waits.begin(), waits.end());
+    out_.late_per_step_ns = std::llround(most / static_cast<double>(most_steps_));
     return std::move(out_);
   }
 

@@ -15,7 +15,7 @@ namespace stepscope::simulate {
 struct MoreRanks {
   std::vector<std::int64_t>
       late_ns;  // per node: of a meeting, how much later than the last recorded rank the last comes
-  std::int64_t late_per_step_ns = 0;  // summed over the meetings of a step
+  std::int64_t late_per_step_ns = 0;  // over the meetings of a step, of the rank with most of it
   std::int64_t steps = 0;             // recorded ones that were drawn from; 0: ranks do not meet, or none is whole
   std::int64_t ranks = 0;             // played; fewer than asked for where the graph is large
 };

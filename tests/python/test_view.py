@@ -282,6 +282,43 @@ def test_names_are_data(view: Callable[..., Viewer], write_trace: WriteTrace) ->
     assert sent["content-type"] == "application/json"
 
 
+def test_a_slice_without_category_or_track_is_told(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    bare = {"ph": "X", "name": "a", "ts": 1, "dur": 5, "pid": 1, "tid": 1}
+    viewer = view(str(write_trace(events=[bare, {"ph": "X", "name": "b", "ts": 3, "dur": 1}])))
+    viewer.json("api/timeline?run=r1")
+    assert viewer.json("api/slice?run=r1&rank=0&slice=0")["category"] == ""
+    viewer.get("api/slice?run=r1&rank=0&slice=1")
+    assert viewer.get("api/runs")[0] == 200
+
+
+def test_slow_queries_hold_up_nobody(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    viewer = view(str(write_trace()))
+    viewer.json("api/timeline?run=r1")
+    endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+    request = (
+        f"POST /{viewer.token}/api/query?run=r1 HTTP/1.1\r\nHost: localhost\r\nX-Stepscope: 1\r\n"
+        f"Content-Length: {len(endless)}\r\n\r\n{endless}"
+    ).encode()
+    clients = [socket.create_connection(("127.0.0.1", viewer.port)) for _ in range(20)]
+    for client in clients:
+        client.sendall(request)
+    began = time.monotonic()
+    for path in ("", "api/runs", "api/timeline?run=r1", "api/search?run=r1&q=a"):
+        assert viewer.get(path)[0] == 200
+    assert time.monotonic() - began < 10
+    for client in clients:
+        client.close()
+    assert viewer.stop() == 0  # at once
+
+
+def test_moments_far_apart_are_one_axis(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    viewer = view(str(write_trace(events=[op("early", 0, 10), op("late", 1_700_000_000_000_000, 10)])))
+    end = viewer.json("api/timeline?run=r1")["end"]
+    status, body = viewer.get(f"api/tiles?run=r1&from=0&to={end}&px=1000&lanes=0")
+    assert status == 200 and sum(read_tile(body)["count"]) == 2
+    assert viewer.json(f"api/selection?run=r1&from=0&to={end}&lanes=all")["rows"]
+
+
 def test_a_bomb_and_no_trace_are_told(view: Callable[..., Viewer], place: Place, write_trace: WriteTrace) -> None:
     bomb = place.folder / "bomb.json.gz"
     with gzip.open(bomb, "wb", compresslevel=9) as file:

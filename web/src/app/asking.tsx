@@ -28,8 +28,9 @@ export function useAsked<T>(ask: Ask<T> | null, inputs: unknown[]): Asked<T> {
 }
 
 const POLL_MS = 2000;
+const QUIET_MS = 10_000; // a file may be replaced, or a job begin to write, at any time
 
-/** The runs, asked again while one is being opened or a job is running. */
+/** The runs, asked again: soon while one is being opened or a job is running, else now and then. */
 export function useRuns(): { runs: Run[] | null; error: unknown } {
   const [state, setState] = useState<{ runs: Run[] | null; error: unknown }>({ runs: null, error: null });
   useEffect(() => {
@@ -37,9 +38,10 @@ export function useRuns(): { runs: Run[] | null; error: unknown } {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
       let again = true;
+      let wait = POLL_MS;
       try {
         const list = await askRuns(abort.signal);
-        again = list.live === true || list.runs.some((run) => run.state === "opening" || run.live === true);
+        if (!list.runs.some((run) => run.state === "opening" || run.live === true)) wait = QUIET_MS;
         setState({ runs: list.runs, error: null });
       } catch (error) {
         if (isAbort(error)) return;
@@ -47,7 +49,7 @@ export function useRuns(): { runs: Run[] | null; error: unknown } {
         again = !(error instanceof ServerError && error.status >= 400 && error.status < 500);
         setState((old) => ({ runs: old.runs, error }));
       }
-      if (again && !abort.signal.aborted) timer = setTimeout(ask, POLL_MS);
+      if (again && !abort.signal.aborted) timer = setTimeout(ask, wait);
     };
     void ask();
     return () => {

@@ -208,7 +208,7 @@ export const askSearch = (run: string, text: string, signal: AbortSignal) =>
 
 export const askSelection = (run: string, of: { from: number; to: number; lanes: number[] }, signal: AbortSignal) =>
   json<{ rows: SelectionRow[]; cut: boolean }>(
-    address("selection", { run, from: of.from, to: of.to, lanes: of.lanes.join(",") }),
+    address("selection", { run, from: of.from, to: of.to, lanes: of.lanes.join(",") || "all" }), // none: all
     { signal },
   );
 

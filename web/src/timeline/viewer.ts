@@ -422,8 +422,7 @@ export class Viewer {
         this.commit();
       }
     });
-    const lanes = range === null || range.lanes.length > 0 ? (range?.lanes ?? []) : this.index.lanes.map((lane) => lane.id);
-    const of = range && { from: Math.floor(range.from), to: Math.ceil(range.to), lanes };
+    const of = range && { from: Math.floor(range.from), to: Math.ceil(range.to), lanes: range.lanes };
     this.statistics = NOTHING;
     this.questions.ask("selection", of && ((signal) => askSelection(this.run, of, signal)), (outcome) => (this.statistics = outcome));
   }
