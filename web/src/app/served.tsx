@@ -79,7 +79,8 @@ function isTyping(event: KeyboardEvent): boolean {
 function RunPages(props: { run: Run; route: Route }) {
   const { run, route } = props;
   const view = route.view || "health";
-  const revision = run.revision ?? 0;
+  // While a run is opened for the first time its answers are waited for: what comes is of its first state.
+  const revision = Math.max(1, run.revision ?? 0);
   const text = useAsked((signal, share) => askAnswers(run.id, signal, share), [run.id, revision]);
   const parsed = useMemo(() => {
     try {
