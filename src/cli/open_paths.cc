@@ -21,15 +21,20 @@ void OpenPaths::add_options(CLI::App& app) {
       ->check(whole_number(1, 4096));
 }
 
-Result<Run> OpenPaths::open(ProgressLine& progress) const {
+session::OpenOptions OpenPaths::options() const {
   session::OpenOptions options;
   options.use_cache = !no_cache;
   options.threads = threads;
   options.rules_path = rules;
   options.peaks_path = peaks;
   options.flop_rules_path = flop_rules;
-  options.progress = [&](std::string_view what, double share) { progress.show(what, share); };
-  return session::open(paths, options);
+  return options;
+}
+
+Result<Run> OpenPaths::open(ProgressLine& progress) const {
+  session::OpenOptions how = options();
+  how.progress = [&](std::string_view what, double share) { progress.show(what, share); };
+  return session::open(paths, how);
 }
 
 Result<void> has_events(const Run& run, const std::string& format, bool has_counters) {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cli/terminal.h"
 #include "model/trace.h"
+#include "session/session.h"
 
 namespace stepscope::cli {
 
@@ -20,6 +21,7 @@ struct OpenPaths {
 
   // Options but PATH, which stands where the command wants it.
   void add_options(CLI::App& app);
+  session::OpenOptions options() const;
   Result<Run> open(ProgressLine& progress) const;
 };
 

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/open_paths.h"
 #include "cli/terminal.h"
+#include "run/living.h"
 #include "serve/api.h"
 #include "serve/http.h"
 #include "serve/runs.h"
@@ -76,11 +77,6 @@ std::string host_of(const std::string& address) {
   return address.substr(begin + 3, address.find_first_of(":/", begin + 3) - begin - 3);
 }
 
-std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "HOST";
-}
-
 Result<int> run_view(const ViewOptions& options) {
   const OpenPaths& open = options.open;
   std::unique_ptr<serve::Api> api;  // made behind the server, which no request reaches before it runs
@@ -92,12 +88,7 @@ Result<int> run_view(const ViewOptions& options) {
   auto runs = std::make_unique<serve::Runs>(
       serve::group_paths(open.paths),
       [open](const std::vector<std::string>& paths, const std::function<void(double)>& progress) {
-        session::OpenOptions how;
-        how.use_cache = !open.no_cache;
-        how.threads = open.threads;
-        how.rules_path = open.rules;
-        how.peaks_path = open.peaks;
-        how.flop_rules_path = open.flop_rules;
+        session::OpenOptions how = open.options();
         how.progress = [&](std::string_view, double share) { progress(share); };
         return session::open(paths, how);
       });
@@ -117,7 +108,7 @@ Result<int> run_view(const ViewOptions& options) {
     std::fprintf(stderr, "stepscope: through your proxy: %s\n", there.c_str());
   }
   std::fprintf(stderr, "stepscope: open it in a browser; from another machine first: ssh -L %s:127.0.0.1:%s %s\n",
-               port.c_str(), port.c_str(), host_name().c_str());
+               port.c_str(), port.c_str(), run::host_name().c_str());
   if (!options.no_browser) open_browser(address);
   (*server)->run();
   serving = nullptr;

@@ -3,11 +3,11 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 
 #include "base/duration.h"
+#include "base/text_parts.h"
 #include "cli/command.h"
 #include "cli/open_paths.h"
 #include "cli/report_output.h"
@@ -58,12 +58,9 @@ Result<std::pair<std::string, std::string>> parted(const std::string& text, cons
 }
 
 Result<double> number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return fail(usage("'" + text + "' is no number", "Write a factor such as 0.5"));
-  }
-  return value;
+  const auto value = number_in<double>(text);
+  if (!value) return fail(usage("'" + text + "' is no number", "Write a factor such as 0.5"));
+  return *value;
 }
 
 Result<void> add_targets(const WhatIfOptions& options, std::vector<Change>& changes) {

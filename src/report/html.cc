@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/text_parts.h"
 #include "report/bundle.h"
 #include "report/report.h"
 #include "report/utf8.h"
@@ -34,12 +35,6 @@ void append_escaped(std::string& out, std::string_view text) {
       default: out.push_back(c);
     }
   }
-}
-
-std::string_view last_part(std::string_view path) {
-  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos || slash + 1 == path.size() ? path : path.substr(slash + 1);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "serve/api.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <optional>
 
+#include "base/text_parts.h"
 #include "report/bundle.h"
 #include "report/json_writer.h"
 #include "serve/scene.h"
@@ -27,20 +27,16 @@ constexpr std::size_t kLongestSearch = 1000;
 
 // A whole number of the page, which may be written as 1.5e9 or with a fraction.
 std::optional<std::int64_t> number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value > -2e18 && value < 2e18)) return std::nullopt;
-  return static_cast<std::int64_t>(value);
+  const auto value = number_in<double>(text);
+  if (!value || !(*value > -2e18 && *value < 2e18)) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
 }
 
 std::vector<std::uint32_t> numbers(std::string_view text) {
   std::vector<std::uint32_t> found;
   while (!text.empty() && found.size() < kMostLanes) {
     const std::size_t comma = std::min(text.find(','), text.size());
-    const std::string_view one = text.substr(0, comma);
-    std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), value);
-    if (error == std::errc() && end == one.data() + one.size()) found.push_back(value);
+    if (const auto one = number_in<std::uint32_t>(text.substr(0, comma))) found.push_back(*one);
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return found;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/text_parts.h"
 #include "base/workers.h"
 #include "model/windows.h"
 #include "report/report.h"
@@ -48,18 +49,13 @@ FileState state_of(const std::vector<std::string>& paths) {
   return found;
 }
 
-std::string last_part(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const std::string name = fs::path(path).filename();
-  return name.empty() ? path : name;
-}
-
 }  // namespace
 
 OpenedRun::OpenedRun(Run run) : run_(std::move(run)) {}
 OpenedRun::~OpenedRun() = default;
 
 const Scene* OpenedRun::scene() {
+  if (scene_made_) return scene_.get();
   const std::unique_lock lock(scene_mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return nullptr;
   if (!scene_) {
@@ -68,16 +64,19 @@ const Scene* OpenedRun::scene() {
     for_each_index(traces.size(), usable_cores(),
                    [&](std::size_t i) { pyramids_[i] = std::make_unique<timeline::Pyramid>(traces[i]); });
     scene_ = std::make_unique<Scene>(*this);
+    scene_made_ = true;
   }
   return scene_.get();
 }
 
 const Result<std::string>* OpenedRun::report_json() {
+  if (report_made_) return &*report_;
   const std::unique_lock lock(report_mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return nullptr;
   if (!report_) {
     Result<Report> made = session::answer(run_, {});
     report_ = made ? Result<std::string>(report::to_json(*made)) : fail(made.error());
+    report_made_ = true;
   }
   return &*report_;
 }
@@ -111,7 +110,7 @@ Runs::Runs(const std::vector<std::vector<std::string>>& groups, Opener opener) :
     auto entry = std::make_unique<Entry>();
     entry->paths = paths;
     entry->info.id = "r" + std::to_string(entries_.size() + 1);
-    entry->info.name = last_part(paths.front());
+    entry->info.name = std::string(last_part(paths.front()));
     if (paths.size() > 1) entry->info.name += " and " + std::to_string(paths.size() - 1) + " more";
     entries_.push_back(std::move(entry));
   }

@@ -3,6 +3,7 @@
 // by path.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
@@ -46,6 +47,7 @@ class OpenedRun {
  private:
   Run run_;
   std::mutex scene_mutex_, report_mutex_, answers_mutex_;
+  std::atomic<bool> scene_made_{false}, report_made_{false};  // then no lock is asked
   std::vector<std::unique_ptr<timeline::Pyramid>> pyramids_;
   std::unique_ptr<Scene> scene_;
   std::optional<Result<std::string>> report_;

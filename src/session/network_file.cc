@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/text_parts.h"
 #include "formats/file_text.h"
 
 namespace stepscope::session {
@@ -99,10 +99,8 @@ std::optional<NetworkShape> shape_of(std::string_view name) {
 }
 
 std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 1e9)) return std::nullopt;
-  return value;
+  const auto value = number_in<double>(text);
+  return value && *value >= 0 && *value <= 1e9 ? value : std::nullopt;
 }
 
 }  // namespace
