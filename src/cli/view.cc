@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -79,6 +80,12 @@ std::string host_of(const std::string& address) {
 
 Result<int> run_view(const ViewOptions& options) {
   const OpenPaths& open = options.open;
+  for (const std::string& path : open.paths) {  // said here, where it was typed; a pattern may match later
+    std::error_code ignored;
+    if (path.find_first_of("*?[") == std::string::npos && !std::filesystem::exists(path, ignored)) {
+      return fail({ErrorKind::not_found, "no such file or folder", path, std::nullopt, "Check the path"});
+    }
+  }
   std::unique_ptr<serve::Api> api;  // made behind the server, which no request reaches before it runs
   std::vector<std::string> hosts = options.allow_hosts;
   if (const std::string host = host_of(proxied("0", "")); !host.empty()) hosts.push_back(host);

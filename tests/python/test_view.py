@@ -415,3 +415,8 @@ def test_a_port_that_is_taken_is_told(place: Place, view: Callable[..., Viewer],
     viewer = view(str(trace))
     done = place.plain(str(place.stepscope), "view", str(trace), "--no-browser", "--port", str(viewer.port))
     assert done.returncode != 0 and "--port" in done.stderr and not done.stdout
+
+
+def test_a_path_that_is_not_there_is_told_where_it_was_typed(place: Place) -> None:
+    done = place.plain(str(place.stepscope), "view", str(place.folder / "nothing.json"), "--no-browser")
+    assert done.returncode == 1 and "nothing.json" in done.stderr and not done.stdout
