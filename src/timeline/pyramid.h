@@ -6,8 +6,8 @@
 // as they are; what is shorter is merged with its neighbors in the same bucket. A level is kept only where it has at
 // most half the rectangles of the one below, so all of them together are never larger than the slices themselves.
 //
-// Expected workload: 10^5 to 10^8 slices, built once, thousands of queries of some thousand rectangles. 4 bytes a
-// slice, and at most 42 bytes for each rectangle of the levels, of which there are at most as many as slices.
+// Expected workload: 10^5 to 10^8 slices, built once, thousands of queries of some thousand rectangles. 7 bytes a
+// slice, and 33 for each rectangle of the levels, of which there are at most as many as slices.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Rect {
   std::int64_t start_ns = 0, dur_ns = 0;  // on the clock of the file
   SliceId slice = SliceId::none;          // none: several
   std::uint32_t count = 1;
-  StringId name = StringId::none;     // of several: of the one that lasts longest
+  StringId name = StringId::none;     // of several: of the longest that it was merged from
   RectClass kind = RectClass::other;  // the same
   float fill = 1;                     // share of the stretch in which something is
 };
