@@ -364,6 +364,29 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.close();
   });
 
+  test("what is typed the moment the field is there stays", async () => {
+    const { page, errors } = await open("#/health?run=r1");
+    await page.waitForSelector('[data-panel="overview"]');
+    await page.evaluate(() => {
+      const watch = new MutationObserver(() => {
+        const field = document.querySelector("textarea");
+        if (field === null) return;
+        watch.disconnect();
+        field.value = "SELECT 1";
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      });
+      watch.observe(document.body, { childList: true, subtree: true });
+      location.hash = "#/query?run=r1";
+    });
+    await page.waitForSelector("textarea");
+    await page.waitForTimeout(300); // an effect that came late would have emptied it by now
+    await page.locator("textarea").press("Control+Enter");
+    await page.waitForSelector('[data-table="query"]');
+    assert.equal(params(page).sql, "SELECT 1");
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
   test("? lists the keys, brackets and letters go between the views, light and dark differ", async () => {
     const { page, errors } = await open("#/health?run=r1");
     await page.waitForSelector('[data-panel="overview"]');

@@ -1,10 +1,11 @@
 // SQL over the tables of a run: text, result as a table like all others, faults with what to do about them. The text that
 // was run stands in the page's address.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Column, Table, Unit, Value } from "../data/report";
 import type { Route } from "../data/route";
 import { askQuery } from "../data/server";
 import type { QueryColumn, QueryResult } from "../data/server";
+import { useDraft } from "../draw/draft";
 import { grouped } from "../draw/format";
 import { DataTable } from "../draw/table";
 import { FaultBox, Waiting, useAsked } from "./asking";
@@ -46,9 +47,8 @@ export function tableOf(result: QueryResult): Table {
 
 export function QueryPage(props: { run: string; route: Route }) {
   const sql = props.route.params.sql ?? "";
-  const [text, setText] = useState(sql);
+  const [text, setText] = useDraft(sql);
   const [again, setAgain] = useState(0);
-  useEffect(() => setText(sql), [sql]);
   const asked = useAsked(sql === "" ? null : (signal) => askQuery(props.run, sql, signal).then((result) => ({ sql, result, again })), [
     props.run,
     sql,

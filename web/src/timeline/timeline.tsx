@@ -4,6 +4,7 @@ import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { TimelineIndex } from "../data/server";
 import { ServerError } from "../data/server";
 import { CLASS_COUNT, className, classVariable } from "../draw/color";
+import { useDraft } from "../draw/draft";
 import { formatNumber, formatTick, grouped } from "../draw/format";
 import { Details } from "./details";
 import { interact } from "./interaction";
@@ -119,9 +120,8 @@ function StepsOf(props: { viewer: Viewer }) {
 
 function Tools(props: { viewer: Viewer | null; search: { current: HTMLInputElement | null } }) {
   const { viewer } = props;
-  const [text, setText] = useState("");
   const find = viewer?.state.find ?? "";
-  useEffect(() => setText(find), [find]);
+  const [text, setText] = useDraft(find);
   const found = viewer?.search.value ?? null;
   const fault = viewer?.store.error ?? null;
   return (
