@@ -5,6 +5,7 @@ import { formatRoute } from "../data/route";
 import type { Route } from "../data/route";
 import { askAnswers, askTimeline } from "../data/server";
 import type { Run } from "../data/server";
+import { TableStates } from "../draw/table_state";
 import { Timeline } from "../timeline/timeline";
 import { FaultBox, Waiting, useAsked, useRuns } from "./asking";
 import { KeysDialog } from "./keys";
@@ -99,6 +100,9 @@ function RunPages(props: { run: Run; route: Route }) {
     document.title = `${links.find(([name]) => name === view)?.[1] ?? "stepscope"} · ${run.name.slice(0, 100)} · stepscope`;
   });
   const part = parts.find((one) => one.view === view);
+  const states = useMemo(() => tableStates(route), [route]);
+  // Kept, so that of a page only the tables are drawn anew when the state of one changes.
+  const sections = useMemo(() => report !== null && part?.panels.map((panel) => <Section key={panel.id} panel={panel} report={report} />), [part, report]);
   const own = view === "timeline" || view === "query";
   return (
     <div class={view === "timeline" ? "served-body whole-window" : "served-body"}>
@@ -113,7 +117,11 @@ function RunPages(props: { run: Run; route: Route }) {
           ))}
         </ul>
       </nav>
-      {view === "query" && <QueryPage run={run.id} route={route} />}
+      {view === "query" && (
+        <TableStates.Provider value={states}>
+          <QueryPage run={run.id} route={route} />
+        </TableStates.Provider>
+      )}
       {view === "timeline" && index.value === null && index.error === null && <Waiting what="The timeline is being made" share={index.share ?? run.share ?? null} />}
       {view === "timeline" && index.error !== null && <FaultBox error={index.error} />}
       {view === "timeline" && index.value !== null && index.value.lanes.length === 0 && (
@@ -142,11 +150,24 @@ function RunPages(props: { run: Run; route: Route }) {
             </p>
           )}
           {report !== null && part === undefined && <p class="empty">This run has nothing to show here.</p>}
-          {report !== null && part !== undefined && part.panels.map((panel) => <Section key={panel.id} panel={panel} report={report} />)}
+          {report !== null && part !== undefined && <TableStates.Provider value={states}>{sections}</TableStates.Provider>}
         </main>
       )}
     </div>
   );
+}
+
+/** The state of the tables stands in the address of their page. */
+function tableStates(route: Route): TableStates {
+  const { run = "" } = route.params;
+  return {
+    params: route.params,
+    change: (params, replace) => {
+      const now = currentRoute();
+      if (now.view === route.view) navigate({ view: now.view, params: { ...now.params, ...params } }, replace);
+    },
+    asks: (sql) => formatRoute({ view: "query", params: { run, sql } }),
+  };
 }
 
 function usePageKeys(views: string[], view: string, run: string): void {
@@ -172,7 +193,7 @@ function usePanelLinks(parts: ReportPart[], run: string): void {
       if (link === null || id.startsWith("/")) return;
       event.preventDefault();
       const part = parts.find((one) => one.panels.some((panel) => panel.id === id));
-      if (part) navigate({ view: part.view, params: { run } });
+      if (part && part.view !== (currentRoute().view || "health")) navigate({ view: part.view, params: { run } });
       requestAnimationFrame(() => document.getElementById(id)?.scrollIntoView());
     };
     addEventListener("click", clicked);

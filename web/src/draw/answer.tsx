@@ -31,7 +31,7 @@ export function Rest(props: { name: string; answer: Answer; shown?: Shown; color
         .map(([part, table]) => (
           <>
             <h3>{words(part)}</h3>
-            <DataTable name={`${name}.${part}`} table={table} />
+            <DataTable name={`${name}.${part}`} table={table} source={`${name}_${part}`} />
           </>
         ))}
       {empty.length > 0 && <p class="empty">Tables without rows: {empty.join(", ")}.</p>}
@@ -46,7 +46,9 @@ export function TabbedTables(props: { name: string; answer: Answer; tables?: str
   const tabs = names.map((name) => ({
     name,
     label: words(name),
-    view: () => <DataTable name={`${props.name}.${name}`} table={props.answer.tables[name]!} first={props.first ?? 15} />,
+    view: () => (
+      <DataTable name={`${props.name}.${name}`} table={props.answer.tables[name]!} first={props.first ?? 15} source={`${props.name}_${name}`} />
+    ),
   }));
   return tabs.length > 0 ? <Tabs label={`tables of ${props.name}`} tabs={tabs} /> : <p class="empty">Nothing of this was recorded.</p>;
 }

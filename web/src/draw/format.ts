@@ -182,6 +182,24 @@ export function csv(columns: Column[], rows: Value[][]): string {
   return [heading, ...rows.map((row) => line(row.map((value) => (value === null ? "" : String(value)))))].join("\n") + "\n";
 }
 
+/** An array of objects, one a line, their members in the order of the columns. */
+export function json(columns: Column[], rows: Value[][]): string {
+  const seen = new Map<string, number>();
+  const keys = columns.map(({ name }) => {
+    const count = (seen.get(name) ?? 0) + 1;
+    seen.set(name, count);
+    return JSON.stringify(count === 1 ? name : `${name}:${count}`); // an object holds a name once
+  });
+  const object = (row: Value[]) => `  {${keys.map((key, i) => `${key}: ${jsonValue(row[i] ?? null)}`).join(", ")}}`;
+  return rows.length === 0 ? "[]\n" : `[\n${rows.map(object).join(",\n")}\n]\n`;
+}
+
+// Most readers of JSON take numbers as doubles: an integer that one cannot hold is a text.
+function jsonValue(value: Value): string {
+  if (typeof value !== "bigint") return JSON.stringify(value);
+  return Number.isSafeInteger(Number(value)) ? String(value) : `"${value}"`;
+}
+
 // A spreadsheet takes a text that begins with one of = + - @ as a formula; kernel names are not ours to trust.
 function csvCell(text: string): string {
   const inert = /^[=+\-@\t\r]/.test(text) && !/^[+-]?[\d.]+(e[+-]?\d+)?$/i.test(text) ? `'${text}` : text;

@@ -1,17 +1,14 @@
-// A table of an answer: sort by heading, filter by any text, copy as CSV. Rows beyond the first are shown on demand, so
+// A table of an answer: sort by heading, filter by any text, copy as CSV or JSON. Rows beyond the first are shown on demand, so
 // that a table of many thousand rows does not slow the page.
 import { useMemo, useState } from "preact/hooks";
 import type { Column, Table, Value } from "../data/report";
 import { asNumber } from "../data/report";
 import { CopyButton } from "./copy";
-import { UNKNOWN, columnFormat, csv, grouped, words } from "./format";
+import { UNKNOWN, columnFormat, csv, grouped, json, words } from "./format";
+import { LONGEST_FILTER, sqlOf, useTableState } from "./table_state";
+import type { Sort } from "./table_state";
 
 const PAGE = 500;
-
-interface Sort {
-  column: number;
-  descending: boolean;
-}
 
 export function compareValues(a: Value, b: Value): number {
   if (typeof a === "string" && typeof b === "string") return a < b ? -1 : a > b ? 1 : 0;
@@ -44,19 +41,18 @@ function ascending(current: Sort | null, column: Column, index: number): Sort {
   return { column: index, descending: column.type !== "text" };
 }
 
-export function DataTable(props: { name: string; table: Table; first?: number; allColumns?: boolean }) {
+/** `name` is its own on the page: its state is kept by it. `source`: its name in SQL, where it stands there as it is here. */
+export function DataTable(props: { name: string; table: Table; first?: number; allColumns?: boolean; source?: string }) {
   const { table } = props;
   const first = props.first ?? 10;
-  const [sort, setSort] = useState<Sort | null>(null);
-  const [filter, setFilter] = useState("");
-  const [limit, setLimit] = useState(first);
+  const { sort, filter, limit, setSort, setFilter, setLimit, asks } = useTableState(props.name, table.columns, first);
   const [whole, setWhole] = useState(false);
   const formats = useMemo(
     () => table.columns.map((column, i) => columnFormat(column, table.rows.map((row) => row[i] ?? null))),
     [table],
   );
   const wide = useMemo(() => table.columns.map((column, i) => column.type === "text" && longest(table, i) > 24), [table]);
-  const rows = useMemo(() => sortedRows(filteredRows(table.rows, filter), sort), [table, filter, sort]);
+  const rows = useMemo(() => sortedRows(filteredRows(table.rows, filter), sort), [table, filter, sort?.column, sort?.descending]);
   const [shown, unknown] = useMemo(() => columnsToShow(table, props.allColumns === true), [table]);
   const meter = sort?.column ?? table.columns.findIndex((column) => column.unit === "ratio");
   const largest = useMemo(
@@ -78,6 +74,7 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
             type="search"
             placeholder="filter"
             aria-label={`filter ${words(props.name)}`}
+            maxLength={LONGEST_FILTER}
             value={filter}
             onInput={(event) => setFilter(event.currentTarget.value)}
           />
@@ -89,6 +86,12 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
           </label>
         )}
         <CopyButton label="Copy CSV" text={() => csv(table.columns, rows)} />
+        <CopyButton label="Copy JSON" text={() => json(table.columns, rows)} />
+        {asks !== null && props.source !== undefined && (
+          <a class="sql" href={asks(sqlOf(props.source, table.columns, sort))} title="the query that gives this table">
+            SQL
+          </a>
+        )}
       </div>
       <div class="scroll" tabIndex={0} role="region" aria-label={words(props.name)}>
         <table class={whole ? "whole" : ""}>

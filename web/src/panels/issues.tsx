@@ -65,7 +65,7 @@ function View(props: { report: Report }) {
             .map(([name, table]) => (
             <>
               <h3>{words(name)}</h3>
-              <DataTable name={`quality.${name}`} table={table} />
+              <DataTable name={`quality.${name}`} table={table} source={`quality_${name}`} />
             </>
           ))}
           <Notes answer={quality} />

@@ -78,7 +78,7 @@ function View(props: { report: Report }) {
           { name: "device", label: "on the device", view: () => <Charts phases={phases} value="device_ns" /> },
         ]}
       />
-      <DataTable name="steps.phases" table={phases} />
+      <DataTable name="steps.phases" table={phases} source="steps_phases" />
     </>
   );
 }

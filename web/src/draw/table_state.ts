@@ -1,0 +1,87 @@
+// What a reader chose in a table: sort, filter, rows shown. The served page keeps it in its address and hands the place
+// down; without one each table keeps its own.
+import { createContext } from "preact";
+import { useContext, useState } from "preact/hooks";
+import type { Column } from "../data/report";
+
+export type Params = Record<string, string>;
+
+export interface TableStates {
+  params: Params; // of the address, so not ours to trust
+  /** Those that are "" are taken out. `replace`: not worth a step back. */
+  change: (params: Params, replace: boolean) => void;
+  /** Address of the page that asks this SQL. */
+  asks: (sql: string) => string;
+}
+
+export const TableStates = createContext<TableStates | null>(null);
+
+export interface Sort {
+  column: number;
+  descending: boolean;
+}
+
+export interface TableState {
+  sort: Sort | null;
+  filter: string;
+  limit: number;
+  setSort: (sort: Sort) => void;
+  setFilter: (filter: string) => void;
+  setLimit: (limit: number) => void;
+  asks: ((sql: string) => string) | null;
+}
+
+export const LONGEST_FILTER = 500;
+const MOST_ROWS = 100_000;
+
+// A name that several columns have says nothing, their place does.
+function nameOf(columns: Column[], at: number): string {
+  const { name } = columns[at]!;
+  return columns.filter((column) => column.name === name).length === 1 ? name : `#${at}`;
+}
+
+/** "-total_ns" and "name" as a sort; null for what is no column of the table. */
+export function parseSort(text: string | undefined, columns: Column[]): Sort | null {
+  const descending = text?.startsWith("-") === true;
+  const wanted = descending ? text!.slice(1) : text;
+  const column = columns.findIndex((_, at) => nameOf(columns, at) === wanted);
+  return column < 0 ? null : { column, descending };
+}
+
+export function formatSort(sort: Sort, columns: Column[]): string {
+  return `${sort.descending ? "-" : ""}${nameOf(columns, sort.column)}`;
+}
+
+export function parseLimit(text: string | undefined, first: number): number {
+  const limit = /^\d{1,6}$/.test(text ?? "") ? Number(text) : first;
+  return limit > first && limit <= MOST_ROWS ? limit : first;
+}
+
+export function useTableState(name: string, columns: Column[], first: number): TableState {
+  const states = useContext(TableStates);
+  const [own, setOwn] = useState<Params>({});
+  const params = states?.params ?? own;
+  const set = (what: string, value: string, replace: boolean) => {
+    const changed = { [`${what}.${name}`]: value };
+    if (states) states.change(changed, replace);
+    else setOwn((before) => ({ ...before, ...changed }));
+  };
+  const filter = params[`filter.${name}`] ?? "";
+  return {
+    sort: parseSort(params[`sort.${name}`], columns),
+    filter: filter.length > LONGEST_FILTER ? "" : filter,
+    limit: parseLimit(params[`rows.${name}`], first),
+    setSort: (sort) => set("sort", formatSort(sort, columns), false),
+    setFilter: (text) => set("filter", text, true),
+    setLimit: (limit) => set("rows", limit > first ? String(limit) : "", false),
+    asks: states?.asks ?? null,
+  };
+}
+
+/** The statement that gives the table `source`, in the order that the reader chose: unknown values last, as here. */
+export function sqlOf(source: string, columns: Column[], sort: Sort | null): string {
+  const quoted = (name: string) => `"${name.replace(/"/g, '""')}"`;
+  const plain = /^[a-z_][a-z0-9_]*$/i.test(source) ? source : quoted(source);
+  const order = sort === null ? "" : ` ORDER BY ${quoted(columns[sort.column]!.name)}${sort.descending ? " DESC" : ""} NULLS LAST`;
+  return `SELECT * FROM ${plain}${order}`;
+}

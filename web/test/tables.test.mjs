@@ -1,0 +1,116 @@
+// State of the tables in the address of the served page, their copies as JSON, and the SQL that gives them.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { load } from "./load.mjs";
+import { noBrowser, pageFor, sample, startBrowser } from "./page.mjs";
+import { startStub } from "./stub.mjs";
+
+const column = (name, type = "integer") => ({ name, type, unit: "", meaning: "" });
+
+test("a sort names a column of the table, or is none", async () => {
+  const { parseSort, formatSort, parseLimit, sqlOf } = await load("draw/table_state.ts");
+  const columns = [column("name", "text"), column("n"), column("a"), column("a")];
+  for (const sort of columns.map((_, at) => ({ column: at, descending: at % 2 === 1 }))) assert.deepEqual(parseSort(formatSort(sort, columns), columns), sort);
+  for (const text of [undefined, "", "-", "nope", "constructor", "#1", "#9", "x".repeat(1e6)]) assert.equal(parseSort(text, columns), null);
+  for (const text of [undefined, "", "9", "-5", "1e5", "999999", "9".repeat(1000)]) assert.equal(parseLimit(text, 10), 10);
+  assert.equal(parseLimit("510", 10), 510);
+  assert.equal(sqlOf("idle_causes", columns, null), "SELECT * FROM idle_causes");
+  assert.equal(sqlOf("idle_causes", [column('a"b')], { column: 0, descending: true }), 'SELECT * FROM idle_causes ORDER BY "a""b" DESC NULLS LAST');
+});
+
+test("JSON: every digit, unknown values as null, columns of one name", async () => {
+  const { json } = await load("draw/format.ts");
+  const text = json([column("1"), column("a"), column("a")], [[1n, 2n ** 60n, null], ["\"", true, 1.5]]);
+  assert.deepEqual(JSON.parse(text), [{ 1: 1, a: "1152921504606846976", "a:2": null }, { 1: '"', a: true, "a:2": 1.5 }]);
+  assert.equal(json([column("a")], []), "[]\n");
+});
+
+describe("tables in a browser", { skip: noBrowser }, () => {
+  let browser;
+  let stub;
+  const report = sample();
+  const rows = Array.from({ length: 1200 }, (_, n) => [`op_${String(n).padStart(4, "0")}`, n]);
+  report.answers.fresh = { summary: "New?", tables: { things: { columns: [column("name", "text"), column("n")], rows } } };
+  before(async () => {
+    browser = await startBrowser();
+    stub = await startStub({ report });
+  });
+  after(async () => {
+    await browser?.close();
+    await stub?.close();
+  });
+  const CLIPBOARD = () => Object.defineProperty(navigator, "clipboard", { value: { writeText: async (copied) => void (window.copied = copied) } });
+  const open = async (fragment) => {
+    const page = await browser.context.newPage();
+    await page.addInitScript(CLIPBOARD);
+    await page.goto(stub.address + fragment);
+    const box = page.locator('[data-table="fresh.things"]');
+    await box.waitFor();
+    const params = () => Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.split("?")[1]));
+    const first = (wanted) => page.waitForFunction((name) => document.querySelector('[data-table="fresh.things"] tbody td')?.textContent === name, wanted);
+    return { page, box, params, first };
+  };
+
+  test("sort, filter and rows go to the address; back and a fresh opening bring them", async () => {
+    const { page, box, params, first } = await open("#/more?run=r1");
+    await box.locator('th[data-column="n"] button').click();
+    await first("op_1199");
+    await box.locator(".more").click();
+    await box.locator("tbody tr").nth(509).waitFor();
+    assert.deepEqual(params(), { run: "r1", "sort.fresh.things": "-n", "rows.fresh.things": "510" });
+    await box.locator("input[type=search]").pressSequentially("op_11");
+    await first("op_1199");
+    assert.equal(params()["filter.fresh.things"], "op_11");
+    const address = new URL(page.url()).hash;
+    await page.goBack(); // one step for all that was typed and the rows
+    await page.waitForFunction(() => document.querySelectorAll('[data-table="fresh.things"] tbody tr').length === 10);
+    assert.deepEqual(params(), { run: "r1", "sort.fresh.things": "-n" });
+    await page.goBack();
+    await first("op_0000");
+    await page.goForward();
+    await first("op_1199");
+    await page.close();
+    const again = await open(address);
+    await again.first("op_1199");
+    assert.equal(await again.box.locator("input[type=search]").inputValue(), "op_11");
+    assert.equal(await again.box.locator("tbody tr").count(), 100);
+    await again.box.getByText("Copy JSON").click();
+    const copied = JSON.parse(await again.page.evaluate(() => window.copied));
+    assert.deepEqual([copied.length, copied[0]], [100, { name: "op_1199", n: 1199 }]);
+    await again.box.locator("a.sql").click();
+    await again.page.waitForSelector("textarea");
+    assert.equal(await again.page.locator("textarea").inputValue(), 'SELECT * FROM fresh_things ORDER BY "n" DESC NULLS LAST');
+    await again.page.waitForSelector('[data-table="query"]');
+    assert.equal(await again.page.locator("a.sql").count(), 0);
+    await again.page.close();
+  });
+
+  test("what an address cannot mean is ignored", async () => {
+    const { page, box, first } = await open(`#/more?run=r1&sort.fresh.things=-nope&rows.fresh.things=99999999&filter.fresh.things=${"x".repeat(5000)}`);
+    await first("op_0000");
+    assert.equal(await box.locator("tbody tr").count(), 10);
+    await page.close();
+  });
+
+  test("no two tables of a page have one name", async () => {
+    const { page } = await open("#/more?run=r1");
+    for (const link of await page.locator("nav.views a").all()) {
+      await link.click();
+      await page.waitForSelector(`nav.views a[aria-current="page"] >> text=${await link.textContent()}`);
+      const names = await page.$$eval("[data-table]", (all) => all.map((one) => one.dataset.table));
+      assert.equal(new Set(names).size, names.length, names.join(" "));
+    }
+    await page.close();
+  });
+
+  test("the report keeps it to itself", async () => {
+    const { page } = await browser.open(await pageFor(report));
+    const before = page.url();
+    const box = page.locator('[data-table="fresh.things"]');
+    await box.locator('th[data-column="n"] button').click();
+    await page.waitForFunction(() => document.querySelector('[data-table="fresh.things"] tbody td').textContent === "op_1199");
+    assert.equal(page.url(), before);
+    assert.equal(await page.locator("a.sql").count(), 0);
+    await page.close();
+  });
+});
