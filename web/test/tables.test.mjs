@@ -15,6 +15,7 @@ test("a sort names a column of the table, or is none", async () => {
   for (const text of [undefined, "", "9", "-5", "1e5", "999999", "9".repeat(1000)]) assert.equal(parseLimit(text, 10), 10);
   assert.equal(parseLimit("510", 10), 510);
   assert.equal(sqlOf("idle_causes", columns, null), "SELECT * FROM idle_causes");
+  assert.equal(sqlOf("idle_causes", columns, { column: 2, descending: true }), "SELECT * FROM idle_causes"); // which a?
   assert.equal(sqlOf("idle_causes", [column('a"b')], { column: 0, descending: true }), 'SELECT * FROM idle_causes ORDER BY "a""b" DESC NULLS LAST');
 });
 
@@ -89,6 +90,9 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     const { page, box, first } = await open(`#/more?run=r1&sort.fresh.things=-nope&rows.fresh.things=99999999&filter.fresh.things=${"x".repeat(5000)}`);
     await first("op_0000");
     assert.equal(await box.locator("tbody tr").count(), 10);
+    await box.locator("input[type=search]").fill("y".repeat(600));
+    await page.waitForFunction(() => document.querySelector('[data-table="fresh.things"] input[type=search]').value.length === 500);
+    assert.equal(await box.locator("tbody tr").count(), 0);
     await page.close();
   });
 

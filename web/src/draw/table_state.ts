@@ -72,16 +72,20 @@ export function useTableState(name: string, columns: Column[], first: number): T
     filter: filter.length > LONGEST_FILTER ? "" : filter,
     limit: parseLimit(params[`rows.${name}`], first),
     setSort: (sort) => set("sort", formatSort(sort, columns), false),
-    setFilter: (text) => set("filter", text, true),
-    setLimit: (limit) => set("rows", limit > first ? String(limit) : "", false),
+    setFilter: (text) => set("filter", text.slice(0, LONGEST_FILTER), true), // what is longer would not be read again
+    setLimit: (limit) => set("rows", limit > first ? String(Math.min(limit, MOST_ROWS)) : "", false),
     asks: states?.asks ?? null,
   };
 }
 
-/** The statement that gives the table `source`, in the order that the reader chose: unknown values last, as here. */
+/**
+ * The statement that gives the table `source`, in the order that the reader chose: unknown values last, as here. A name that
+ * several columns have orders nothing in SQL.
+ */
 export function sqlOf(source: string, columns: Column[], sort: Sort | null): string {
   const quoted = (name: string) => `"${name.replace(/"/g, '""')}"`;
   const plain = /^[a-z_][a-z0-9_]*$/i.test(source) ? source : quoted(source);
-  const order = sort === null ? "" : ` ORDER BY ${quoted(columns[sort.column]!.name)}${sort.descending ? " DESC" : ""} NULLS LAST`;
+  const named = sort !== null && nameOf(columns, sort.column) === columns[sort.column]!.name;
+  const order = !named ? "" : ` ORDER BY ${quoted(columns[sort.column]!.name)}${sort.descending ? " DESC" : ""} NULLS LAST`;
   return `SELECT * FROM ${plain}${order}`;
 }
