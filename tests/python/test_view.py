@@ -128,6 +128,7 @@ def test_the_timeline_of_two_ranks(view: Callable[..., Viewer], write_trace: Wri
     assert [rank["rank"] for rank in scene["ranks"]] == [0, 1]
     assert [lane["kind"] for lane in scene["lanes"]] == ["thread", "stream"] * 2
     assert scene["end"] == 70_000
+    assert [(rank["first_ns"], rank["first"], rank["rate"]) for rank in scene["ranks"]] == [("100000", 0, 1)] * 2
     status, body = viewer.get(f"api/tiles?run=r1&from=0&to={scene['end']}&px=1000&lanes=0,1,2,3")
     assert status == 200
     tile = read_tile(body)

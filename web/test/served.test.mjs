@@ -422,6 +422,33 @@ describe("the served page", { skip: noBrowser }, () => {
     await other.close();
   });
 
+  test("a row of a table and a finding lead to their moment on the timeline", async () => {
+    const report = sample();
+    const column = (name, unit) => ({ name, type: "integer", unit, meaning: "" });
+    const gaps = { columns: [column("rank", ""), column("start_ns", "ns"), column("idle_ns", "ns")], rows: [[3, "BIG", 2_000_000], [99, 5, 1]] };
+    report.answers.fresh = { summary: "New?", scalars: {}, tables: { gaps }, findings: [{ id: "f", cause: "c", sentence: "It is late", where: { rank: 2, t_ns: "BIG" } }] };
+    // an integer that a double cannot hold: 1790857026000000000 is where the stub's ranks begin
+    const text = JSON.stringify(report).replaceAll('"BIG"', "1790857028000000000");
+    const other = await startStub({ report: text });
+    const { page, errors } = await open("#/more?run=r1", { stub: other });
+    const links = page.locator('[data-table="fresh.gaps"] td.moment a');
+    await links.first().click();
+    await settled(page);
+    assert.equal(params(page).range, "2000000000-2002000000");
+    assert.deepEqual([params(page).from, params(page).to, params(page).at], ["1998800000", "2003200000", undefined]);
+    await page.goBack();
+    await links.nth(1).click();
+    await page.waitForSelector(".banner");
+    assert.match(await page.locator(".banner").textContent(), /not on this timeline/);
+    await page.goto(`${other.address}#/health?run=r1`);
+    await page.locator('[data-finding="f"] a', { hasText: "show on the timeline" }).click();
+    await settled(page);
+    assert.equal(params(page).marks, "2000000000");
+    assert.deepEqual(errors, []);
+    await page.close();
+    await other.close();
+  });
+
   test("what is typed the moment the field is there stays", async () => {
     const { page, errors } = await open("#/health?run=r1");
     await page.waitForSelector('[data-panel="overview"]');

@@ -59,7 +59,7 @@ const steps = {
 };
 
 function timeline() {
-  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", steps }));
+  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", first_ns: "1790857026000000000", first: 0, rate: 1, steps }));
   return { schema_version: 1, origin_ns: "1790857026000000000", end: END, ranks, lanes };
 }
 
@@ -221,7 +221,7 @@ export async function startStub(options = {}) {
       case "runs":
         return json({ schema_version: 1, runs });
       case "answers":
-        return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(report);
+        return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : typeof report === "string" ? send(200, "application/json", report) : json(report);
       case "timeline":
         return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(timeline());
       case "tiles":

@@ -19,11 +19,12 @@ export interface OwnView {
   label: string;
   page: (props: ViewProps) => ComponentChild;
   wholeWindow?: boolean;
+  ofRun?: boolean; // its tables are of the run as it was recorded, so their moments are on its timeline
 }
 
 export const OWN_VIEWS: OwnView[] = [
   { view: "timeline", label: "Timeline", page: TimelinePage, wholeWindow: true },
   { view: "what_if", label: "What if", page: WhatIfPage },
   { view: "diff", label: "Compare", page: DiffPage },
-  { view: "query", label: "Query", page: QueryPage },
+  { view: "query", label: "Query", page: QueryPage, ofRun: true },
 ];

@@ -5,7 +5,9 @@ import { formatRoute } from "../data/route";
 import type { Route } from "../data/route";
 import { askAnswers } from "../data/server";
 import type { Run } from "../data/server";
+import { PageLinks } from "../draw/page_links";
 import { TableStates } from "../draw/table_state";
+import { momentText } from "../timeline/moment";
 import { FaultBox, Waiting, useAsked, useRuns } from "./asking";
 import { KeysDialog } from "./keys";
 import { currentRoute, navigate, useRoute } from "./navigation";
@@ -14,6 +16,8 @@ import { partsOf } from "./pages";
 import type { ReportPart } from "./pages";
 import { Section, ThemeButton } from "./parts";
 import { RunsPage } from "./runs";
+
+const NO_LINKS: PageLinks = {};
 
 export function Served() {
   const route = useRoute();
@@ -95,6 +99,7 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
   });
   const part = parts.find((one) => one.view === view);
   const states = useMemo(() => tableStates(route), [route]);
+  const pages = useMemo(() => pageLinks(run.id), [run.id]);
   // Kept, so that of a page only the tables are drawn anew when the state of one changes.
   const sections = useMemo(() => report !== null && part?.panels.map((panel) => <Section key={panel.id} panel={panel} report={report} />), [part, report]);
   const own = OWN_VIEWS.find((one) => one.view === view);
@@ -114,7 +119,9 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
       </nav>
       {OwnPage && (
         <TableStates.Provider value={states}>
-          <OwnPage run={run} runs={runs} state={state} route={route} />
+          <PageLinks.Provider value={own?.ofRun ? { moment: pages.moment } : NO_LINKS}>
+            <OwnPage run={run} runs={runs} state={state} route={route} />
+          </PageLinks.Provider>
         </TableStates.Provider>
       )}
       {!own && (
@@ -127,7 +134,11 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
             </p>
           )}
           {report !== null && part === undefined && <p class="empty">This run has nothing to show here.</p>}
-          {report !== null && part !== undefined && <TableStates.Provider value={states}>{sections}</TableStates.Provider>}
+          {report !== null && part !== undefined && (
+            <PageLinks.Provider value={pages}>
+              <TableStates.Provider value={states}>{sections}</TableStates.Provider>
+            </PageLinks.Provider>
+          )}
         </main>
       )}
     </div>
@@ -136,14 +147,19 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
 
 /** The state of the tables stands in the address of their page. */
 function tableStates(route: Route): TableStates {
-  const { run = "" } = route.params;
   return {
     params: route.params,
     change: (params, replace) => {
       const now = currentRoute();
       if (now.view === route.view) navigate({ view: now.view, params: { ...now.params, ...params } }, replace);
     },
+  };
+}
+
+function pageLinks(run: string): Required<PageLinks> {
+  return {
     asks: (sql) => formatRoute({ view: "query", params: { run, sql } }),
+    moment: (moment) => formatRoute({ view: "timeline", params: { run, at: momentText(moment) } }),
   };
 }
 

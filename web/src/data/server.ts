@@ -40,6 +40,10 @@ export interface TimelineRank {
   rank: number | null;
   file: string;
   clock: string;
+  // Its clock: what its file calls first_ns is `first`, and a ns there is `rate` ns here.
+  first_ns: string;
+  first: number;
+  rate: number;
   steps: Steps;
 }
 

@@ -10,8 +10,6 @@ export interface TableStates {
   params: Params; // of the address, so not ours to trust
   /** Those that are "" are taken out. `replace`: not worth a step back. */
   change: (params: Params, replace: boolean) => void;
-  /** Address of the page that asks this SQL. */
-  asks: (sql: string) => string;
 }
 
 export const TableStates = createContext<TableStates | null>(null);
@@ -28,7 +26,6 @@ export interface TableState {
   setSort: (sort: Sort) => void;
   setFilter: (filter: string) => void;
   setLimit: (limit: number) => void;
-  asks: ((sql: string) => string) | null;
 }
 
 export const LONGEST_FILTER = 500;
@@ -74,7 +71,6 @@ export function useTableState(name: string, columns: Column[], first: number): T
     setSort: (sort) => set("sort", formatSort(sort, columns), false),
     setFilter: (text) => set("filter", text.slice(0, LONGEST_FILTER), true), // what is longer would not be read again
     setLimit: (limit) => set("rows", limit > first ? String(Math.min(limit, MOST_ROWS)) : "", false),
-    asks: states?.asks ?? null,
   };
 }
 
