@@ -114,7 +114,8 @@ Table tree_table(const std::vector<RankModules>& ranks) {
           {"forward_ns", ValueType::integer, Unit::ns, "Of the time: not in a backward pass"},
           {"backward_ns", ValueType::integer, Unit::ns, "Of the time: in a backward pass, what runs again for it too"},
           {"own_ns", ValueType::integer, Unit::ns, "Of the time: in none of the modules below it"},
-          {"host_ns", ValueType::integer, Unit::ns, "Time of threads in it and in the modules below it, waits included"},
+          {"host_ns", ValueType::integer, Unit::ns,
+           "Time of threads in it and in the modules below it, waits included"},
           {"depth", ValueType::integer, Unit::none, "Modules around it"},
           {"parent", ValueType::text, Unit::none, "Path of the innermost of them"}}};
   for (const RankModules& rank : ranks) {

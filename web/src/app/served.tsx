@@ -6,7 +6,7 @@ import type { Route } from "../data/route";
 import { askAnswers } from "../data/server";
 import type { Run } from "../data/server";
 import { PageLinks } from "../draw/page_links";
-import { TableStates } from "../draw/table_state";
+import { PageState } from "../draw/page_state";
 import { momentText } from "../timeline/moment";
 import { FaultBox, Waiting, useAsked, useRuns } from "./asking";
 import { KeysDialog } from "./keys";
@@ -98,7 +98,7 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
     document.title = `${links.find(([name]) => name === view)?.[1] ?? "stepscope"} · ${run.name.slice(0, 100)} · stepscope`;
   });
   const part = parts.find((one) => one.view === view);
-  const states = useMemo(() => tableStates(route), [route]);
+  const chosen = useMemo(() => pageState(route), [route]);
   const pages = useMemo(() => pageLinks(run.id), [run.id]);
   // Kept, so that of a page only the tables are drawn anew when the state of one changes.
   const sections = useMemo(() => report !== null && part?.panels.map((panel) => <Section key={panel.id} panel={panel} report={report} />), [part, report]);
@@ -118,11 +118,11 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
         </ul>
       </nav>
       {OwnPage && (
-        <TableStates.Provider value={states}>
+        <PageState.Provider value={chosen}>
           <PageLinks.Provider value={own?.ofRun ? { moment: pages.moment } : NO_LINKS}>
             <OwnPage run={run} runs={runs} state={state} route={route} />
           </PageLinks.Provider>
-        </TableStates.Provider>
+        </PageState.Provider>
       )}
       {!own && (
         <main id="main" class="themes">
@@ -136,7 +136,7 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
           {report !== null && part === undefined && <p class="empty">This run has nothing to show here.</p>}
           {report !== null && part !== undefined && (
             <PageLinks.Provider value={pages}>
-              <TableStates.Provider value={states}>{sections}</TableStates.Provider>
+              <PageState.Provider value={chosen}>{sections}</PageState.Provider>
             </PageLinks.Provider>
           )}
         </main>
@@ -145,8 +145,8 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
   );
 }
 
-/** The state of the tables stands in the address of their page. */
-function tableStates(route: Route): TableStates {
+/** What is chosen on a page stands in its address. */
+function pageState(route: Route): PageState {
   return {
     params: route.params,
     change: (params, replace) => {

@@ -1,10 +1,10 @@
 // Modules of a rank as a tree of amounts: time, arithmetic or memory. Any table with the columns module, class, depth,
 // parent and share has one.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Table, Unit, Value } from "../data/report";
 import { asNumber, columnIndex, rowsByRank } from "../data/report";
 import { seriesColor } from "./color";
-import { RankChoice } from "./rank";
+import { RankChoice, useRank } from "./rank";
 import { DataTable } from "./table";
 import { Tree } from "./tree";
 import type { TreeNode } from "./tree";
@@ -61,7 +61,7 @@ export function ModuleTree(props: { name: string; label: string; from: Table; ow
   const { from, own } = props;
   const groups = useMemo(() => rowsByRank(from), [from]);
   const ranks = [...groups.keys()];
-  const [rank, choose] = useState<Value>(ranks[0] ?? null);
+  const [rank, choose] = useRank(props.name, ranks);
   const [rows, device] = useMemo(() => ofOneDevice(from, groups.get(rank) ?? [], own), [from, groups, rank, own]);
   const nodes = useMemo(() => moduleNodes(from, rows, own), [from, rows, own]);
   return (
@@ -72,7 +72,7 @@ export function ModuleTree(props: { name: string; label: string; from: Table; ow
           Of several devices the one that holds most: <bdi>{device}</bdi>.
         </p>
       )}
-      <Tree key={String(rank)} label={props.label} nodes={nodes} unit={props.unit} shape="icicle" />
+      <Tree key={String(rank)} name={props.name} label={props.label} nodes={nodes} unit={props.unit} shape="icicle" />
       <DataTable name={props.name} table={{ columns: from.columns, rows }} first={12} />
     </>
   );

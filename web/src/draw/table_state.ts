@@ -1,18 +1,6 @@
-// What a reader chose in a table: sort, filter, rows shown. The served page keeps it in its address and hands the place
-// down; without one each table keeps its own.
-import { createContext } from "preact";
-import { useContext, useState } from "preact/hooks";
+// What a reader chose in a table: sort, filter, rows shown.
 import type { Column } from "../data/report";
-
-export type Params = Record<string, string>;
-
-export interface TableStates {
-  params: Params; // of the address, so not ours to trust
-  /** Those that are "" are taken out. `replace`: not worth a step back. */
-  change: (params: Params, replace: boolean) => void;
-}
-
-export const TableStates = createContext<TableStates | null>(null);
+import { useKept } from "./page_state";
 
 export interface Sort {
   column: number;
@@ -55,14 +43,8 @@ export function parseLimit(text: string | undefined, first: number): number {
 }
 
 export function useTableState(name: string, columns: Column[], first: number): TableState {
-  const states = useContext(TableStates);
-  const [own, setOwn] = useState<Params>({});
-  const params = states?.params ?? own;
-  const set = (what: string, value: string, replace: boolean) => {
-    const changed = { [`${what}.${name}`]: value };
-    if (states) states.change(changed, replace);
-    else setOwn((before) => ({ ...before, ...changed }));
-  };
+  const [params, keep] = useKept();
+  const set = (what: string, value: string, replace: boolean) => keep(`${what}.${name}`, value, replace);
   const filter = params[`filter.${name}`] ?? "";
   return {
     sort: parseSort(params[`sort.${name}`], columns),

@@ -29,7 +29,7 @@ function View(props: { report: Report }) {
   }));
   return (
     <>
-      <Tabs label="measures of modules" tabs={tabs} />
+      <Tabs name="modules" label="measures of modules" tabs={tabs} />
       {answer !== undefined && <Rest name="modules" answer={answer} shown={{ tables: ["tree"] }} />}
     </>
   );
