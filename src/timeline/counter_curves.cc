@@ -89,8 +89,8 @@ class Counting {
       const auto any = [](const Points& of) {
         return std::any_of(of.begin(), of.end(), [](const auto& point) { return point.second != 0; });
       };
-      if (any(points.first)) add(rank, "memory allocated, " + where, "allocator", "bytes", std::move(points.first));
-      if (any(points.second)) add(rank, "memory reserved, " + where, "allocator", "bytes", std::move(points.second));
+      if (any(points.first)) add(rank, where + ": bytes allocated", "allocator", "bytes", std::move(points.first));
+      if (any(points.second)) add(rank, where + ": bytes reserved", "allocator", "bytes", std::move(points.second));
     }
   }
 

@@ -63,7 +63,8 @@ function LaneName(props: { viewer: Viewer; band: Band }) {
 function CounterName(props: { lane: Lane }) {
   const { lane } = props;
   const { floor, top } = axisOf(lane);
-  const range = `${counterText(floor, lane.unit)} to ${counterText(top, lane.unit)}`;
+  const always = lane.low === lane.high;
+  const range = always ? `always ${counterText(lane.low ?? 0, lane.unit)}` : `${counterText(floor, lane.unit)} to ${counterText(top, lane.unit)}`;
   return (
     <span class="name counter" title={`${lane.name}\n${lane.group}\n${range}`}>
       <bdi>{lane.name}</bdi>
