@@ -177,6 +177,13 @@ Response Api::of_scene(const Request& request, OpenedRun& run) {
     if (!json) return refusal(json.error());
     return {200, "application/json", *json};
   }
+  if (path == "api/trace") {
+    const auto rank = number(request.get("rank"));
+    if (!rank || *rank < 0) return asked_wrongly("no rank is named", "Give rank=");
+    auto bytes = scene->trace_file(static_cast<std::size_t>(*rank));
+    if (!bytes) return refusal(bytes.error());
+    return {.type = "application/octet-stream", .body = *std::move(bytes), .as_is = true};
+  }
   const auto stretch = stretch_of(request);
   if (!stretch) return asked_wrongly("from and to are no stretch of time", "Give from=NS and to=NS after it");
   if (path == "api/path" || path == "api/phases" || path == "api/counters") return layer_of(request, *scene, *stretch);
@@ -206,8 +213,8 @@ Response Api::answer(const Request& request) {
   if (path == "app.js") return {200, "text/javascript; charset=utf-8", std::string(report::bundle_script())};
   if (path == "app.css") return {200, "text/css; charset=utf-8", std::string(report::bundle_style())};
   if (path == "api/runs") return runs_list(runs_);
-  for (const char* known :
-       {"answers", "timeline", "tiles", "slice", "search", "selection", "path", "phases", "counters", "query"}) {
+  for (const char* known : {"answers", "timeline", "tiles", "slice", "trace", "search", "selection", "path", "phases",
+                            "counters", "query"}) {
     if (path == std::string("api/") + known) return of_run(request);
   }
   return refusal(404, "there is no such page", "Open the address that stepscope view printed");

@@ -9,6 +9,7 @@
 
 #include "model/track_stacks.h"
 #include "serve/scene_parts.h"
+#include "serve/trace_file.h"
 
 namespace stepscope::serve {
 namespace {
@@ -108,6 +109,12 @@ std::string Scene::lanes_json() const {
       json.null();
     }
     json.key("file").text(trace.source.path).key("clock").text(to_string(trace.clock.source));
+    json.key("bytes");
+    if (const auto bytes = given_bytes(trace)) {
+      json.number(*bytes);
+    } else {
+      json.null();
+    }
     json.key("steps").begin_object(kLine);
     json.key("start").begin_array(kLine);
     for (const Step& step : trace.steps) json.number(after_origin(rank, step.start_ns));

@@ -41,6 +41,7 @@ class Scene {
   std::string tiles(Stretch stretch, std::int64_t pixels, std::span<const std::uint32_t> lanes) const;
   Result<std::string> slice_json(std::size_t rank, std::uint32_t slice) const;
   std::string search_json(std::string_view text, std::size_t limit) const;
+  Result<std::string> trace_file(std::size_t rank) const;  // its bytes
   std::string selection_json(Stretch stretch, std::span<const std::uint32_t> lanes) const;
   // Nothing: somebody else is having it made just now.
   std::optional<std::string> path_json(Stretch stretch, std::int64_t pixels,

@@ -1,6 +1,7 @@
 #include "serve/scene.h"
 #include "serve/scene_parts.h"
 #include "serve/slice_links.h"
+#include "serve/trace_file.h"
 #include "session/session.h"
 
 namespace stepscope::serve {
@@ -10,6 +11,13 @@ using report::JsonWriter;
 constexpr std::size_t kMostLinks = 200;
 
 }  // namespace
+
+Result<std::string> Scene::trace_file(std::size_t rank) const {
+  if (rank >= pyramids_.size()) {
+    return fail({ErrorKind::not_found, "there is no such rank", "", std::nullopt, "Reload the page"});
+  }
+  return serve::trace_file(pyramid(rank).trace());
+}
 
 Result<std::string> Scene::slice_json(std::size_t rank, std::uint32_t number) const {
   if (rank >= pyramids_.size() || number >= pyramid(rank).trace().slices.size()) {

@@ -187,6 +187,24 @@ def test_links_over_passes_ranks_and_arrows(view: Callable[..., Viewer], write_t
     assert link_kinds(viewer, 0, "receiver") == [("arrow_from", 0, "sender")]
 
 
+def test_the_file_of_a_rank_is_given_as_it_is(
+    view: Callable[..., Viewer], write_trace: WriteTrace, place: Place
+) -> None:
+    trace = write_trace(events=[op(f"aten::op{i}", 10 * i, 5) for i in range(200)])
+    packed = trace.with_suffix(".json.gz")
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    for path in (trace, packed):
+        viewer = view(str(path))
+        (rank,) = viewer.json("api/timeline?run=r1")["ranks"]
+        assert rank["bytes"] == path.stat().st_size
+        _, sent, body = viewer.ask(f"/{viewer.token}/api/trace?run=r1&rank=0", headers={"Accept-Encoding": "gzip"})
+        assert body == path.read_bytes() and "content-encoding" not in sent
+        assert "connect-src 'self';" in sent["content-security-policy"]
+    packed.unlink()
+    status, body = viewer.get("api/trace?run=r1&rank=0")
+    assert status >= 400 and json.loads(body)["error"]["hint"]
+
+
 def test_a_kernel_tells_the_code_that_launched_it(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
     def frame(name: str, ts: float, dur: float) -> dict[str, Any]:
         return {"ph": "X", "cat": "python_function", "name": name, "pid": 7, "tid": 8, "ts": ts, "dur": dur}
@@ -341,6 +359,9 @@ def test_no_path_leads_to_files(view: Callable[..., Viewer], write_trace: WriteT
         "api/slice?run=r1&rank=7&slice=0",
         "api/slice?run=r1&rank=-1&slice=0",
         "api/search?run=r1&q=",
+        "api/trace?run=r1",
+        "api/trace?run=r1&rank=7",
+        "api/trace?run=r1&rank=../../etc/passwd",
         "api/path?run=r1&from=0&to=5&px=0&ranks=all",
         "api/path?run=r1&from=5&to=0&px=10&ranks=all",
         "api/phases?run=r1&from=0&to=5&px=99999&ranks=0",

@@ -319,6 +319,30 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.close();
   });
 
+  test("Perfetto gets the file of a rank when it has answered, and is not asked before", async () => {
+    const { page, errors } = await open(`${NEAR}&slice=2:2001002`);
+    const wanted = [];
+    await browser.context.route("https://ui.perfetto.dev/**", (route) => {
+      wanted.push(route.request().url());
+      const script = `let pings = 0;
+        addEventListener("message", (event) => {
+          if (event.data === "PING") { if (++pings === 3) event.source.postMessage("PONG", event.origin); }
+          else document.title = event.data.perfetto.title + "|" + new TextDecoder().decode(event.data.perfetto.buffer);
+        });`;
+      return route.fulfill({ contentType: "text/html", body: `<script>${script}</script>` });
+    });
+    await settled(page);
+    assert.deepEqual(wanted, []);
+    const [tab] = await Promise.all([browser.context.waitForEvent("page"), page.locator("button", { hasText: "Open in Perfetto" }).click()]);
+    await tab.waitForFunction(() => document.title !== "");
+    assert.equal(await tab.title(), "stepscope: rank 2|trace of rank 2");
+    assert.deepEqual(wanted, ["https://ui.perfetto.dev/"]);
+    await tab.close();
+    await browser.context.unroute("https://ui.perfetto.dev/**");
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
   test("a kernel tells the code of its launch; links that are cut are said to be", async () => {
     const { page, errors } = await open(`${NEAR}&slice=0:5008000`);
     await settled(page);

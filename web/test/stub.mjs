@@ -65,7 +65,7 @@ const steps = {
 };
 
 function timeline() {
-  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", steps }));
+  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", bytes: rank === 7 ? null : 5000, steps }));
   return { schema_version: 1, origin_ns: "1790857026000000000", end: END, ranks, lanes };
 }
 
@@ -247,6 +247,8 @@ export async function startStub(options = {}) {
         return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(timeline());
       case "tiles":
         return send(200, "application/octet-stream", tiles(query));
+      case "trace":
+        return send(200, "application/octet-stream", Buffer.from(`trace of rank ${query.get("rank")}`));
       case "path":
         return json(criticalPath(query));
       case "phases":

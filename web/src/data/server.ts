@@ -34,6 +34,7 @@ export interface TimelineRank {
   rank: number | null;
   file: string;
   clock: string;
+  bytes?: number | null; // of its file, where the server gives it
   steps: Steps;
 }
 
@@ -255,6 +256,10 @@ export interface Part {
   to: number;
   px: number;
   ids: number[];
+}
+
+export async function askTraceFile(run: string, rank: number): Promise<ArrayBuffer> {
+  return (await answer(address("trace", { run, rank }), {})).arrayBuffer();
 }
 
 const silent = () => undefined;

@@ -9,6 +9,7 @@ import { formatNumber, grouped } from "../draw/format";
 import { Details } from "./details";
 import { interact } from "./interaction";
 import { LaneNames } from "./names";
+import { PerfettoButton } from "./perfetto_button";
 import type { Hover } from "./tip";
 import { Tip } from "./tip";
 import { Viewer } from "./viewer";
@@ -178,6 +179,7 @@ function Tools(props: { viewer: Viewer | null; search: { current: HTMLInputEleme
         <button type="button" aria-pressed={path} title="what bounds each step, outlined on the lanes of its rank (C)" onClick={() => viewer?.showPath(!path)}>
           Critical path
         </button>
+        {viewer && <PerfettoButton viewer={viewer} />}
       </span>
       {fault !== null && (
         <span class="tl-fault" role="alert">

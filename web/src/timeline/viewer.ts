@@ -293,6 +293,11 @@ export class Viewer {
     return rank === undefined ? null : { rank, steps: this.index.ranks[rank]!.steps };
   }
 
+  /** The rank that is looked at: of the chosen slice, else the first that is seen. */
+  rankInView(): number {
+    return this.state.slice?.rank ?? this.bandsInView()[0]?.rank ?? 0;
+  }
+
   // Drawing.
 
   draw(): void {
