@@ -210,7 +210,8 @@ def test_a_kernel_tells_the_code_that_launched_it(view: Callable[..., Viewer], w
         return {"ph": "X", "cat": "python_function", "name": name, "pid": 7, "tid": 8, "ts": ts, "dur": dur}
 
     hostile = "<img src=x>.py(2): f"
-    viewer = view(str(write_trace(events=[frame("a.py(1): main", 0, 90), frame(hostile, 10, 80), kernel("gemm", 30, 9, 1)])))
+    events = [frame("a.py(1): main", 0, 90), frame(hostile, 10, 80), kernel("gemm", 30, 9, 1)]
+    viewer = view(str(write_trace(events=events)))
     viewer.json("api/timeline?run=r1")
     (found,) = viewer.json("api/search?run=r1&q=gemm")["found"]
     stack = viewer.json(f"api/slice?run=r1&rank=0&slice={found['slice']}")["stack"]
