@@ -95,29 +95,6 @@ std::array<Intervals, kStepParts> exclusive_parts(const Trace& trace, const Rank
 constexpr std::array kPhaseOrder{Phase::checkpoint, Phase::communication, Phase::zero_grad, Phase::optimizer,
                                  Phase::evaluation, Phase::backward,      Phase::forward,   Phase::dataloader};
 
-std::array<Intervals, kPhases> host_phases(const Trace& trace) {
-  std::array<std::vector<Interval>, kPhases> found;
-  for (std::size_t track = 0; track < trace.tracks.size(); track++) {
-    if (trace.tracks[track].device) continue;
-    for (std::uint32_t i = trace.track_begin[track]; i < trace.track_begin[track + 1]; i++) {
-      const SliceId id = trace.by_track[i];
-      const std::uint8_t phase = trace.slices.phase[id];
-      if (phase == 0 || phase >= kPhases) continue;
-      const SliceId above = trace.slices.parent[id];
-      if (above != SliceId::none && trace.slices.phase[above] == phase) continue;
-      append_merging(found[phase], {trace.slices.start_ns[id], trace.slices.end_ns(id)});
-    }
-  }
-  std::array<Intervals, kPhases> out;
-  Intervals taken;
-  for (const Phase phase : kPhaseOrder) {
-    const auto at = static_cast<std::size_t>(phase);
-    out[at] = subtract(make_intervals(std::move(found[at])), taken);
-    taken = unite(taken, out[at]);
-  }
-  return out;
-}
-
 std::array<Intervals, kPhases> device_phases(const Trace& trace, const RankTime& time) {
   std::array<std::vector<Interval>, kPhases> found;
   for (const DeviceTime& device : time.devices) {
@@ -155,6 +132,29 @@ void add_phases(const std::array<Intervals, kPhases>& phases, const std::vector<
 
 std::string_view to_string(StepPart part) { return kPartTexts[index(part)].first; }
 std::string_view meaning_of(StepPart part) { return kPartTexts[index(part)].second; }
+
+std::array<Intervals, kPhases> host_phases(const Trace& trace) {
+  std::array<std::vector<Interval>, kPhases> found;
+  for (std::size_t track = 0; track < trace.tracks.size(); track++) {
+    if (trace.tracks[track].device) continue;
+    for (std::uint32_t i = trace.track_begin[track]; i < trace.track_begin[track + 1]; i++) {
+      const SliceId id = trace.by_track[i];
+      const std::uint8_t phase = trace.slices.phase[id];
+      if (phase == 0 || phase >= kPhases) continue;
+      const SliceId above = trace.slices.parent[id];
+      if (above != SliceId::none && trace.slices.phase[above] == phase) continue;
+      append_merging(found[phase], {trace.slices.start_ns[id], trace.slices.end_ns(id)});
+    }
+  }
+  std::array<Intervals, kPhases> out;
+  Intervals taken;
+  for (const Phase phase : kPhaseOrder) {
+    const auto at = static_cast<std::size_t>(phase);
+    out[at] = subtract(make_intervals(std::move(found[at])), taken);
+    taken = unite(taken, out[at]);
+  }
+  return out;
+}
 
 std::vector<StepTimes> step_times(const Trace& trace, const RankTime& time) {
   const std::vector<Interval> walls = step_walls(trace);

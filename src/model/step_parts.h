@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/intervals.h"
 #include "model/answer_parts.h"
 #include "model/windows.h"
 
@@ -30,6 +31,9 @@ struct StepTimes {
   PhaseTimes host_phases{};    // each instant of host time in the most specific phase that any thread was in
   PhaseTimes device_phases{};  // union of the device work of each phase; phases may overlap
 };
+
+// What the host did in each phase; where threads are in several at once, the most specific one. Disjoint.
+std::array<Intervals, kPhases> host_phases(const Trace& trace);
 
 std::vector<StepTimes> step_times(const Trace& trace, const RankTime& time);
 

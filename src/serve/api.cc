@@ -28,6 +28,7 @@ constexpr int kMostLongOnes = 3;
 constexpr std::uint64_t kMostQueryRows = 10'000;
 constexpr double kQuerySeconds = 30;
 constexpr std::size_t kLongestSearch = 1000;
+constexpr std::string_view kGivePixels = "Give px from 1 to 8192";
 
 // A whole number of the page, which may be written as 1.5e9 or with a fraction.
 std::optional<std::int64_t> number(std::string_view text) {
@@ -116,6 +117,28 @@ std::optional<Stretch> stretch_of(const Request& request) {
   return Stretch{*from, *to};
 }
 
+std::optional<std::int64_t> pixels_of(const Request& request) {
+  const auto pixels = number(request.get("px"));
+  return pixels && *pixels >= 1 && *pixels <= kMostPixels ? pixels : std::nullopt;
+}
+
+// What is drawn over and beside the slices.
+Response layer_of(const Request& request, const Scene& scene, Stretch stretch) {
+  const auto pixels = pixels_of(request);
+  if (!pixels) return asked_wrongly("px is no width", kGivePixels);
+  if (request.path == "api/counters") {
+    return {200, "application/json", scene.counters_json(stretch, *pixels, numbers(request.get("lanes")))};
+  }
+  std::vector<std::uint32_t> ranks = numbers(request.get("ranks"));
+  if (request.get("ranks") == "all") {
+    ranks.resize(scene.rank_count());
+    std::iota(ranks.begin(), ranks.end(), 0U);
+  }
+  const auto json = request.path == "api/path" ? scene.path_json(stretch, *pixels, ranks)
+                                               : scene.phases_json(stretch, *pixels, ranks);
+  return json ? Response{200, "application/json", *json} : being_made(1);
+}
+
 }  // namespace
 
 // It may take half a minute: it must not take all who answer.
@@ -186,8 +209,16 @@ Response Api::of_scene(const Request& request, OpenedRun& run) {
     if (!json) return refusal(json.error());
     return {200, "application/json", *json};
   }
+  if (path == "api/trace") {
+    const auto rank = number(request.get("rank"));
+    if (!rank || *rank < 0) return asked_wrongly("no rank is named", "Give rank=");
+    auto bytes = scene->trace_file(static_cast<std::size_t>(*rank));
+    if (!bytes) return refusal(bytes.error());
+    return {.type = "application/octet-stream", .body = *std::move(bytes), .as_is = true};
+  }
   const auto stretch = stretch_of(request);
   if (!stretch) return asked_wrongly("from and to are no stretch of time", "Give from=NS and to=NS after it");
+  if (path == "api/path" || path == "api/phases" || path == "api/counters") return layer_of(request, *scene, *stretch);
   std::vector<std::uint32_t> lanes = numbers(request.get("lanes"));
   if (request.get("lanes") == "all") {
     lanes.resize(scene->lane_count());
@@ -196,8 +227,8 @@ Response Api::of_scene(const Request& request, OpenedRun& run) {
     return asked_wrongly("more lanes are named than one answer has", "Give lanes=all, or fewer than 4096");
   }
   if (path == "api/selection") return {200, "application/json", scene->selection_json(*stretch, lanes)};
-  const auto pixels = number(request.get("px"));
-  if (!pixels || *pixels < 1 || *pixels > kMostPixels) return asked_wrongly("px is no width", "Give px from 1 to 8192");
+  const auto pixels = pixels_of(request);
+  if (!pixels) return asked_wrongly("px is no width", kGivePixels);
   return {200, "application/octet-stream", scene->tiles(*stretch, *pixels, lanes)};
 }
 
@@ -214,8 +245,8 @@ Response Api::answer(const Request& request) {
   if (path == "app.js") return {200, "text/javascript; charset=utf-8", std::string(report::bundle_script())};
   if (path == "app.css") return {200, "text/css; charset=utf-8", std::string(report::bundle_style())};
   if (path == "api/runs") return runs_list(runs_);
-  for (const char* known :
-       {"answers", "timeline", "tiles", "slice", "search", "selection", "query", "what_if", "diff"}) {
+  for (const char* known : {"answers", "timeline", "tiles", "slice", "trace", "search", "selection", "path", "phases",
+                            "counters", "query", "what_if", "diff"}) {
     if (path == std::string("api/") + known) return of_run(request);
   }
   return refusal(404, "there is no such page", "Open the address that stepscope view printed");

@@ -237,7 +237,7 @@ class EventServer : public Server {
         waiting_.pop_front();
       }
       job->answer = handler_(job->asked);
-      if (job->takes_gzip && job->answer.body.size() > kWorthPacking) {
+      if (job->takes_gzip && !job->answer.as_is && job->answer.body.size() > kWorthPacking) {
         job->answer.body = formats::gzip(job->answer.body);
         job->answer.packed = true;
       }

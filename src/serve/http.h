@@ -34,6 +34,7 @@ struct Response {
   std::string_view type = "application/json";
   std::string body;
   bool packed = false;  // the body is gzip
+  bool as_is = false;   // the body is never packed on the way
 };
 
 // {"error": {"message", "hint"}}

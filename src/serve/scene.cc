@@ -7,29 +7,19 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "model/lookup.h"
 #include "model/track_stacks.h"
-#include "report/json_writer.h"
-#include "session/session.h"
+#include "serve/scene_parts.h"
+#include "serve/trace_file.h"
 
 namespace stepscope::serve {
 namespace {
 
 using report::JsonWriter;
 using timeline::Rect;
-constexpr auto kLine = JsonWriter::Layout::line;
 constexpr std::uint32_t kMagic = 0x31545353;  // "SST1"
 constexpr double kLabelPixels = 24;           // narrower rectangles carry no name
-constexpr std::size_t kLongestName = 300;     // bytes of a name in a tile; a slice by itself has all of it
 constexpr std::size_t kMostSums = 200;
-constexpr std::size_t kMostLinks = 200;
-
-std::string_view cut(std::string_view name) {
-  if (name.size() <= kLongestName) return name;
-  std::size_t size = kLongestName;
-  while (size > 0 && (static_cast<unsigned char>(name[size]) & 0xc0) == 0x80) size--;
-  return name.substr(0, size);
-}
+constexpr std::size_t kMostCounters = 1000;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -63,7 +53,8 @@ struct Sum {
 
 }  // namespace
 
-Scene::Scene(const OpenedRun& run) : pyramids_(run.pyramids()) {
+Scene::Scene(const OpenedRun& run)
+    : run_(run.run()), pyramids_(run.pyramids()), paths_(pyramids_.size()), phases_(pyramids_.size()) {
   std::uint32_t names = 0;
   origin_ns_ = INT64_MAX;
   end_ns_ = INT64_MIN;
@@ -78,17 +69,23 @@ Scene::Scene(const OpenedRun& run) : pyramids_(run.pyramids()) {
     end_ns_ = std::max(end_ns_, run_time_ns(one.trace(), one.end_ns()));
   }
   if (end_ns_ < origin_ns_) origin_ns_ = end_ns_ = 0;
+  counters_ = timeline::counter_curves(run_, pyramids_, kMostCounters, counters_left_out_);
 }
 
 std::int64_t Scene::after_origin(std::size_t rank, std::int64_t time_ns) const {
   return run_time_ns(pyramid(rank).trace(), time_ns) - origin_ns_;
 }
 
+constexpr std::int64_t kFar = std::int64_t{1} << 61;  // as far as times may be apart without running over
+
+std::int64_t Scene::on_run_clock(std::int64_t after_origin_ns) const {
+  return std::clamp(after_origin_ns, -kFar, kFar) + std::clamp(origin_ns_, -kFar, kFar);
+}
+
 // The clock of a file runs as fast as the run's but for a millionth or so: one correction leaves less than a ns.
 std::int64_t Scene::in_file(std::size_t rank, std::int64_t after_origin_ns) const {
   const Trace& trace = pyramid(rank).trace();
-  constexpr std::int64_t kFar = std::int64_t{1} << 61;  // as far as times may be apart without running over
-  const std::int64_t wanted = std::clamp(after_origin_ns, -kFar, kFar) + std::clamp(origin_ns_, -kFar, kFar);
+  const std::int64_t wanted = on_run_clock(after_origin_ns);
   const std::int64_t time = wanted - std::clamp(trace.clock.offset_ns, -kFar, kFar);
   return time - (run_time_ns(trace, time) - wanted);
 }
@@ -115,6 +112,12 @@ std::string Scene::lanes_json() const {
     const double rate = 1 + trace.clock.drift;
     json.key("first_ns").text(std::to_string(pyramid(rank).start_ns()));
     json.key("first").number(after_origin(rank, pyramid(rank).start_ns())).key("rate").number(rate);
+    json.key("bytes");
+    if (const auto bytes = given_bytes(trace)) {
+      json.number(*bytes);
+    } else {
+      json.null();
+    }
     json.key("steps").begin_object(kLine);
     json.key("start").begin_array(kLine);
     for (const Step& step : trace.steps) json.number(after_origin(rank, step.start_ns));
@@ -140,7 +143,15 @@ std::string Scene::lanes_json() const {
     json.key("group").text(cut(slash == label.npos ? std::string_view() : std::string_view(label).substr(0, slash)));
     json.key("rows").number(lane.rows).key("slices").number(lane.slices).end_object();
   }
-  json.end_array().end_object();
+  for (std::size_t i = 0; i < counters_.size(); i++) {
+    const timeline::CounterCurve& curve = counters_[i];
+    json.begin_object(kLine).key("id").number(places_.size() + i);
+    json.key("rank").number(std::min(curve.rank, pyramids_.size()));  // one beyond them: of no rank
+    json.key("kind").text("counter").key("name").text(cut(curve.name)).key("group").text(cut(curve.group));
+    json.key("unit").text(cut(curve.unit)).key("low").number(curve.low()).key("high").number(curve.high());
+    json.key("rows").number(0).key("slices").number(0).end_object();
+  }
+  json.end_array().key("counters_left_out").number(counters_left_out_).end_object();
   return json.take() + "\n";
 }
 
@@ -214,75 +225,6 @@ std::string Scene::tiles(Stretch stretch, std::int64_t pixels, std::span<const s
   });
   out.text(trailer);
   return out.take();
-}
-
-Result<std::string> Scene::slice_json(std::size_t rank, std::uint32_t number) const {
-  if (rank >= pyramids_.size() || number >= pyramid(rank).trace().slices.size()) {
-    return fail(
-        {ErrorKind::not_found, "there is no such slice", "", std::nullopt, "Reload the page: the run was opened anew"});
-  }
-  const Trace& trace = pyramid(rank).trace();
-  const auto slice = static_cast<SliceId>(number);
-  JsonWriter json;
-  const auto place = [&](std::size_t of, SliceId which) {
-    const timeline::Pyramid& one = pyramid(of);
-    std::size_t lane = 0;
-    std::uint32_t row = 0;
-    const bool drawn = one.place_of(which, lane, row);
-    const std::int64_t start = one.trace().slices.start_ns[which];
-    json.key("rank").number(of).key("slice").number(static_cast<std::uint32_t>(which));
-    json.key("name").text(one.trace().name(which));
-    json.key("start").number(after_origin(of, start));
-    json.key("duration").number(length(of, start, one.trace().slices.dur_ns[which]));
-    json.key("class").number(static_cast<unsigned>(one.kind_of(which)));
-    if (drawn) json.key("lane").number(first_lane_[of] + lane).key("row").number(row);
-  };
-  json.begin_object();
-  place(rank, slice);
-  const CategoryId category = trace.slices.category[slice];
-  json.key("category")
-      .text(category == CategoryId::none ? std::string_view()
-                                         : trace.strings[trace.categories[static_cast<std::size_t>(category)].name]);
-  const Result<std::string> text = session::slice_text(trace, slice);
-  json.key("args");
-  if (text) {
-    json.text(*text);
-  } else {
-    json.null().key("args_error").text(text.error().message);
-  }
-  json.key("parents").begin_array(kLine);
-  std::vector<std::string_view> parents;
-  for (SliceId above = trace.slices.parent[slice]; above != SliceId::none && parents.size() < 1024;
-       above = trace.slices.parent[above]) {
-    parents.push_back(trace.name(above));
-  }
-  for (auto name = parents.rbegin(); name != parents.rend(); ++name) json.text(cut(*name));
-  json.end_array().key("step");
-  const StepId step = trace.step_at(trace.slices.start_ns[slice]);
-  if (step != StepId::none) {
-    const Step& one = trace.steps[static_cast<std::size_t>(step)];
-    json.text(one.number == kAbsent ? one.name : std::to_string(one.number));
-  } else {
-    json.null();
-  }
-  json.key("links").begin_array();
-  std::size_t links = 0;
-  const auto link = [&](std::string_view kind, std::size_t of, SliceId which) {
-    if (which == SliceId::none || links++ >= kMostLinks) return;
-    json.begin_object(kLine).key("kind").text(kind);
-    place(of, which);
-    json.end_object();
-  };
-  const std::size_t row = row_of(trace.device.slice, slice);
-  if (row < trace.device.size()) {
-    link("launch", rank, trace.device.launch[row]);
-  } else {
-    for (std::size_t other = 0; other < trace.device.size(); other++) {
-      if (trace.device.launch[other] == slice) link("kernel", rank, trace.device.slice[other]);
-    }
-  }
-  json.end_array().end_object();
-  return json.take() + "\n";
 }
 
 std::string Scene::search_json(std::string_view text, std::size_t limit) const {

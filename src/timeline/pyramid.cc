@@ -233,10 +233,13 @@ void Pyramid::query(std::size_t lane, std::uint32_t row, std::int64_t from_ns, s
 }
 
 bool Pyramid::place_of(SliceId slice, std::size_t& lane, std::uint32_t& row) const {
-  const TrackId track = trace_.slices.track[slice];
+  row = row_of_[static_cast<std::size_t>(slice)];
+  return lane_of(trace_.slices.track[slice], lane);
+}
+
+bool Pyramid::lane_of(TrackId track, std::size_t& lane) const {
   if (track == TrackId::none || lane_of_track_[static_cast<std::size_t>(track)] == kNoLane) return false;
   lane = lane_of_track_[static_cast<std::size_t>(track)];
-  row = row_of_[static_cast<std::size_t>(slice)];
   return true;
 }
 

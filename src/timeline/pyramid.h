@@ -63,6 +63,7 @@ class Pyramid {
   RectClass kind_of(SliceId slice) const { return static_cast<RectClass>(kinds_[static_cast<std::size_t>(slice)]); }
   // Where a slice is drawn; false: nowhere.
   bool place_of(SliceId slice, std::size_t& lane, std::uint32_t& row) const;
+  bool lane_of(TrackId track, std::size_t& lane) const;
   std::uint64_t bytes() const;
 
  private:

@@ -152,6 +152,128 @@ def test_the_timeline_of_two_ranks(view: Callable[..., Viewer], write_trace: Wri
     )
 
 
+def link_kinds(viewer: Viewer, rank: int, name: str) -> list[tuple[str, int, str]]:
+    found = viewer.json(f"api/search?run=r1&q={name}")["found"]
+    slices = [one["slice"] for one in found if one["rank"] == rank and one["name"] == name]
+    detail = viewer.json(f"api/slice?run=r1&rank={rank}&slice={slices[0]}")
+    assert detail["links_total"] == len(detail["links"])
+    return [(link["kind"], link["rank"], link["name"]) for link in detail["links"]]
+
+
+def test_links_over_passes_ranks_and_arrows(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    comm = {"Collective name": "allreduce", "In msg nelems": 8, "Out msg nelems": 8, "Group size": 2, "dtype": "Float"}
+
+    def arrow(phase: str, ts: float, tid: int) -> dict[str, Any]:
+        return {"ph": phase, "cat": "async", "id": 3, "name": "hand over", "pid": 7, "tid": tid, "ts": ts, "bp": "e"}
+
+    def events(rank: int) -> list[dict[str, Any]]:
+        work = kernel("ncclDevKernel_AllReduce", 300 + rank, 40 - rank, 2)
+        work["both"][1]["args"].update(comm)
+        return [
+            op("aten::mm", 100, 20, **{"Sequence number": 5, "Fwd thread id": 0}),
+            {**op("MmBackward0", 200, 20, **{"Sequence number": 5, "Fwd thread id": 1}), "tid": 9},
+            work,
+            op("sender", 400, 10),
+            {**op("receiver", 420, 10), "tid": 9},
+            arrow("s", 405, 8),
+            arrow("f", 421, 9),
+        ]
+
+    viewer = view(*(str(write_trace(f"rank{rank}.json", rank, events(rank))) for rank in range(2)))
+    viewer.json("api/timeline?run=r1")
+    assert link_kinds(viewer, 0, "aten::mm") == [("backward", 0, "MmBackward0")]
+    assert link_kinds(viewer, 0, "MmBackward0") == [("forward", 0, "aten::mm")]
+    assert link_kinds(viewer, 1, "ncclDevKernel_AllReduce") == [
+        ("launch", 1, "cudaLaunchKernel"),
+        ("collective", 0, "ncclDevKernel_AllReduce"),
+    ]
+    assert link_kinds(viewer, 0, "sender") == [("arrow_to", 0, "receiver")]
+    assert link_kinds(viewer, 0, "receiver") == [("arrow_from", 0, "sender")]
+
+
+def test_the_file_of_a_rank_is_given_as_it_is(
+    view: Callable[..., Viewer], write_trace: WriteTrace, place: Place
+) -> None:
+    trace = write_trace(events=[op(f"aten::op{i}", 10 * i, 5) for i in range(200)])
+    packed = trace.with_suffix(".json.gz")
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    for path in (trace, packed):
+        viewer = view(str(path))
+        (rank,) = viewer.json("api/timeline?run=r1")["ranks"]
+        assert rank["bytes"] == path.stat().st_size
+        _, sent, body = viewer.ask(f"/{viewer.token}/api/trace?run=r1&rank=0", headers={"Accept-Encoding": "gzip"})
+        assert body == path.read_bytes() and "content-encoding" not in sent
+        assert "connect-src 'self';" in sent["content-security-policy"]
+    packed.unlink()
+    status, body = viewer.get("api/trace?run=r1&rank=0")
+    assert status >= 400 and json.loads(body)["error"]["hint"]
+
+
+def test_a_kernel_tells_the_code_that_launched_it(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    def frame(name: str, ts: float, dur: float) -> dict[str, Any]:
+        return {"ph": "X", "cat": "python_function", "name": name, "pid": 7, "tid": 8, "ts": ts, "dur": dur}
+
+    hostile = "<img src=x>.py(2): f"
+    events = [frame("a.py(1): main", 0, 90), frame(hostile, 10, 80), kernel("gemm", 30, 9, 1)]
+    viewer = view(str(write_trace(events=events)))
+    viewer.json("api/timeline?run=r1")
+    (found,) = viewer.json("api/search?run=r1&q=gemm")["found"]
+    stack = viewer.json(f"api/slice?run=r1&rank=0&slice={found['slice']}")["stack"]
+    assert stack == {"of": "cudaLaunchKernel", "own": False, "frames": [hostile, "a.py(1): main"]}
+    none = view(str(write_trace("other.json", events=[op("aten::mm", 0, 10)])))
+    none.json("api/timeline?run=r1")
+    assert none.json("api/slice?run=r1&rank=0&slice=0")["stack"]["frames"] == []
+
+
+def test_the_critical_path_and_phases_in_view(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    def mark(name: str, ts: float, dur: float) -> dict[str, Any]:
+        return {**op(name, ts, dur), "cat": "user_annotation"}
+
+    events = [mark("ProfilerStep#1", 0, 200), op("aten::mm", 10, 20), kernel("gemm", 50, 100, 1)]
+    events += [mark("Optimizer.step#SGD.step", 160, 30)]
+    viewer = view(str(write_trace(events=events)))
+    scene = viewer.json("api/timeline?run=r1")
+    path = viewer.json("api/path?run=r1&from=0&to=200000&px=1000&ranks=0,7")
+    (rank,) = path["ranks"]
+    assert rank["rank"] == 0 and rank["of"] == "steps"
+    columns = ("start", "end", "lane", "row", "slice", "count", "class", "evidence")
+    assert len({len(rank[column]) for column in columns}) == 1
+    assert len(path["classes"]) == len(path["class_meanings"]) > max(rank["class"])
+    # at every instant of the step something is on it
+    assert rank["start"][0] == 0 and rank["end"][-1] == 200_000 and rank["start"][1:] == rank["end"][:-1]
+    assert set(rank["lane"]) <= {lane["id"] for lane in scene["lanes"]}
+    classes = {path["classes"][one] for one in rank["class"]}
+    assert "host_op" in classes or "compute" in classes
+    near = viewer.json("api/path?run=r1&from=60000&to=61000&px=1000&ranks=0")["ranks"][0]
+    assert len(near["start"]) == 1
+    assert viewer.json("api/path?run=r1&from=0&to=200000&px=1&ranks=0")["ranks"][0]["start"]
+    phases = viewer.json("api/phases?run=r1&from=0&to=200000&px=1000&ranks=0")
+    (strip,) = phases["ranks"]
+    named = [phases["phases"][one] for one in strip["phase"]]
+    assert named == ["optimizer"] and (strip["start"], strip["end"]) == ([160_000], [190_000])
+    assert viewer.json("api/phases?run=r1&from=0&to=200000&px=1000&ranks=")["ranks"] == []
+
+
+def test_counters_are_lanes_with_gaps(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    def counter(ts: float, value: float | None) -> dict[str, Any]:
+        return {"ph": "C", "name": "queue", "pid": 7, "tid": 8, "ts": ts, "args": {"depth": value}}
+
+    events = [op("aten::mm", 0, 1000), *(counter(100 + i, i % 5) for i in range(500)), counter(800, 70)]
+    viewer = view(str(write_trace(events=events)))
+    scene = viewer.json("api/timeline?run=r1")
+    (lane,) = [one for one in scene["lanes"] if one["kind"] == "counter"]
+    assert (lane["name"], lane["rank"], lane["low"], lane["high"]) == ("queue · depth", 0, 0, 70)
+    assert scene["counters_left_out"] == 0
+    asked = f"api/counters?run=r1&from=0&to=1000000&lanes={lane['id']},0,4000000"
+    (coarse,) = viewer.json(f"{asked}&px=100")["lanes"]
+    assert len(coarse["start"]) < 60 and coarse["start"][0] == 100_000
+    assert (min(coarse["low"][:9]), max(coarse["high"][:9]), coarse["high"][-1]) == (0, 4, 70)
+    (fine,) = viewer.json(f"api/counters?run=r1&from=0&to=2000000&px=8192&lanes={lane['id']}")["lanes"]
+    assert fine["low"][-1] is None and fine["start"][-1] == 1_000_000  # nothing is known after the recording
+    status, body = viewer.get(f"api/tiles?run=r1&from=0&to=5&px=10&lanes={lane['id']}")
+    assert status == 200 and read_tile(body)["lanes"] == []
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "method"),
     [
@@ -242,6 +364,13 @@ def test_no_path_leads_to_files(view: Callable[..., Viewer], write_trace: WriteT
         "api/slice?run=r1&rank=7&slice=0",
         "api/slice?run=r1&rank=-1&slice=0",
         "api/search?run=r1&q=",
+        "api/trace?run=r1",
+        "api/trace?run=r1&rank=7",
+        "api/trace?run=r1&rank=../../etc/passwd",
+        "api/path?run=r1&from=0&to=5&px=0&ranks=all",
+        "api/path?run=r1&from=5&to=0&px=10&ranks=all",
+        "api/phases?run=r1&from=0&to=5&px=99999&ranks=0",
+        "api/counters?run=r1&from=0&to=5&lanes=0",
     ],
 )
 def test_what_cannot_be_meant_is_refused(view: Callable[..., Viewer], write_trace: WriteTrace, path: str) -> None:

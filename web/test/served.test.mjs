@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { noBrowser, sample, startBrowser } from "./page.mjs";
-import { HOSTILE, HUGE, RANKS, SLICES, startStub } from "./stub.mjs";
+import { COUNTERS, HOSTILE, HUGE, RANKS, SLICES, startStub } from "./stub.mjs";
 
 const TIMELINE = "#/timeline?run=r1";
 const NEAR = `${TIMELINE}&from=1000000000&to=1010000000`; // 10 ms
@@ -236,6 +236,130 @@ describe("the served page", { skip: noBrowser }, () => {
     assert.equal(await page.locator(".tl-pane").count(), 0);
     assert.deepEqual(errors, []);
     await page.close();
+  });
+
+  /** How many pixels of the canvas have about this color. */
+  const pixelsOf = (page, color) =>
+    page.evaluate(([r, g, b]) => {
+      const canvas = document.querySelector(".tl-overlay");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 24) count++;
+      return count;
+    }, color);
+
+  test("C shows the critical path of the ranks in view, in the address; a slice on it says why", async () => {
+    const from = stub.asked.length;
+    const { page, errors } = await open(NEAR);
+    await settled(page);
+    const asked = (name) => stub.asked.slice(from).filter((one) => one.name === name).map((one) => one.query);
+    assert.equal(asked("path").length, 0);
+    const MAGENTA = [0xc2, 0, 0x6b];
+    assert.equal(await pixelsOf(page, MAGENTA), 0);
+    await page.keyboard.press("c");
+    await settled(page);
+    assert.equal(params(page).path, "1");
+    const ranks = new Set(asked("path").flatMap((query) => query.ranks.split(",").map(Number)));
+    assert.ok(ranks.has(0) && ranks.size < RANKS / 1.5, `${[...ranks]}`);
+    assert.ok((await pixelsOf(page, MAGENTA)) > 500);
+    const { width } = await plot(page).boundingBox();
+    await plot(page).hover({ position: { x: (width * 5.2) / 10, y: 24 + 1 + 2 * 18 + 9 } });
+    await page.waitForSelector(".tl-path");
+    assert.match(await page.locator(".tl-path").textContent(), /the host ran.*program order/);
+    await page.locator("button", { hasText: "Critical path" }).click();
+    await settled(page);
+    assert.equal(await pixelsOf(page, MAGENTA), 0);
+    assert.equal(params(page).path, undefined);
+    assert.equal(await page.locator("img").count(), 0);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  test("phases stand in the headings of the ranks in view, and are named under the pointer", async () => {
+    const from = stub.asked.length;
+    const { page, errors } = await open(TIMELINE);
+    await settled(page);
+    const ranks = new Set(stub.asked.slice(from).filter((one) => one.name === "phases").flatMap((one) => one.query.ranks.split(",")));
+    assert.ok(ranks.has("0") && ranks.size < RANKS / 1.5, `${[...ranks]}`);
+    await page.locator('[data-rank="0"]').waitFor();
+    await plot(page).hover({ position: { x: 2, y: 12 } });
+    assert.match(await page.locator(".tl-tip").textContent(), /forward.*45\.0 ms/);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  test("counters are asked for when they come into view; a gap is no value; the machine is folded at first", async () => {
+    const from = stub.asked.length;
+    const { page, errors } = await open(TIMELINE);
+    await settled(page);
+    const asked = () => [...new Set(stub.asked.slice(from).filter((one) => one.name === "counters").flatMap((one) => one.query.lanes.split(",").map(Number)))];
+    assert.deepEqual(asked(), []);
+    await page.locator(".tl-scroll").evaluate((element) => (element.scrollTop = element.scrollHeight));
+    await settled(page);
+    assert.deepEqual(asked(), [COUNTERS[0]]);
+    assert.equal(await page.locator(`[data-rank="${RANKS}"] button`).getAttribute("aria-expanded"), "false");
+    await page.locator(`[data-rank="${RANKS}"] button`).click();
+    await page.locator(".tl-scroll").evaluate((element) => (element.scrollTop = element.scrollHeight));
+    await settled(page);
+    assert.deepEqual(asked().sort((a, b) => a - b), COUNTERS);
+    const lane = page.locator(`[data-lane="${COUNTERS[2]}"]`);
+    assert.match(await lane.textContent(), /eth0 · sent.*0 B\/s to 9 B\/s/);
+    const [box, canvas] = [await lane.boundingBox(), await plot(page).boundingBox()];
+    const value = async (share) => {
+      await plot(page).hover({ position: { x: share * canvas.width, y: box.y - canvas.y + 15 } });
+      return page.locator("[data-counter-value]").textContent();
+    };
+    // The answer is of whole tiles, beyond what is seen.
+    const query = stub.asked.filter((one) => one.name === "counters").at(-1).query;
+    const at = (tenth) => ((tenth + 0.5) / 10) * ((Number(query.to) - Number(query.from)) / 1e10);
+    assert.match(await value(at(2)), /^2 B\/s/);
+    assert.match(await value(at(4)), /nothing is known/);
+    assert.equal(await page.locator("img").count(), 0);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  test("Perfetto gets the file of a rank when it has answered, and is not asked before", async () => {
+    const { page, errors } = await open(`${NEAR}&slice=2:2001002`);
+    const wanted = [];
+    await browser.context.route("https://ui.perfetto.dev/**", (route) => {
+      wanted.push(route.request().url());
+      const script = `let pings = 0;
+        addEventListener("message", (event) => {
+          if (event.data === "PING") { if (++pings === 3) event.source.postMessage("PONG", event.origin); }
+          else document.title = event.data.perfetto.title + "|" + new TextDecoder().decode(event.data.perfetto.buffer);
+        });`;
+      return route.fulfill({ contentType: "text/html", body: `<script>${script}</script>` });
+    });
+    await settled(page);
+    assert.deepEqual(wanted, []);
+    const [tab] = await Promise.all([browser.context.waitForEvent("page"), page.locator("button", { hasText: "Open in Perfetto" }).click()]);
+    await tab.waitForFunction(() => document.title !== "");
+    assert.equal(await tab.title(), "stepscope: rank 2|trace of rank 2");
+    assert.deepEqual(wanted, ["https://ui.perfetto.dev/"]);
+    await tab.close();
+    await browser.context.unroute("https://ui.perfetto.dev/**");
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
+  test("a kernel tells the code of its launch; links that are cut are said to be", async () => {
+    const { page, errors } = await open(`${NEAR}&slice=0:5008000`);
+    await settled(page);
+    await page.waitForSelector(".tl-stack");
+    const frames = await page.locator(".tl-stack li").allTextContents();
+    assert.deepEqual(frames, [`${HOSTILE}.py(7): forward`, "train.py(1): main"]);
+    assert.match(await page.locator(".links").textContent(), /launched by/);
+    assert.equal(await page.locator("[data-links-cut]").count(), 0);
+    await page.close();
+    const other = await open(`${NEAR}&slice=0:6000050`);
+    await other.page.waitForSelector("[data-links-cut]");
+    assert.match(await other.page.locator(".links").textContent(), /collective · rank 1/);
+    await other.page.keyboard.press("Enter");
+    await other.page.waitForFunction(() => location.hash.includes("slice=1:"));
+    assert.equal(await other.page.locator("img").count(), 0);
+    assert.deepEqual([...errors, ...other.errors], []);
+    await other.page.close();
   });
 
   test("a click on several slices in one goes closer", async () => {

@@ -52,6 +52,12 @@ const lanes = Array.from({ length: RANKS * LANES.length }, (_, id) => {
   return { id, rank, kind: lane.kind, name: lane.name, group: `python ${100 + rank}`, rows: lane.rows.length, slices };
 });
 
+// Counters stand behind all lanes of slices: one of the last rank, three of the machine.
+const LAST = RANKS - 1;
+const counter = (at, rank, name, unit) => ({ id: RANKS * LANES.length + at, rank, kind: "counter", name, group: "", unit, low: 0, high: 9, rows: 0, slices: 0 });
+lanes.push(counter(0, LAST, "queue", ""), counter(1, RANKS, HOSTILE, "bytes"), counter(2, RANKS, "eth0 · sent", "bytes/s"), counter(3, RANKS, "cpu", "cores"));
+export const COUNTERS = lanes.filter((lane) => lane.kind === "counter").map((lane) => lane.id);
+
 const steps = {
   start: Array.from({ length: 100 }, (_, n) => n * STEP),
   end: Array.from({ length: 100 }, (_, n) => n * STEP + STEP * 0.98),
@@ -59,8 +65,48 @@ const steps = {
 };
 
 function timeline() {
-  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", first_ns: "1790857026000000000", first: 0, rate: 1, steps }));
+  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", first_ns: "1790857026000000000", first: 0, rate: 1, bytes: rank === 7 ? null : 5000, steps }));
   return { schema_version: 1, origin_ns: "1790857026000000000", end: END, ranks, lanes };
+}
+
+const part = (query, ids) => ({ ...Object.fromEntries(["from", "to", "px"].map((name) => [name, Number(query.get(name))])), ids: query.get(ids).split(",").map(Number) });
+const numbers = (count, of) => Array.from({ length: Math.max(0, count) }, (_, n) => of(n));
+
+/** Each millisecond of it first on a row of the thread, then on a stream. */
+function criticalPath(query) {
+  const { from, to, ids } = part(query, "ranks");
+  const half = 500_000;
+  const first = Math.max(0, Math.floor(from / half));
+  const last = Math.min(Math.ceil(to / half), first + 4000);
+  const of = (write) => numbers(last - first, (n) => write(first + n));
+  const ranks = ids.map((rank) => ({
+    rank,
+    of: "steps",
+    start: of((n) => n * half),
+    end: of((n) => (n + 1) * half),
+    lane: of((n) => rank * LANES.length + (n % 2 ? 2 : 0)),
+    row: of((n) => (n % 2 ? 0 : 2)),
+    slice: of((n) => n),
+    count: of(() => 1),
+    class: of((n) => n % 2),
+    evidence: of((n) => n % 2),
+  }));
+  return { classes: ["host_op", "compute"], class_meanings: ["the host ran", `a kernel ran ${HOSTILE}`], evidences: ["a", "b"], evidence_meanings: ["program order", "launch"], ranks };
+}
+
+function phases(query) {
+  const { ids } = part(query, "ranks");
+  const pieces = steps.start.flatMap((start) => [0, 1].map((half) => [start + half * STEP * 0.5, start + (half + 0.9) * STEP * 0.5, half + 1]));
+  const [start, end, phase] = [0, 1, 2].map((at) => pieces.map((piece) => piece[at]));
+  return { phases: ["other", "forward", "backward"], ranks: ids.map((rank) => ({ rank, start, end, phase })) };
+}
+
+/** 0, 1, 2 … over tenths of what is asked for; the fifth is a gap. */
+function counters(query) {
+  const { from, to, ids } = part(query, "lanes");
+  const start = numbers(10, (n) => from + (n * (to - from)) / 10);
+  const value = numbers(10, (n) => (n === 4 ? null : n));
+  return { lanes: ids.map((id) => ({ id, start, low: value, high: value })) };
 }
 
 /** The rectangles of one lane: slices as they are, or in groups where they are narrower than 2 px. */
@@ -141,6 +187,8 @@ function details(rank, number) {
     parents: slice.row > 0 ? ["ProfilerStep#1", "aten::linear"].slice(0, slice.row) : [],
     step: String(Math.floor(slice.start / STEP)),
     links: ROWS[Math.floor(number / PER_ROW)].class === 5 ? [collective] : [{ kind: other[0], slice: linked, rank, ...link }],
+    links_total: ROWS[Math.floor(number / PER_ROW)].class === 5 ? 900 : 1,
+    stack: slice.class === 4 ? { of: "cudaLaunchKernel", own: false, frames: [`${HOSTILE}.py(7): forward`, "train.py(1): main"] } : { of: "", own: true, frames: [] },
   };
 }
 
@@ -226,6 +274,14 @@ export async function startStub(options = {}) {
         return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(timeline());
       case "tiles":
         return send(200, "application/octet-stream", tiles(query));
+      case "trace":
+        return send(200, "application/octet-stream", Buffer.from(`trace of rank ${query.get("rank")}`));
+      case "path":
+        return json(criticalPath(query));
+      case "phases":
+        return json(phases(query));
+      case "counters":
+        return json(counters(query));
       case "slice": {
         const found = details(Number(query.get("rank")), Number(query.get("slice")));
         return found === null ? json({ error: { message: "there is no such slice", hint: "Reload the page." } }, 404) : json(found);

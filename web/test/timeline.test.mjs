@@ -12,6 +12,9 @@ const { Frame, MOST, fillFrame, pieces } = await load("timeline/frame.ts");
 const { bandsBetween, layOut, foldedAtFirst, ROW } = await load("timeline/lanes.ts");
 const { readState, writeState } = await load("timeline/state.ts");
 const { fitName, plainName, shortName } = await load("timeline/text.ts");
+const { Layer } = await load("timeline/layers.ts");
+const { axisOf } = await load("timeline/layers_draw.ts");
+const { counterText } = await load("timeline/counter_text.ts");
 const route = await load("data/route.ts");
 const { formatTick } = await load("draw/format.ts");
 
@@ -174,6 +177,50 @@ describe("the store", () => {
   });
 });
 
+describe("layers", () => {
+  const layer = () => {
+    const asked = [];
+    const made = new Layer(
+      (of, signal) => new Promise((resolve, reject) => asked.push({ ...of, signal, answer: (ids) => resolve(new Map(ids.map((id) => [id, `${of.from}:${id}`]))), fail: () => reject(new Error("away")) })),
+      () => undefined,
+    );
+    return { made, asked };
+  };
+  const range = (first, last, level = 3) => ({ level, first, last });
+  const wait = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+  test("are asked for what is not here, once, and what is known of another stretch stays until then", async () => {
+    const { made, asked } = layer();
+    made.want(range(0, 1), [1, 2]);
+    made.want(range(0, 1), [1, 2]);
+    assert.deepEqual(asked.map(({ from, to, px, ids }) => ({ from, to, px, ids })), [{ from: 0, to: 2 * 8 * 1024, px: 2048, ids: [1, 2] }]);
+    asked[0].answer([1]); // of 2 there is nothing
+    await wait();
+    made.want(range(0, 1), [1, 2]);
+    assert.equal(asked.length, 1);
+    made.want(range(0, 1), [1, 3]);
+    assert.deepEqual(asked[1].ids, [3]);
+    made.want(range(4, 4), [1]);
+    assert.equal(asked[1].signal.aborted, true);
+    assert.equal(made.get(1), "0:1");
+    asked[2].answer([1]);
+    await wait();
+    assert.equal(made.get(1), `${4 * 8 * 1024}:1`);
+    made.want(range(4, 4), []);
+    assert.equal(asked.length, 3);
+  });
+
+  test("that fail are not asked for again at once", async () => {
+    const { made, asked } = layer();
+    made.want(range(0, 0), [1]);
+    asked[0].fail();
+    await wait();
+    made.want(range(0, 0), [1]);
+    assert.equal(asked.length, 1);
+    assert.match(String(made.error), /away/);
+  });
+});
+
 describe("a frame", () => {
   const lanes = index(1, 3);
   const layout = layOut(lanes, { ranks: new Set(), lanes: new Set() });
@@ -243,6 +290,32 @@ describe("lanes", () => {
     assert.ok(all.height >= all.bands.at(-1).top + all.bands.at(-1).height);
   });
 
+  test("counters are two rows high; what is of the machine has a heading behind the ranks, folded at first", () => {
+    const of = index(2);
+    const counter = (id, rank) => ({ id, rank, kind: "counter", name: "", group: "", rows: 0, slices: 0, low: 0, high: 1 });
+    of.lanes.push(counter(6, 1), counter(7, 2));
+    const folded = foldedAtFirst(of);
+    assert.deepEqual([...folded.ranks], [2]);
+    const all = layOut(of, folded);
+    assert.deepEqual(all.bands.slice(4).map((band) => [band.kind, band.rank, band.lane?.id ?? null, band.rows]), [
+      ["rank", 1, null, 1],
+      ["lane", 1, 3, 2],
+      ["lane", 1, 4, 2],
+      ["lane", 1, 5, 2],
+      ["lane", 1, 6, 2],
+      ["rank", 2, null, 1], // a counter is no lane that stands for all
+    ]);
+    assert.equal(all.ofLane.get(7), all.bands.at(-1));
+    assert.equal(all.ofLane.get(4).lane.id, 4);
+    assert.deepEqual(pieces(all.bands.slice(-2), { level: 0, first: 0, last: 0 }, () => assert.fail("a counter has no tiles")), { pieces: [], missing: false });
+    assert.deepEqual([axisOf({ low: 3, high: 9 }), axisOf({ low: -4, high: -1 }), axisOf({ low: 0, high: 0 })], [
+      { floor: 0, top: 9 },
+      { floor: -4, top: 0 },
+      { floor: 0, top: 1 },
+    ]);
+    assert.deepEqual(["bytes", "bytes/s", "cores", "", undefined].map((unit) => counterText(2048, unit)), ["2.00 KiB", "2.00 KiB/s", "2,048 cores", "2,048", "2,048"]);
+  });
+
   test("in view are found among thousands", () => {
     const all = layOut(index(2000), { ranks: new Set(), lanes: new Set() });
     const seen = bandsBetween(all, 100_000, 100_600);
@@ -260,6 +333,7 @@ describe("the address", () => {
       slice: { rank: 3, slice: 77 },
       range: { from: 5, to: 10, lanes: [1, 2, 3, 9] },
       find: "a&b=#%<שלום",
+      path: true,
       marks: [5, 9],
       folded: { ranks: new Set([1, 2, 3, 7]), lanes: new Set([4]) },
     };

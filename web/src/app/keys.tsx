@@ -21,6 +21,7 @@ const KEYS: [string, [string, string][]][] = [
       ["click", "choose a slice: its details and links"],
       ["Enter, Shift + Enter", "to the next, the previous linked slice"],
       ["F", "fit what is chosen; nothing chosen: everything"],
+      ["C", "show the critical path, or hide it"],
       ["M", "mark what is chosen, or take its mark away"],
       ["/", "search"],
       ["N, P", "next, previous found slice"],

@@ -44,17 +44,22 @@ export interface TimelineRank {
   first_ns: string;
   first: number;
   rate: number;
+  bytes?: number | null; // of its file, where the server gives it
   steps: Steps;
 }
 
 export interface Lane {
   id: number;
-  rank: number; // index into the ranks
-  kind: "thread" | "stream" | "other";
+  rank: number; // index into the ranks; one beyond them: of the machine, sampled beside the job
+  kind: "thread" | "stream" | "counter" | "other";
   name: string;
   group: string;
   rows: number;
   slices: number;
+  // of counters
+  unit?: string;
+  low?: number; // of the whole recording
+  high?: number;
 }
 
 /** All times are ns after the origin. */
@@ -63,6 +68,49 @@ export interface TimelineIndex {
   end: number;
   ranks: TimelineRank[];
   lanes: Lane[]; // in drawing order
+  counters_left_out?: number;
+}
+
+/** Pieces of the critical path of one rank, as columns. */
+export interface PathOfRank {
+  rank: number;
+  of: "steps" | "recording";
+  start: number[];
+  end: number[];
+  lane: number[];
+  row: number[];
+  slice: (number | null)[]; // none: a gap, or several
+  count: number[];
+  class: number[];
+  evidence: number[];
+}
+
+export interface CriticalPaths {
+  classes: string[];
+  class_meanings: string[];
+  evidences: string[];
+  evidence_meanings: string[];
+  ranks: PathOfRank[];
+}
+
+export interface PhasesOfRank {
+  rank: number;
+  start: number[];
+  end: number[];
+  phase: number[];
+}
+
+export interface Phases {
+  phases: string[];
+  ranks: PhasesOfRank[];
+}
+
+/** A value holds until the next start; null: nothing is known. */
+export interface CounterPoints {
+  id: number;
+  start: number[];
+  low: (number | null)[];
+  high: (number | null)[];
 }
 
 /** A slice as it is named everywhere: its number is one of its rank's. */
@@ -95,6 +143,8 @@ export interface SliceDetails {
   parents: string[];
   step: string | null;
   links: Link[];
+  links_total: number; // there may be more than are listed
+  stack: { of: string; own: boolean; frames: string[] }; // of the slice itself, or of what launched it; innermost first
 }
 
 /** What an event carries beside its time: its arguments, where it has some, else its members. A text that is no JSON is one. */
@@ -217,6 +267,32 @@ export async function askTiles(
   const url = address("tiles", { ...of(state), from: wanted.from, to: wanted.to, px: wanted.px, lanes: wanted.lanes.join(",") });
   return (await answer(url, { signal })).arrayBuffer();
 }
+
+/** A part of the picture: the stretch from `from` to `to`, of some lanes or ranks, at `px` pixels. */
+export interface Part {
+  from: number;
+  to: number;
+  px: number;
+  ids: number[];
+}
+
+export async function askTraceFile(state: RunState, rank: number): Promise<ArrayBuffer> {
+  return (await answer(address("trace", { ...of(state), rank }), {})).arrayBuffer();
+}
+
+const silent = () => undefined;
+
+async function askPart<T>(name: string, state: RunState, part: Part, ids: string, signal: AbortSignal): Promise<T> {
+  const url = address(name, { ...of(state), from: part.from, to: part.to, px: part.px, [ids]: part.ids.join(",") });
+  return JSON.parse(await whenReady(url, { signal }, silent)) as T;
+}
+
+export const askPath = (state: RunState, part: Part, signal: AbortSignal) => askPart<CriticalPaths>("path", state, part, "ranks", signal);
+
+export const askPhases = (state: RunState, part: Part, signal: AbortSignal) => askPart<Phases>("phases", state, part, "ranks", signal);
+
+export const askCounters = (state: RunState, part: Part, signal: AbortSignal) =>
+  askPart<{ lanes: CounterPoints[] }>("counters", state, part, "lanes", signal);
 
 export const askSlice = (state: RunState, wanted: SlicePlace, signal: AbortSignal) =>
   json<SliceDetails>(address("slice", { ...of(state), slice: wanted.slice, rank: wanted.rank }), { signal });

@@ -7,6 +7,7 @@ import { className } from "../draw/color";
 import { formatNumber, formatTick, grouped } from "../draw/format";
 import { CopyButton } from "../draw/copy";
 import { DataTable } from "../draw/table";
+import { holdsSlices } from "./lanes";
 import type { Outcome } from "./questions";
 import type { Viewer } from "./viewer";
 
@@ -56,6 +57,8 @@ function rankName(index: TimelineIndex, at: number): string {
   const rank = index.ranks[at]?.rank;
   return rank == null ? `file ${at}` : `rank ${rank}`;
 }
+
+const LINK_WORDS: Record<string, string> = { launch: "launched by", kernel: "launches", arrow_from: "arrow from", arrow_to: "arrow to" };
 
 const argument = (value: unknown): string => (typeof value === "string" ? value : typeof value === "bigint" ? String(value) : JSON.stringify(value) ?? "");
 
@@ -119,14 +122,17 @@ function SlicePane(props: { viewer: Viewer; details: SliceDetails }) {
         )}
       </div>
       <div>
-        <h4>Linked slices{details.links.length > 0 && ` (${grouped(details.links.length)})`}</h4>
+        <h4>Linked slices{details.links_total > 0 && ` (${grouped(details.links_total)})`}</h4>
         {details.links.length === 0 ? (
           <p class="empty">None is known.</p>
         ) : (
           <ul class="links">
             {details.links.slice(0, 200).map((link) => (
               <li>
-                <span class="soft">{link.kind}</span>
+                <span class="soft">
+                  {LINK_WORDS[link.kind] ?? link.kind}
+                  {link.rank !== viewer.state.slice?.rank && ` · ${rankName(viewer.index, link.rank)}`}
+                </span>
                 <button
                   type="button"
                   onClick={() => {
@@ -140,6 +146,31 @@ function SlicePane(props: { viewer: Viewer; details: SliceDetails }) {
               </li>
             ))}
           </ul>
+        )}
+        {details.links_total > details.links.length && details.links.length > 0 && (
+          <p class="soft" data-links-cut="">
+            The first {grouped(details.links.length)} are listed and drawn.
+          </p>
+        )}
+        {details.stack.frames.length > 0 && (
+          <>
+            <h4>
+              Python stack
+              {!details.stack.own && (
+                <small>
+                  {" "}
+                  of <bdi>{details.stack.of.slice(0, 200)}</bdi>
+                </small>
+              )}
+            </h4>
+            <ol class="tl-stack">
+              {details.stack.frames.map((frame) => (
+                <li>
+                  <bdi>{frame}</bdi>
+                </li>
+              ))}
+            </ol>
+          </>
         )}
       </div>
       <div>
@@ -165,7 +196,7 @@ function SlicePane(props: { viewer: Viewer; details: SliceDetails }) {
 
 function RangePane(props: { viewer: Viewer; range: { from: number; to: number; lanes: number[] }; rows: SelectionRow[]; cut: boolean }) {
   const { range, rows } = props;
-  const lanes = range.lanes.length > 0 ? range.lanes.length : props.viewer.index.lanes.length;
+  const lanes = range.lanes.length > 0 ? range.lanes.length : props.viewer.index.lanes.filter(holdsSlices).length;
   const table: Table = {
     columns: [
       { name: "name", type: "text", unit: "", meaning: "name of the slices" },

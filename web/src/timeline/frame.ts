@@ -1,7 +1,7 @@
 // What one frame draws: the rectangles of the tiles in view, as boxes in pixels, never more than MOST. Where there would
 // be more, neighbors of a row are drawn as one, ever coarser until they fit.
 import type { Band } from "./lanes";
-import { ROW, rowTop } from "./lanes";
+import { ROW, holdsSlices, rowTop } from "./lanes";
 import type { Tile } from "./tile";
 import { SINGLE } from "./tile";
 import type { Stretch, TileRange } from "./view";
@@ -64,7 +64,7 @@ export function pieces(
   let missing = false;
   const length = tileLength(range.level);
   for (const band of bands) {
-    if (band.lane === null) continue;
+    if (band.lane === null || !holdsSlices(band.lane)) continue;
     const lane = band.lane.id;
     for (let index = range.first; index <= range.last; index++) {
       const [from, to] = [index * length, (index + 1) * length];

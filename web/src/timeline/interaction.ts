@@ -1,4 +1,5 @@
 // Pointer, wheel and keys, turned into what the viewer does.
+import type { Hover } from "./tip";
 import type { Viewer } from "./viewer";
 import { clamped, stretchLength, timeOf } from "./view";
 
@@ -32,12 +33,19 @@ function dragging(element: HTMLElement, event: PointerEvent, moved: (event: Poin
 export function interact(
   viewer: Viewer,
   surface: { scroll: HTMLElement; overlay: HTMLCanvasElement; ruler: HTMLCanvasElement; minimap: HTMLCanvasElement },
-  hover: (at: number, x: number, y: number) => void,
+  hover: (of: Hover | null) => void,
   toSearch: () => void,
 ): () => void {
   const { listen, stop } = listening();
   const { overlay, ruler, minimap, scroll } = surface;
   const time = (x: number) => timeOf(viewer.state.view, viewer.width, x);
+
+  const under = (x: number, y: number): Hover | null => {
+    const at = viewer.frame.hit(x, y);
+    const band = at < 0 ? viewer.bandAt(y) : undefined;
+    const beside = band?.lane?.kind === "counter" || band?.kind === "rank";
+    return at >= 0 || beside ? { at, x, y } : null;
+  };
 
   const choose = (x: number, y: number) => {
     const at = viewer.frame.hit(x, y);
@@ -88,7 +96,7 @@ export function interact(
       (move) => {
         dragged ||= Math.hypot(move.offsetX - x, move.offsetY - y) >= CLICK_PX;
         if (!dragged) return;
-        hover(-1, 0, 0);
+        hover(null);
         const by = (stretchLength(view) / viewer.width) * (x - move.offsetX);
         viewer.show({ from: view.from + by, to: view.to + by });
         scroll.scrollTop = top + (y - move.offsetY);
@@ -100,12 +108,12 @@ export function interact(
   });
   listen<PointerEvent>(overlay, "pointermove", (event) => {
     viewer.cursor = event.offsetX;
-    hover(event.buttons === 0 ? viewer.frame.hit(event.offsetX, event.offsetY) : -1, event.offsetX, event.offsetY);
+    hover(event.buttons === 0 ? under(event.offsetX, event.offsetY) : null);
     viewer.draw();
   });
   listen<PointerEvent>(overlay, "pointerleave", () => {
     viewer.cursor = null;
-    hover(-1, 0, 0);
+    hover(null);
     viewer.draw();
   });
   listen<MouseEvent>(overlay, "dblclick", () => viewer.fit());
@@ -152,6 +160,7 @@ function pressed(viewer: Viewer, scroll: HTMLElement, toSearch: () => void, even
     d: () => viewer.pan(0.15),
     f: () => viewer.fit(),
     m: () => viewer.mark(),
+    c: () => viewer.showPath(!viewer.state.path),
     n: () => viewer.goFound(viewer.foundAt + 1),
     p: () => viewer.goFound(viewer.foundAt - 1),
     "/": toSearch,

@@ -5,6 +5,7 @@ import type { Lane, TimelineIndex } from "../data/server";
 export const ROW = 18;
 export const HEADING = 24;
 const GAP = 5;
+const COUNTER_ROWS = 2;
 
 export interface Band {
   kind: "rank" | "lane";
@@ -18,6 +19,7 @@ export interface Band {
 
 export interface Layout {
   bands: Band[];
+  ofLane: Map<number, Band>; // where a lane is to be seen: its own band, or its rank's heading where that is folded
   height: number;
 }
 
@@ -26,15 +28,24 @@ export interface Folded {
   lanes: Set<number>;
 }
 
-/** With many ranks only the first is unfolded: the others are one line each. */
+/** What has a heading: the ranks, and behind them the machine, where something was sampled of it. */
+export function headings(index: TimelineIndex): number[] {
+  return [...new Set(index.lanes.map((lane) => lane.rank))];
+}
+
+/** With many ranks only the first is unfolded: the others are one line each, and so is the machine. */
 export function foldedAtFirst(index: TimelineIndex): Folded {
   const many = index.ranks.length > 8;
-  return { ranks: new Set(many ? index.ranks.map((_, at) => at).slice(1) : []), lanes: new Set() };
+  return { ranks: new Set(headings(index).filter((rank) => rank >= (many ? 1 : index.ranks.length))), lanes: new Set() };
+}
+
+export function holdsSlices(lane: Lane): boolean {
+  return lane.kind !== "counter";
 }
 
 export function busiest(lanes: Lane[]): Lane | null {
   const streams = lanes.filter((lane) => lane.kind === "stream");
-  return (streams.length > 0 ? streams : lanes).reduce<Lane | null>((most, lane) => (most === null || lane.slices > most.slices ? lane : most), null);
+  return (streams.length > 0 ? streams : lanes.filter(holdsSlices)).reduce<Lane | null>((most, lane) => (most === null || lane.slices > most.slices ? lane : most), null);
 }
 
 export function layOut(index: TimelineIndex, folded: Folded): Layout {
@@ -45,21 +56,28 @@ export function layOut(index: TimelineIndex, folded: Folded): Layout {
     else byRank.set(lane.rank, [lane]);
   }
   const bands: Band[] = [];
+  const ofLane = new Map<number, Band>();
   let top = 0;
   for (const [rank, lanes] of byRank) {
     const closed = folded.ranks.has(rank);
-    bands.push({ kind: "rank", rank, lane: closed ? busiest(lanes) : null, top, height: HEADING, rows: 1, folded: closed });
+    const heading: Band = { kind: "rank", rank, lane: closed ? busiest(lanes) : null, top, height: HEADING, rows: 1, folded: closed };
+    bands.push(heading);
     top += HEADING + 1;
-    if (closed) continue;
     for (const lane of lanes) {
+      if (closed) {
+        ofLane.set(lane.id, heading);
+        continue;
+      }
       const short = folded.lanes.has(lane.id);
-      const rows = short ? 1 : Math.max(1, lane.rows);
-      bands.push({ kind: "lane", rank, lane, top, height: rows * ROW, rows, folded: short });
+      const rows = short ? 1 : holdsSlices(lane) ? Math.max(1, lane.rows) : COUNTER_ROWS;
+      const band: Band = { kind: "lane", rank, lane, top, height: rows * ROW, rows, folded: short };
+      bands.push(band);
+      ofLane.set(lane.id, band);
       top += rows * ROW + GAP;
     }
-    top += GAP;
+    if (!closed) top += GAP;
   }
-  return { bands, height: top };
+  return { bands, ofLane, height: top };
 }
 
 /** The bands that are seen from `from` to `to`, by bisection: there may be thousands. */
@@ -79,9 +97,4 @@ export function bandsBetween(layout: Layout, from: number, to: number): Band[] {
 
 export function rowTop(band: Band, row: number): number {
   return band.kind === "rank" ? band.top + (HEADING - ROW) / 2 : band.top + row * ROW;
-}
-
-/** Where a lane is to be seen: its own band, or its rank's heading where that is folded. */
-export function bandOf(layout: Layout, lane: Lane): Band | undefined {
-  return layout.bands.find((band) => band.kind === "lane" && band.lane === lane) ?? layout.bands.find((band) => band.rank === lane.rank);
 }

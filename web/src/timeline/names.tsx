@@ -1,6 +1,9 @@
 // The names of the lanes beside them; only those that are seen are in the page. Each folds its rank or lane.
+import { counterText } from "./counter_text";
 import type { Band } from "./lanes";
+import { axisOf } from "./layers_draw";
 import type { Viewer } from "./viewer";
+import type { Lane } from "../data/server";
 import { grouped } from "../draw/format";
 
 export function LaneNames(props: { viewer: Viewer }) {
@@ -25,9 +28,10 @@ export function LaneNames(props: { viewer: Viewer }) {
 function RankName(props: { viewer: Viewer; band: Band }) {
   const { viewer, band } = props;
   const rank = viewer.index.ranks[band.rank];
-  const name = rank?.rank == null ? "no rank" : `rank ${rank.rank}`;
+  const name = rank === undefined ? "machine" : rank.rank == null ? "no rank" : `rank ${rank.rank}`;
+  const title = rank === undefined ? "sampled beside the job" : `${name}: ${rank.file}\nclock: ${rank.clock}`;
   return (
-    <button type="button" aria-expanded={!band.folded} title={`${name}: ${rank?.file ?? ""}\nclock: ${rank?.clock ?? ""}`} onClick={() => viewer.fold("rank", band.rank)}>
+    <button type="button" aria-expanded={!band.folded} title={title} onClick={() => viewer.fold("rank", band.rank)}>
       <span aria-hidden="true">{band.folded ? "▸" : "▾"}</span> <b>{name}</b>{" "}
       <small>
         <bdi>{(rank?.file ?? "").split("/").pop()}</bdi>
@@ -39,6 +43,7 @@ function RankName(props: { viewer: Viewer; band: Band }) {
 function LaneName(props: { viewer: Viewer; band: Band }) {
   const { viewer, band } = props;
   const lane = band.lane!;
+  if (lane.kind === "counter") return <CounterName lane={lane} />;
   const title = `${lane.name}\n${lane.group}\n${grouped(lane.slices)} slices`;
   const inside = <bdi>{lane.name}</bdi>;
   if (lane.rows <= 1) {
@@ -52,5 +57,18 @@ function LaneName(props: { viewer: Viewer; band: Band }) {
     <button type="button" aria-expanded={!band.folded} title={title} onClick={() => viewer.fold("lane", lane.id)}>
       <span aria-hidden="true">{band.folded ? "▸" : "▾"}</span> {inside}
     </button>
+  );
+}
+
+function CounterName(props: { lane: Lane }) {
+  const { lane } = props;
+  const { floor, top } = axisOf(lane);
+  const always = lane.low === lane.high;
+  const range = always ? `always ${counterText(lane.low ?? 0, lane.unit)}` : `${counterText(floor, lane.unit)} to ${counterText(top, lane.unit)}`;
+  return (
+    <span class="name counter" title={`${lane.name}\n${lane.group}\n${range}`}>
+      <bdi>{lane.name}</bdi>
+      <small data-axis="">{range}</small>
+    </span>
   );
 }

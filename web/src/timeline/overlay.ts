@@ -3,6 +3,8 @@
 import type { Found, Link, Steps } from "../data/server";
 import { formatNumber, formatTick } from "../draw/format";
 import type { Frame } from "./frame";
+import type { CounterPlace, PathPlace, StripPlace } from "./layers_draw";
+import { drawCounters, drawPath, drawStrips } from "./layers_draw";
 import { ROW } from "./lanes";
 import type { Palette } from "./palette";
 import { shadeOf } from "./palette";
@@ -32,6 +34,9 @@ export interface Scene {
   cursor: number | null; // px
   chosen: Place | null;
   links: { link: Link; place: Place }[];
+  strips: StripPlace[];
+  counters: CounterPlace[];
+  path: PathPlace;
   found: Place[];
   foundTimes: Found[];
   separators: { y: number; strong: boolean }[];
@@ -82,6 +87,8 @@ export function drawScene(context: CanvasRenderingContext2D, scene: Scene): void
   }
   context.globalAlpha = 1;
   drawBoundaries(context, scene);
+  drawStrips(context, scene.strips, scene);
+  drawCounters(context, scene.counters, scene);
   if (scene.range !== null) {
     const [from, to] = [pixelOf(view, width, scene.range.from), pixelOf(view, width, scene.range.to)];
     context.fillStyle = palette.meter;
@@ -95,6 +102,7 @@ export function drawScene(context: CanvasRenderingContext2D, scene: Scene): void
   context.strokeStyle = palette.mark;
   context.lineWidth = 1.5;
   for (const place of scene.found) context.strokeRect(place.x - 1, place.y - 0.5, Math.max(3, place.right - place.x + 1), ROW);
+  drawPath(context, scene.path, scene);
   drawLinks(context, scene);
   if (scene.chosen !== null) {
     context.strokeStyle = palette.ink;

@@ -1,6 +1,6 @@
 // The colors of the canvases, read from the page's style, so that light and dark are told in one place. A rectangle's
 // color is its class's, paler where less of its stretch is filled.
-import { CLASS_COUNT, classVariable } from "../draw/color";
+import { CLASS_COUNT, classVariable, partColor } from "../draw/color";
 
 export type Rgb = [number, number, number];
 
@@ -13,6 +13,10 @@ export interface Palette {
   link: string;
   meter: string;
   mark: string;
+  path: string; // of the critical path
+  counter: string;
+  /** Of a part of time by its name, such as a phase. */
+  colorOf: (name: string) => string;
   /** [class * 16 + fill / 16] */
   rgb: Rgb[];
   css: string[];
@@ -47,6 +51,12 @@ export function readPalette(): Palette {
       rgb.push(color.map((part, i) => Math.round(background[i]! + (part - background[i]!) * share)) as Rgb);
     }
   }
+  const named = new Map<string, string>();
+  const colorOf = (name: string) => {
+    const known = named.get(name) ?? variable(/--[\w-]+/.exec(partColor(name))![0]);
+    named.set(name, known);
+    return known;
+  };
   return {
     background: variable("--bg"),
     ink: variable("--ink"),
@@ -56,6 +66,9 @@ export function readPalette(): Palette {
     link: variable("--link"),
     meter: variable("--meter"),
     mark: variable("--bad"),
+    path: variable("--path"),
+    counter: variable("--c-sync"),
+    colorOf,
     rgb,
     css: rgb.map(([r, g, b]) => `rgb(${r} ${g} ${b})`),
     whiteText,

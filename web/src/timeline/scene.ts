@@ -2,11 +2,13 @@
 import type { Found, Lane, SliceDetails, Steps } from "../data/server";
 import type { Frame } from "./frame";
 import type { Band, Layout } from "./lanes";
-import { bandOf, rowTop } from "./lanes";
+import { ROW, rowTop } from "./lanes";
+import type { Layers, Path } from "./layers";
+import type { CounterPlace, PathPlace, StripPlace } from "./layers_draw";
 import type { Place, Scene } from "./overlay";
 import type { Palette } from "./palette";
 import type { State } from "./state";
-import { pixelOf } from "./view";
+import { indexAt, pixelOf } from "./view";
 
 const MOST_LINKS = 200;
 
@@ -23,6 +25,7 @@ export interface SceneParts {
   steps: Steps | null;
   details: SliceDetails | null; // of the chosen slice
   found: Found[];
+  layers: Layers;
 }
 
 export function sceneOf(of: SceneParts): Scene {
@@ -44,6 +47,9 @@ export function sceneOf(of: SceneParts): Scene {
     cursor: of.cursor,
     chosen,
     links,
+    strips: stripsOf(of),
+    counters: countersOf(of),
+    path: pathOf(of),
     found: of.found.flatMap((one) => {
       const at = place(of, one.lane, one.row ?? 0, one.start, one.duration);
       return at === null || at.right < 0 || at.x > of.width ? [] : [at];
@@ -59,8 +65,7 @@ function isInRange(state: State, band: Band): boolean {
 }
 
 function place(of: SceneParts, lane: number, row: number, start: number, duration: number): Place | null {
-  const found = of.lanes.get(lane);
-  const band = found && bandOf(of.layout, found);
+  const band = of.layout.ofLane.get(lane);
   if (band === undefined) return null;
   const { view, top } = of.state;
   return {
@@ -77,4 +82,51 @@ function rowOf(frame: Frame, of: { lane: number; slice: number }): number {
     if (tile.lane === of.lane && tile.slice[frame.at[i]!] === of.slice) return tile.row[frame.at[i]!]!;
   }
   return 0;
+}
+
+function stripsOf(of: SceneParts): StripPlace[] {
+  return of.bands.flatMap((band) => {
+    const strip = band.kind === "rank" ? of.layers.phases.get(band.rank) : undefined;
+    return strip === undefined ? [] : [{ y: band.top - of.state.top, height: band.height, thin: band.lane !== null, strip }];
+  });
+}
+
+function countersOf(of: SceneParts): CounterPlace[] {
+  return of.bands.flatMap((band) => {
+    const points = band.lane === null ? undefined : of.layers.counters.get(band.lane.id);
+    return band.lane === null || points === undefined ? [] : [{ y: band.top - of.state.top, height: band.height, lane: band.lane, points }];
+  });
+}
+
+/** Pieces of the ranks in view, and lines where the path goes from one lane to another. */
+function pathOf(of: SceneParts): PathPlace {
+  const place: PathPlace = { boxes: [], lines: [] };
+  const { view } = of.state;
+  for (const rank of of.state.path ? new Set(of.bands.map((band) => band.rank)) : []) {
+    const path = of.layers.path.get(rank);
+    if (path === undefined) continue;
+    let before: { x: number; y: number; lane: number; end: number } | null = null;
+    for (let i = indexAt(path.start, view.from); i < path.start.length && path.start[i]! < view.to; i++) {
+      const [x, right, y] = [pixelOf(view, of.width, path.start[i]!), pixelOf(view, of.width, path.end[i]!), pathTop(of, path, i)];
+      const single = path.count[i] === 1;
+      if (y === null) {
+        before = null;
+        continue;
+      }
+      if (y + ROW > 0 && y < of.height && right > 0) place.boxes.push({ x, right, y, gap: single && path.slice[i] === null });
+      const middle = y + ROW / 2;
+      if (single && before !== null && before.lane !== path.lane[i] && Math.abs(before.end - path.start[i]!) <= 2) {
+        place.lines.push({ x: before.x, y: before.y, toX: x, toY: middle });
+      }
+      before = single ? { x: right, y: middle, lane: path.lane[i]!, end: path.end[i]! } : null;
+    }
+  }
+  return place;
+}
+
+function pathTop(of: SceneParts, path: Path, i: number): number | null {
+  const band = of.layout.ofLane.get(path.lane[i]!);
+  // In the heading of a folded rank only one lane is drawn.
+  if (band === undefined || (band.kind === "rank" && band.lane?.id !== path.lane[i])) return null;
+  return rowTop(band, Math.min(path.row[i]!, band.rows - 1)) - of.state.top;
 }

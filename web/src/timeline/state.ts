@@ -16,6 +16,7 @@ export interface State {
   slice: SlicePlace | null;
   range: Range | null;
   find: string;
+  path: boolean; // are critical paths shown?
   marks: number[];
   folded: Folded;
 }
@@ -32,6 +33,7 @@ export function readState(params: Record<string, string>, index: TimelineIndex):
     slice: slice === null ? null : { rank: Number(slice[1]), slice: Number(slice[2]) },
     range: range === null ? null : { ...range, lanes: parseNumbers(params.on) },
     find: params.find ?? "",
+    path: params.path === "1",
     marks: (params.marks ?? "").split(",").filter((text) => /^\d{1,16}$/.test(text)).slice(0, 100).map(Number),
     folded: { ranks: set(params.folded_ranks, first.ranks), lanes: set(params.folded_lanes, first.lanes) },
   };
@@ -47,6 +49,7 @@ export function writeState(state: State, index: TimelineIndex): Record<string, s
     if (state.range.lanes.length > 0) params.on = formatNumbers(state.range.lanes);
   }
   if (state.find !== "") params.find = state.find;
+  if (state.path) params.path = "1";
   if (state.marks.length > 0) params.marks = state.marks.map((mark) => Math.round(mark)).join(",");
   // "none" says that nothing is folded where something is at first.
   const fold = (name: string, now: Set<number>, before: Set<number>) => {

@@ -5,18 +5,14 @@ import type { RunState, TimelineIndex } from "../data/server";
 import { ServerError } from "../data/server";
 import { CLASS_COUNT, className, classVariable } from "../draw/color";
 import { useDraft } from "../draw/draft";
-import { formatNumber, formatTick, grouped } from "../draw/format";
+import { formatNumber, grouped } from "../draw/format";
 import { Details } from "./details";
 import { interact } from "./interaction";
 import { LaneNames } from "./names";
-import { plainName } from "./text";
+import { PerfettoButton } from "./perfetto_button";
+import type { Hover } from "./tip";
+import { Tip } from "./tip";
 import { Viewer } from "./viewer";
-
-interface Hover {
-  at: number;
-  x: number;
-  y: number;
-}
 
 export function Timeline(props: {
   run: RunState;
@@ -51,7 +47,7 @@ export function Timeline(props: {
     const stop = interact(
       made,
       surface,
-      (at, x, y) => setHover(at < 0 ? null : { at, x, y }),
+      setHover,
       () => {
         search.current?.focus();
         search.current?.select();
@@ -123,7 +119,8 @@ function Tools(props: { viewer: Viewer | null; search: { current: HTMLInputEleme
   const find = viewer?.state.find ?? "";
   const [text, setText] = useDraft(find);
   const found = viewer?.search.value ?? null;
-  const fault = viewer?.store.error ?? null;
+  const fault = viewer?.asking.error ?? null;
+  const path = viewer?.state.path ?? false;
   return (
     <div class="tl-tools">
       <form
@@ -179,6 +176,10 @@ function Tools(props: { viewer: Viewer | null; search: { current: HTMLInputEleme
             </button>
           </>
         )}
+        <button type="button" aria-pressed={path} title="what bounds each step, outlined on the lanes of its rank (C)" onClick={() => viewer?.showPath(!path)}>
+          Critical path
+        </button>
+        {viewer && <PerfettoButton viewer={viewer} />}
       </span>
       {fault !== null && (
         <span class="tl-fault" role="alert">
@@ -193,39 +194,6 @@ function Tools(props: { viewer: Viewer | null; search: { current: HTMLInputEleme
           </li>
         ))}
       </ul>
-    </div>
-  );
-}
-
-function Tip(props: { viewer: Viewer; hover: Hover }) {
-  const { viewer, hover } = props;
-  const { frame } = viewer;
-  const tile = frame.tile[hover.at];
-  if (hover.at >= frame.count || !tile) return null;
-  const at = frame.at[hover.at]!;
-  const name = viewer.store.nameOf(tile.name[at]!);
-  const merged = frame.merged[hover.at]!;
-  const resolution = Math.max(1, (viewer.state.view.to - viewer.state.view.from) / Math.max(1, viewer.width));
-  const right = hover.x > viewer.width * 0.6;
-  const low = hover.y > viewer.height * 0.7;
-  const place = {
-    [right ? "right" : "left"]: `${right ? viewer.width - hover.x + 12 : hover.x + 12}px`,
-    [low ? "bottom" : "top"]: `${low ? viewer.height - hover.y + 8 : hover.y + 16}px`,
-  };
-  return (
-    <div class="tl-tip" style={place}>
-      {merged > 1 ? (
-        <b>
-          {grouped(merged)} slices{name !== undefined && <>, the longest: {plainName(name)}</>}
-        </b>
-      ) : (
-        <b>{name === undefined ? className(tile.kind[at]!) : plainName(name)}</b>
-      )}
-      <span>
-      {formatNumber(tile.duration[at]!, "ns")}
-      {merged > 1 ? " together" : ""} · {className(tile.kind[at]!)} · at {formatTick(tile.start[at]!, resolution)}
-        {merged > 1 && <small> (click: closer)</small>}
-      </span>
     </div>
   );
 }

@@ -43,6 +43,17 @@ export function fitted(stretch: Stretch, end: number): Stretch {
   return clamped({ from: stretch.from - room, to: stretch.to + room }, end);
 }
 
+/** The view from which a slice is seen well: the same where it is, else around it, as near as it needs. */
+export function revealed(view: Stretch, width: number, of: { start: number; duration: number }, end: number): Stretch {
+  const length = stretchLength(view);
+  const pixels = (of.duration / length) * width;
+  const middle = of.start + of.duration / 2;
+  const wanted = pixels < 3 ? of.duration * 100 : pixels > width ? of.duration * 1.2 : length;
+  const seen = of.start >= view.from && of.start + of.duration <= view.to;
+  if (wanted === length && seen) return view;
+  return clamped({ from: middle - wanted / 2, to: middle + wanted / 2 }, end);
+}
+
 export function pixelOf(view: Stretch, width: number, time: number): number {
   return ((time - view.from) / stretchLength(view)) * width;
 }
@@ -77,6 +88,18 @@ export function tilesIn(view: Stretch, level: number, end: number): TileRange {
 export function withMargin(range: TileRange, end: number): TileRange {
   const most = Math.max(0, Math.ceil(end / tileLength(range.level)) - 1);
   return { level: range.level, first: Math.max(0, range.first - 1), last: Math.min(most, range.last + 1) };
+}
+
+/** Of what begins at these times, one after the other: the index of what goes on at `time`; the first where none does. */
+export function indexAt(starts: number[], time: number): number {
+  let low = 0;
+  let high = starts.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (starts[middle]! <= time) low = middle + 1;
+    else high = middle;
+  }
+  return Math.max(0, low - 1);
 }
 
 /** Times of the ruler's lines: 1, 2 or 5 times a power of ten apart, at most one in `pixels`. */

@@ -2,10 +2,11 @@
 // canvases; the lists and panes around them are Preact's, which is told by `changed`.
 import { formatNumbers } from "../data/route";
 import type { Found, Lane, RunState, SelectionRow, SliceDetails, SlicePlace, Steps, TimelineIndex } from "../data/server";
-import { askSearch, askSelection, askSlice, askTiles } from "../data/server";
+import { askSearch, askSelection, askSlice } from "../data/server";
+import { Asking } from "./asking";
 import { Frame, fillFrame, pieces } from "./frame";
 import type { Band, Layout } from "./lanes";
-import { ROW, bandOf, bandsBetween, busiest, layOut, rowTop } from "./lanes";
+import { ROW, bandsBetween, headings, layOut, rowTop } from "./lanes";
 import type { Surface } from "./painter";
 import { Painter } from "./painter";
 import type { Outcome } from "./questions";
@@ -13,10 +14,9 @@ import { NOTHING, Questions } from "./questions";
 import { sceneOf } from "./scene";
 import type { Range, State } from "./state";
 import { readState, writeState } from "./state";
-import type { Tile } from "./tile";
-import { TileStore } from "./tiles";
+import type { TileStore } from "./tiles";
 import type { Stretch } from "./view";
-import { clamped, fitted, levelFor, panned, stretchLength, tilesIn, timeOf, withMargin, zoomed } from "./view";
+import { clamped, fitted, panned, revealed, stretchLength, timeOf, zoomed } from "./view";
 
 export interface FrameFacts {
   rects: number;
@@ -42,7 +42,7 @@ export class Viewer {
   foundAt = -1;
   trail: SlicePlace[] = []; // slices that were left by a link, so that one can go back
   readonly frame = new Frame();
-  readonly store: TileStore;
+  readonly asking: Asking;
   private readonly painter: Painter;
   private readonly questions: Questions;
   private pending = 0;
@@ -62,7 +62,7 @@ export class Viewer {
     this.state = readState(params, index);
     this.layout = layOut(index, this.state.folded);
     this.lanes = new Map(index.lanes.map((lane) => [lane.id, lane]));
-    this.store = new TileStore((of, signal) => askTiles(run, of, signal), () => this.draw());
+    this.asking = new Asking(run, index, () => this.draw());
     this.questions = new Questions(() => {
       this.draw();
       this.changed();
@@ -79,12 +79,16 @@ export class Viewer {
   }
 
   close(): void {
-    this.store.close();
+    this.asking.close();
     clearTimeout(this.settled);
     cancelAnimationFrame(this.pending);
     this.questions.close();
     this.painter.close();
     delete window.stepscopeTimeline;
+  }
+
+  get store(): TileStore {
+    return this.asking.store;
   }
 
   get width(): number {
@@ -149,8 +153,15 @@ export class Viewer {
   }
 
   foldAll(fold: boolean): void {
-    this.state.folded.ranks = new Set(fold ? this.index.ranks.map((_, at) => at) : []);
+    this.state.folded.ranks = new Set(fold ? headings(this.index) : []);
     this.relayout();
+    this.commit();
+    this.draw();
+    this.changed();
+  }
+
+  showPath(show: boolean): void {
+    this.state.path = show;
     this.commit();
     this.draw();
     this.changed();
@@ -282,6 +293,11 @@ export class Viewer {
     return rank === undefined ? null : { rank, steps: this.index.ranks[rank]!.steps };
   }
 
+  /** The rank that is looked at: of the chosen slice, else the first that is seen. */
+  rankInView(): number {
+    return this.state.slice?.rank ?? this.bandsInView()[0]?.rank ?? 0;
+  }
+
   // Drawing.
 
   draw(): void {
@@ -295,18 +311,20 @@ export class Viewer {
     const { width, height, frame } = this;
     if (width === 0) return;
     const bands = this.bandsInView();
-    const range = tilesIn(view, levelFor(view, width), this.index.end);
-    const asked = this.askForTiles(bands, range);
-    const found = pieces(bands, range, (level, index, lane) => this.store.get(level, index, lane));
+    const steps = this.steps();
+    const rank = steps?.rank ?? 0;
+    const asked = this.asking.askFor({ view, width, height, top, layout: this.layout, bands, rank, path: this.state.path });
+    const found = pieces(bands, this.asking.rangeOf(view, width), (level, index, lane) => this.store.get(level, index, lane));
     fillFrame(frame, found.pieces, { view, width, top, height });
     const scene = sceneOf({
       ...{ state: this.state, layout: this.layout, lanes: this.lanes, bands, frame, width, height, cursor: this.cursor },
       palette: this.painter.palette,
-      steps: this.steps()?.steps ?? null,
+      steps: steps?.steps ?? null,
+      layers: this.asking.layers,
       details: this.state.slice !== null ? this.details.value : null,
       found: this.state.find === "" ? [] : (this.search.value?.found ?? []),
     });
-    const draws = this.painter.paint(frame, scene, { end: this.index.end, tiles: this.tilesOfWhole() }, (id) => this.store.nameOf(id));
+    const draws = this.painter.paint(frame, scene, { end: this.index.end, tiles: this.asking.tilesOfWhole(rank, width) }, (id) => this.store.nameOf(id));
     this.frames++;
     window.stepscopeTimeline = {
       frame: { rects: frame.count, draws, asked },
@@ -321,39 +339,6 @@ export class Viewer {
       this.surface.plot.dataset.busy = busy;
       this.changed();
     }
-  }
-
-  private tilesOfWhole(): Tile[] {
-    const lane = this.minimapLane();
-    const range = this.minimapTiles();
-    const tiles: Tile[] = [];
-    for (let at = range.first; lane !== null && at <= range.last; at++) {
-      const tile = this.store.get(range.level, at, lane.id);
-      if (tile !== undefined) tiles.push(tile);
-    }
-    return tiles;
-  }
-
-  private minimapLane(): Lane | null {
-    const rank = this.steps()?.rank ?? 0;
-    return busiest(this.index.lanes.filter((lane) => lane.rank === rank));
-  }
-
-  private minimapTiles() {
-    const whole = { from: 0, to: Math.max(1, this.index.end) };
-    return tilesIn(whole, levelFor(whole, this.width), this.index.end);
-  }
-
-  private askForTiles(bands: Band[], range: { level: number; first: number; last: number }): number {
-    const ids = (of: Band[]) => of.flatMap((band) => (band.lane === null ? [] : [band.lane.id]));
-    const around = bandsBetween(this.layout, this.state.top - this.height / 4, this.state.top + this.height * 1.25);
-    const lane = this.minimapLane();
-    return this.store.want([
-      { range, lanes: ids(bands) },
-      { range: this.minimapTiles(), lanes: lane === null ? [] : [lane.id] },
-      { range: withMargin(range, this.index.end), lanes: ids(bands) },
-      { range, lanes: ids(around) },
-    ]);
   }
 
   private restore(): void {
@@ -375,7 +360,7 @@ export class Viewer {
     const { folded, view } = this.state;
     const deep = (of.row ?? 0) > 0;
     if (folded.ranks.delete(lane.rank) || (deep && folded.lanes.delete(lane.id))) this.relayout();
-    const band = bandOf(this.layout, lane);
+    const band = this.layout.ofLane.get(lane.id);
     if (band !== undefined) {
       const y = rowTop(band, of.row ?? 0);
       if (y < this.state.top || y + ROW > this.state.top + this.height) {
@@ -383,13 +368,7 @@ export class Viewer {
         this.state.top = this.surface.scroll.scrollTop;
       }
     }
-    const length = stretchLength(view);
-    const pixels = (of.duration / length) * this.width;
-    const middle = of.start + of.duration / 2;
-    const wanted = pixels < 3 ? of.duration * 100 : pixels > this.width ? of.duration * 1.2 : length;
-    const seen = of.start >= view.from && of.start + of.duration <= view.to;
-    if (wanted === length && seen) return;
-    this.state.view = clamped({ from: middle - wanted / 2, to: middle + wanted / 2 }, this.index.end);
+    this.state.view = revealed(view, this.width, of, this.index.end);
   }
 
   // Address.
