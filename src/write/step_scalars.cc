@@ -148,8 +148,10 @@ class Collector {
 
 StepScalars step_scalars(const Run& run, std::span<const Answer> answers) {
   Collector collector(run);
-  for (const Answer& answer : answers) collector.add(answer);
-  collector.add_history(run);
+  for (const Answer& answer : answers) {
+    collector.add(answer);
+    if (answer.name == "history") collector.add_history(run);  // of which its tables have the longest steps only
+  }
   return collector.finish();
 }
 

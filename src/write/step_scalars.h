@@ -3,7 +3,7 @@
 //
 // They come from the tables `steps` of all answers, so that an analysis that has one appears without a word here: what
 // stands before the column `step` says whose step it is (rank, device), each measure behind it is a curve. Beside them
-// stand the times of all steps of the job, where it kept marks of them (Run::history).
+// stand the times of all steps of the job, where the answer history is asked for and marks were kept (Run::history).
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -21,7 +22,7 @@ using Points = std::map<std::int64_t, double>;  // by number of the step
 
 constexpr std::int64_t kDay = 1'700'000'000'000'000'000;
 
-Run run_of_steps(std::vector<std::pair<std::string, std::int64_t>> steps, std::int64_t base = kDay) {
+Run run_of_steps(const std::vector<std::pair<std::string, std::int64_t>>& steps, std::int64_t base = kDay) {
   TraceFixture fixture;
   fixture.slice(fixture.host("1"), "cpu_op", "aten::mm", 0, 1);
   fixture.trace.clock_base_ns = base;
@@ -131,7 +132,10 @@ TEST_CASE("step scalars: all steps of the job, from its marks") {
   history.steps = {{.name = "ProfilerStep#0", .number = 0, .start_ns = kDay, .end_ns = kDay + 500'000'000},
                    {.name = "ProfilerStep#1", .number = 1, .start_ns = kDay, .end_ns = kDay + 250'000'000}};
   run.history.push_back(std::move(history));
-  CHECK(points(step_scalars(run, {}), "rank0", "history/wall_s") == Points{{0, 0.5}, {1, 0.25}});
+  Answer answer;
+  CHECK(scalars_of(run, answer).ranks.empty());
+  answer.name = "history";
+  CHECK(points(scalars_of(run, answer), "rank0", "history/wall_s") == Points{{0, 0.5}, {1, 0.25}});
 }
 
 TEST_CASE("step scalars: the event file, which is replaced when it is written again") {
