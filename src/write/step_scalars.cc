@@ -57,8 +57,7 @@ class Collector {
     }
     tell_left_out(out.left_out);
     if (!dated_by_file.empty()) {
-      out.left_out.push_back("the time of day of " + listed(dated_by_file) +
-                             " is that of the file, since nothing in it tells one");
+      out.left_out.push_back("the time of day of steps is not known and is that of the file: " + listed(dated_by_file));
     }
     return out;
   }

@@ -123,7 +123,7 @@ TEST_CASE("step scalars: a recording without a time of day ends when its file wa
   const auto& steps = scalars.ranks[0].steps;
   CHECK(steps[1].unix_ns > kDay);
   CHECK(steps[1].unix_ns - steps[0].unix_ns == 1'000'000'000);
-  CHECK(tells(scalars, "time of day of rank0"));
+  CHECK(tells(scalars, "that of the file: rank0"));
 }
 
 TEST_CASE("step scalars: all steps of the job, from its marks") {

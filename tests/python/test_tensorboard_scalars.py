@@ -169,17 +169,29 @@ def steps(*numbers: int) -> list[dict[str, Any]]:
         step = {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 7, "tid": 8}
         found += [
             {**step, "ts": 1000 * place, "dur": 1000},
-            op("aten::mm", 1000 * place + 10, 100),
+            op("aten::mm", 1000 * place + 10, 100, **{"Input Dims": [[64, 64], [64, 64]], "Input type": ["float"] * 2}),
             kernel("gemm", 1000 * place + 50, 200, number),
         ]
     return found
+
+
+def test_mfu_where_the_peak_is_known(write: Write, write_trace: WriteTrace, tmp_path: Path) -> None:
+    trace = write_trace(events=steps(1, 2, 3))
+    document = json.loads(trace.read_text())
+    document["deviceProperties"] = [{"id": 0, "name": "Toy GPU"}]
+    trace.write_text(json.dumps(document))
+    peaks = tmp_path / "peaks.txt"
+    peaks.write_text("Toy GPU | 900 | float32 1 | a made one\n")
+    assert write(trace, "--peaks", str(peaks)).returncode == 0
+    took_s = 2 * 64**3 / 1e12
+    assert event_file(tmp_path / "tb").curves["flops/mfu"][2] == pytest.approx(took_s / 1e-3)
 
 
 def test_a_file_without_a_time_of_day_lends_its_own(write: Write, write_trace: WriteTrace, tmp_path: Path) -> None:
     trace = write_trace(events=steps(1, 2, 3))
     os.utime(trace, (1.6e9, 1.6e9))
     done = write(trace)
-    assert done.returncode == 0 and "the time of day of rank0 is that of the file" in done.stderr
+    assert done.returncode == 0 and "is that of the file: rank0" in done.stderr
     assert event_file(tmp_path / "tb").times[3] == pytest.approx(1.6e9, abs=1e-3)
 
 
