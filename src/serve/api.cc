@@ -191,9 +191,16 @@ Response Api::diff(const Request& request, OpenedRun& run) {
   });
 }
 
-Response Api::of_scene(const Request& request, OpenedRun& run) {
+Response Api::of_scene(const Request& request, OpenedRun& recorded) {
   const std::string& path = request.path;
-  const Scene* scene = run.scene();
+  std::shared_ptr<OpenedRun> predicted;
+  if (const std::string changes(request.get("changes")); !changes.empty()) {
+    const auto made = recorded.with_predicted(changes);
+    if (!made) return being_made(1);
+    if (!*made) return refusal(made->error());
+    predicted = **made;
+  }
+  const Scene* scene = (predicted ? *predicted : recorded).scene();
   if (scene == nullptr) return being_made(1);
   if (path == "api/timeline") return {200, "application/json", scene->lanes_json()};
   if (path == "api/search") {

@@ -20,7 +20,7 @@ class Api {
 
  private:
   Response of_run(const Request& request);
-  Response of_scene(const Request& request, OpenedRun& run);
+  Response of_scene(const Request& request, OpenedRun& recorded);
   Response diff(const Request& request, OpenedRun& run);
   // The newest state of the run that parameter `name` names, or why there is none now.
   struct Asked {

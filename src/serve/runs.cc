@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "base/workers.h"
 #include "model/windows.h"
 #include "report/report.h"
 #include "serve/scene.h"
+#include "session/changes.h"
 #include "session/session.h"
+#include "session/what_if.h"
 
 namespace stepscope::serve {
 namespace fs = std::filesystem;
@@ -50,7 +53,8 @@ FileState state_of(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-OpenedRun::OpenedRun(Run run, std::uint64_t revision) : run_(std::move(run)), revision_(revision) {}
+OpenedRun::OpenedRun(Run run, std::uint64_t revision, std::function<Result<Run>()> again)
+    : run_(std::move(run)), revision_(revision), again_(std::move(again)) {}
 OpenedRun::~OpenedRun() = default;
 
 const Scene* OpenedRun::scene() {
@@ -66,6 +70,32 @@ const Scene* OpenedRun::scene() {
     scene_made_ = true;
   }
   return scene_.get();
+}
+
+std::optional<Result<std::shared_ptr<OpenedRun>>> OpenedRun::with_predicted(const std::string& changes) {
+  const std::unique_lock lock(predicted_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return std::nullopt;
+  if (predicted_ && predicted_changes_ == changes) return predicted_;
+  predicted_.reset();  // its memory is given back before more is taken
+  const auto make = [&]() -> Result<std::shared_ptr<OpenedRun>> {
+    const auto wanted = session::read_changes(changes);
+    if (!wanted) return fail(wanted.error());
+    Result<Run> both = again_(), predicted = again_();
+    if (!both) return fail(both.error());
+    if (!predicted) return fail(predicted.error());
+    if (const auto moved = session::become_predicted(*predicted, *wanted); !moved) return fail(moved.error());
+    const std::size_t recorded = timelines(*both).size();
+    for (Run* run : {&*both, &*predicted}) {
+      run->traces.erase(run->traces.begin() + static_cast<std::ptrdiff_t>(recorded), run->traces.end());
+    }
+    std::move(predicted->traces.begin(), predicted->traces.end(), std::back_inserter(both->traces));
+    auto opened = std::make_shared<OpenedRun>(*std::move(both), revision_, nullptr);
+    opened->predicted_from_ = recorded;
+    return opened;
+  };
+  predicted_changes_ = changes;
+  predicted_ = make();
+  return predicted_;
 }
 
 const Result<std::string>* OpenedRun::report_json() {
@@ -251,7 +281,8 @@ void Runs::open(Entry& entry, std::unique_lock<std::mutex>& lock) {
   std::shared_ptr<OpenedRun> opened;
   std::optional<Error> error;
   if (run) {
-    opened = std::make_shared<OpenedRun>(*std::move(run), revision);
+    opened =
+        std::make_shared<OpenedRun>(*std::move(run), revision, [this, paths] { return opener_(paths, [](double) {}); });
   } else {
     error = run.error();
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -54,7 +55,11 @@ struct Sum {
 }  // namespace
 
 Scene::Scene(const OpenedRun& run)
-    : run_(run.run()), pyramids_(run.pyramids()), paths_(pyramids_.size()), phases_(pyramids_.size()) {
+    : run_(run.run()),
+      predicted_from_(run.predicted_from()),
+      pyramids_(run.pyramids()),
+      paths_(pyramids_.size()),
+      phases_(pyramids_.size()) {
   std::uint32_t names = 0;
   origin_ns_ = INT64_MAX;
   end_ns_ = INT64_MIN;
@@ -95,6 +100,19 @@ std::int64_t Scene::length(std::size_t rank, std::int64_t start_ns, std::int64_t
   return trace.clock.drift == 0 ? dur_ns : run_time_ns(trace, start_ns + dur_ns) - run_time_ns(trace, start_ns);
 }
 
+// Lanes by rank, each predicted rank below the recorded one that it was made of.
+std::vector<std::size_t> Scene::drawing_order() const {
+  std::vector<std::size_t> order(places_.size());
+  std::iota(order.begin(), order.end(), 0);
+  const std::size_t recorded = std::min(predicted_from_, pyramids_.size());
+  const auto key = [&](std::size_t lane) {
+    const std::size_t rank = places_[lane].rank;
+    return rank < recorded ? 2 * rank : 2 * (rank - recorded) + 1;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return order;
+}
+
 std::string Scene::lanes_json() const {
   JsonWriter json;
   json.begin_object().key("schema_version").number(1);
@@ -108,6 +126,7 @@ std::string Scene::lanes_json() const {
     } else {
       json.null();
     }
+    json.key("predicted").boolean(rank >= predicted_from_);
     json.key("file").text(trace.source.path).key("clock").text(to_string(trace.clock.source));
     const double rate = 1 + trace.clock.drift;
     json.key("first_ns").text(std::to_string(pyramid(rank).start_ns()));
@@ -130,7 +149,7 @@ std::string Scene::lanes_json() const {
     json.end_array().end_object().end_object();
   }
   json.end_array().key("lanes").begin_array();
-  for (std::size_t i = 0; i < places_.size(); i++) {
+  for (const std::size_t i : drawing_order()) {
     const auto& [rank, at] = places_[i];
     const timeline::Lane& lane = pyramid(rank).lanes()[at];
     const Trace& trace = pyramid(rank).trace();

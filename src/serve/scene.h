@@ -55,12 +55,14 @@ class Scene {
     std::size_t rank = 0, lane = 0;  // index of the pyramid, lane in it
   };
   const timeline::Pyramid& pyramid(std::size_t rank) const { return *pyramids_[rank]; }
+  std::vector<std::size_t> drawing_order() const;
   std::int64_t after_origin(std::size_t rank, std::int64_t time_ns) const;
   std::int64_t on_run_clock(std::int64_t after_origin_ns) const;
   std::int64_t in_file(std::size_t rank, std::int64_t after_origin_ns) const;
   std::int64_t length(std::size_t rank, std::int64_t start_ns, std::int64_t dur_ns) const;
 
   const Run& run_;
+  std::size_t predicted_from_;  // see OpenedRun
   const std::vector<std::unique_ptr<timeline::Pyramid>>& pyramids_;
   std::vector<MadeOnce<timeline::PathPieces>> paths_;   // per rank
   std::vector<MadeOnce<timeline::PhaseStrip>> phases_;  // per rank

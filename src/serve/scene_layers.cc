@@ -52,7 +52,8 @@ std::optional<std::string> Scene::path_json(Stretch stretch, std::int64_t pixels
   using timeline::PathPiece;
   std::vector<std::pair<std::uint32_t, const timeline::PathPieces*>> paths;
   for (const std::uint32_t rank : ranks) {
-    if (rank >= pyramids_.size()) continue;
+    // Of a prediction the moments alone are moved, and not what the path is found from.
+    if (rank >= std::min(pyramids_.size(), predicted_from_)) continue;
     paths.emplace_back(rank, paths_[rank].get([&] { return timeline::PathPieces(pyramid(rank)); }));
     if (paths.back().second == nullptr) return std::nullopt;
   }

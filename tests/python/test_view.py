@@ -515,6 +515,24 @@ def test_what_a_change_would_be_worth(view: Callable[..., Viewer], write_trace: 
     assert viewer.get("api/what_if?run=r1")[0] == 405
 
 
+def test_the_predicted_run_stands_beside_the_recorded(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    viewer = view(*(str(write_trace(f"rank{rank}.json", rank)) for rank in range(2)))
+    half = "&changes=scale%20kernel:gemm%3D0.5"
+    scene = viewer.json(f"api/timeline?run=r1{half}")
+    assert [(rank["rank"], rank["predicted"]) for rank in scene["ranks"]] == [
+        (rank, predicted) for predicted in (False, True) for rank in range(2)
+    ]
+    order = [lane["rank"] for lane in scene["lanes"] if lane["slices"]]
+    assert sorted(set(order), key=order.index) == [0, 2, 1, 3]
+    found = viewer.json(f"api/search?run=r1&q=gemm{half}")["found"]
+    assert {one["rank"]: one["duration"] for one in found} == {0: 50_000, 1: 50_000, 2: 25_000, 3: 25_000}
+    paths = viewer.json(f"api/path?run=r1&from=0&to={scene['end']}&px=1000&ranks=all{half}")
+    assert {one["rank"] for one in paths["ranks"]} == {0, 1}
+    assert len(viewer.json("api/timeline?run=r1")["ranks"]) == 2
+    status, body = viewer.get("api/timeline?run=r1&changes=faster")
+    assert status == 400 and "is no change" in json.loads(body)["error"]["message"]
+
+
 def test_two_runs_are_compared(view: Callable[..., Viewer], write_trace: WriteTrace, place: Place) -> None:
     before, after = write_trace("before/trace.json"), write_trace("after/trace.json", events=[op("aten::mm", 0, 500)])
     viewer = view("--each", str(before), str(after))

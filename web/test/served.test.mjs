@@ -512,6 +512,24 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.close();
   });
 
+  test("what if: the predicted run is drawn beside the recording, and stays while one moves", async () => {
+    const { page, errors } = await open("#/what_if?run=r1&changes=no-waits");
+    const from = stub.asked.length;
+    await page.locator("a", { hasText: "beside the recording" }).click();
+    await settled(page);
+    assert.match(await page.locator(".banner").textContent(), /predicted with no-waits/);
+    await page.keyboard.press("w");
+    await settled(page);
+    assert.equal(params(page).changes, "no-waits");
+    assert.ok(tilesAsked(from).length > 0 && tilesAsked(from).every((query) => query.changes === "no-waits"));
+    await page.locator(".banner a", { hasText: "the recording alone" }).click();
+    await settled(page);
+    assert.equal(params(page).changes, undefined);
+    assert.equal(tilesAsked(0).at(-1).changes, undefined);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
   test("compare: another run is chosen, waited for, and turned round; one run alone says how two are opened", async () => {
     const run = (id) => ({ id, name: `${id} ${HOSTILE}`, path_shown: "/data", state: "ready", error: null, revision: 1 });
     const other = await startStub({ runs: [run("r1"), run("r2")], openings: 2 });

@@ -1,5 +1,6 @@
 // The page of the timeline: asks for its lanes, and draws it in the whole window.
 import { useEffect, useMemo } from "preact/hooks";
+import { formatRoute } from "../data/route";
 import { askTimeline } from "../data/server";
 import { momentParams } from "../timeline/moment";
 import { Timeline } from "../timeline/timeline";
@@ -9,16 +10,24 @@ import type { ViewProps } from "./own_views";
 import { Guard } from "./parts";
 
 export function TimelinePage(props: ViewProps) {
-  const { run, state, route } = props;
-  const index = useAsked((signal, share) => askTimeline(state, signal, share), [state.id, state.revision]);
-  const { at, ...params } = route.params;
-  const moment = useMemo(() => (at === undefined || index.value === null ? null : momentParams(at, index.value)), [at, index.value]);
+  const { run, route } = props;
+  const { at, changes } = route.params;
+  const params = useMemo(() => {
+    const { at: _, changes: __, ...own } = route.params;
+    return own;
+  }, [route]);
+  const { id, revision } = props.state;
+  const state = useMemo(() => ({ id, revision, ...(changes ? { changes } : {}) }), [id, revision, changes]);
+  const kept = { changes: changes ?? "" };
+  const asked = useAsked((signal, share) => askTimeline(state, signal, share).then((index) => ({ state, index })), [state]);
+  const index = asked.value?.state === state ? asked.value.index : null; // not that of the state before
+  const moment = useMemo(() => (at === undefined || index === null ? null : momentParams(at, index)), [at, index]);
   useEffect(() => {
-    if (moment !== null) navigate({ view: "timeline", params: { ...moment, run: run.id } }, true);
+    if (moment !== null) navigate({ view: "timeline", params: { ...moment, ...kept, run: run.id } }, true);
   }, [moment]);
-  if (index.error !== null) return <FaultBox error={index.error} />;
-  if (index.value === null) return <Waiting what="The timeline is being made" share={index.share ?? run.share ?? null} />;
-  if (index.value.lanes.length === 0) {
+  if (asked.error !== null) return <FaultBox error={asked.error} />;
+  if (index === null) return <Waiting what="The timeline is being made" share={asked.share ?? run.share ?? null} />;
+  if (index.lanes.length === 0) {
     return (
       <p class="empty">
         Nothing in this run says when it ran. Record a timeline with “stepscope run -- CMD”, or open a trace of torch.profiler, nsys or rocprofv3.
@@ -27,19 +36,28 @@ export function TimelinePage(props: ViewProps) {
   }
   if (moment !== null) return null; // its address is on the way
   return (
-    <Guard title="Timeline">
+    <div class="timeline-page">
+      {changes && (
+        <p class="banner" role="status">
+          Below each rank stands what is predicted with {changes.split("\n").join(", ")}.{" "}
+          <a href={formatRoute({ view: "what_if", params: { run: run.id, changes } })}>What it is worth</a> ·{" "}
+          <a href={formatRoute({ view: "timeline", params: { ...params, run: run.id } })}>the recording alone</a>
+        </p>
+      )}
       {at !== undefined && (
         <p class="banner" role="status">
           That moment is not on this timeline.
         </p>
       )}
-      <Timeline
-        run={state}
-        key={state.revision}
-        index={index.value}
-        params={params}
-        onChange={(params, replace) => currentRoute().view === "timeline" && navigate({ view: "timeline", params: { ...params, run: run.id } }, replace)}
-      />
-    </Guard>
+      <Guard title="Timeline">
+        <Timeline
+          run={state}
+          key={`${revision} ${changes ?? ""}`}
+          index={index}
+          params={params}
+          onChange={(params, replace) => currentRoute().view === "timeline" && navigate({ view: "timeline", params: { ...params, ...kept, run: run.id } }, replace)}
+        />
+      </Guard>
+    </div>
   );
 }

@@ -3,6 +3,7 @@
 import { parseReport } from "../data/load";
 import type { Answer, Table } from "../data/report";
 import { asNumber, columnIndex } from "../data/report";
+import { formatRoute } from "../data/route";
 import { askWhatIf } from "../data/server";
 import type { RunState } from "../data/server";
 import { Rest } from "../draw/answer";
@@ -86,6 +87,7 @@ export function WhatIfPage(props: ViewProps) {
           Predict
         </button>
         <span class="soft">Ctrl + Enter. Nothing runs: it is predicted from the recording.</span>
+        {changes !== "" && <a href={formatRoute({ view: "timeline", params: { run: run.id, changes } })}>On the timeline, beside the recording</a>}
         {changes !== "" && (
           <button type="button" onClick={() => start("")}>
             without changes

@@ -23,6 +23,7 @@ export interface Run {
 export interface RunState {
   id: string;
   revision: number;
+  changes?: string; // of the timeline: the run predicted with them stands beside
 }
 
 export interface RunList {
@@ -38,6 +39,7 @@ export interface Steps {
 
 export interface TimelineRank {
   rank: number | null;
+  predicted?: boolean; // no recording: what it would be with the changes that were asked for
   file: string;
   clock: string;
   // Its clock: what its file calls first_ns is `first`, and a ns there is `rate` ns here.
@@ -248,7 +250,7 @@ const json = async <T>(url: string, init: RequestInit = {}): Promise<T> => parse
 
 export const askRuns = (signal: AbortSignal) => json<RunList>(address("runs", {}), { signal });
 
-const of = (state: RunState) => ({ run: state.id, revision: state.revision });
+const of = (state: RunState) => ({ run: state.id, revision: state.revision, ...(state.changes ? { changes: state.changes } : {}) });
 const posted = (body: string, signal: AbortSignal) => ({ method: "POST", headers: { "X-Stepscope": "1" }, body, signal });
 
 type Share = (share: number | null) => void;

@@ -54,8 +54,8 @@ function Text(props: { text: string }) {
 }
 
 function rankName(index: TimelineIndex, at: number): string {
-  const rank = index.ranks[at]?.rank;
-  return rank == null ? `file ${at}` : `rank ${rank}`;
+  const rank = index.ranks[at];
+  return `${rank?.rank == null ? `file ${at}` : `rank ${rank.rank}`}${rank?.predicted ? ", predicted" : ""}`;
 }
 
 const LINK_WORDS: Record<string, string> = { launch: "launched by", kernel: "launches", arrow_from: "arrow from", arrow_to: "arrow to" };

@@ -36,7 +36,8 @@ export function headings(index: TimelineIndex): number[] {
 /** With many ranks only the first is unfolded: the others are one line each, and so is the machine. */
 export function foldedAtFirst(index: TimelineIndex): Folded {
   const many = index.ranks.length > 8;
-  return { ranks: new Set(headings(index).filter((rank) => rank >= (many ? 1 : index.ranks.length))), lanes: new Set() };
+  const unfolded = (at: number) => index.ranks[at] !== undefined && (!many || index.ranks[at].rank === index.ranks[0]!.rank); // and its prediction
+  return { ranks: new Set(headings(index).filter((at) => !unfolded(at))), lanes: new Set() };
 }
 
 export function holdsSlices(lane: Lane): boolean {

@@ -28,7 +28,7 @@ export function LaneNames(props: { viewer: Viewer }) {
 function RankName(props: { viewer: Viewer; band: Band }) {
   const { viewer, band } = props;
   const rank = viewer.index.ranks[band.rank];
-  const name = rank === undefined ? "machine" : rank.rank == null ? "no rank" : `rank ${rank.rank}`;
+  const name = rank === undefined ? "machine" : `${rank.rank == null ? "no rank" : `rank ${rank.rank}`}${rank.predicted ? ", predicted" : ""}`;
   const title = rank === undefined ? "sampled beside the job" : `${name}: ${rank.file}\nclock: ${rank.clock}`;
   return (
     <button type="button" aria-expanded={!band.folded} title={title} onClick={() => viewer.fold("rank", band.rank)}>

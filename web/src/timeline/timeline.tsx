@@ -1,6 +1,6 @@
 // The timeline: all lanes of all ranks on one axis of time. The canvases belong to the viewer; here are the tools above
 // them, the names beside and the pane beneath.
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { RunState, TimelineIndex } from "../data/server";
 import { ServerError } from "../data/server";
 import { CLASS_COUNT, className, classVariable } from "../draw/color";
@@ -59,7 +59,8 @@ export function Timeline(props: {
       made.close();
     };
   }, [props.run, index]);
-  useEffect(() => viewer?.apply(props.params), [viewer, props.params]);
+  // Before anything else can happen: a frame later the reader may be further, and would be taken back.
+  useLayoutEffect(() => viewer?.apply(props.params), [viewer, props.params]);
 
   const pane = viewer !== null && (viewer.state.slice !== null || viewer.state.range !== null || viewer.state.find !== "");
   return (
