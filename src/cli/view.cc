@@ -24,12 +24,13 @@ namespace {
 struct ViewOptions {
   OpenPaths open;
   int port = 0;
-  bool no_browser = false;
+  bool no_browser = false, each = false;
   std::vector<std::string> allow_hosts;
 };
 
 constexpr const char* kViewExamples = R"(Examples:
   stepscope view run/                     a run folder, a trace, or a folder of runs
+  stepscope view --each before.json.gz after.json.gz   two runs, to be compared
   stepscope view trace.json.gz --port 8123 --no-browser
 On a cluster: run it there, and the printed ssh line on your own machine; then open the printed address.
 
@@ -93,7 +94,7 @@ Result<int> run_view(const ViewOptions& options) {
                                             [&api](const serve::Request& request) { return api->answer(request); });
   if (!server) return fail(server.error());
   auto runs = std::make_unique<serve::Runs>(
-      serve::group_paths(open.paths),
+      options.each ? serve::each_path(open.paths) : serve::group_paths(open.paths),
       [open](const std::vector<std::string>& paths, const std::function<void(double)>& progress) {
         session::OpenOptions how = open.options();
         how.progress = [&](std::string_view, double share) { progress(share); };
@@ -128,6 +129,7 @@ void set_up_view(CLI::App& app, int& code) {
   app.add_option("PATH", options->open.paths, "Trace files, run folders, or folders of runs")
       ->required()
       ->type_name("");
+  app.add_flag("--each", options->each, "Each PATH is a run of its own (default: files together are the ranks of one)");
   app.add_option("--port", options->port, "Port on 127.0.0.1 (default: any that is free)")
       ->type_name("N")
       ->check(CLI::Range(0, 65535));

@@ -6,12 +6,11 @@
 #include <memory>
 #include <optional>
 
-#include "base/duration.h"
-#include "base/text_parts.h"
 #include "cli/command.h"
 #include "cli/open_paths.h"
 #include "cli/report_output.h"
 #include "cli/terminal.h"
+#include "session/changes.h"
 #include "session/network_file.h"
 #include "session/what_if.h"
 #include "write/writer.h"
@@ -48,51 +47,20 @@ Error usage(std::string message, std::string hint) {
   return {ErrorKind::usage, std::move(message), "", std::nullopt, std::move(hint)};
 }
 
-// "TARGET=VALUE"; the name may have a = in it, the value has none.
-Result<std::pair<std::string, std::string>> parted(const std::string& text, const char* example) {
-  const std::size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
-    return fail(usage("'" + text + "' is not TARGET=VALUE", std::string("Write ") + example));
-  }
-  return std::pair(text.substr(0, at), text.substr(at + 1));
-}
-
-Result<double> number(const std::string& text) {
-  const auto value = number_in<double>(text);
-  if (!value) return fail(usage("'" + text + "' is no number", "Write a factor such as 0.5"));
-  return *value;
-}
-
-Result<void> add_targets(const WhatIfOptions& options, std::vector<Change>& changes) {
-  for (const std::string& text : options.scale) {
-    const auto parts = parted(text, "--scale 'kernel:gemm=0.5'");
-    if (!parts) return fail(parts.error());
-    const Result<double> factor = number(parts->second);
-    if (!factor) return fail(factor.error());
-    changes.push_back({.kind = ChangeKind::scale, .target = parts->first, .value = *factor});
-  }
-  for (const std::string& text : options.remove) {
-    changes.push_back({.kind = ChangeKind::scale, .target = text, .value = 0});
-  }
-  for (const std::string& text : options.move) {
-    const auto parts = parted(text, "--move 'op:aten::topk=120us'");
-    if (!parts) return fail(parts.error());
-    const auto seconds = read_duration(parts->second, BareNumber::refused);
-    if (!seconds)
-      return fail(usage("'" + parts->second + "' is no duration", "Write one with its unit, such as 120us"));
-    changes.push_back({.kind = ChangeKind::set_duration, .target = parts->first, .value = *seconds * 1e9});
-  }
-  for (const std::string& text : options.fuse) changes.push_back({.kind = ChangeKind::fuse, .target = text});
-  return {};
-}
-
 Result<std::vector<Change>> changes_of(const WhatIfOptions& options) {
   std::vector<Change> changes;
-  if (const auto added = add_targets(options, changes); !added) return fail(added.error());
+  const std::pair<const char*, const std::vector<std::string>*> repeated[] = {
+      {"scale", &options.scale}, {"remove", &options.remove}, {"move", &options.move}, {"fuse", &options.fuse}};
+  for (const auto& [name, values] : repeated) {
+    for (const std::string& value : *values) {
+      Result<Change> change = session::read_change(name, value);
+      if (!change) return fail(change.error());
+      changes.push_back(*std::move(change));
+    }
+  }
   if (options.data_loader) changes.push_back({.kind = ChangeKind::data_loader, .value = *options.data_loader});
   if (options.no_waits) changes.push_back({.kind = ChangeKind::no_waits});
   if (options.level_rank) changes.push_back({.kind = ChangeKind::level_rank, .rank = options.level_rank});
-  // Before the ranks: what these add to the latency is no part that a faster link shortens.
   if (options.bandwidth) changes.push_back({.kind = ChangeKind::bandwidth, .value = *options.bandwidth});
   if (!options.topology.empty() && !options.ranks) {
     return fail(usage("--topology says on what network more ranks would run", "Add --ranks 64"));
@@ -106,6 +74,7 @@ Result<std::vector<Change>> changes_of(const WhatIfOptions& options) {
     }
   }
   if (options.overlap) changes.push_back({.kind = ChangeKind::overlap});
+  session::put_in_order(changes);
   return changes;
 }
 

@@ -7,7 +7,11 @@
 #include "base/text_parts.h"
 #include "report/bundle.h"
 #include "report/json_writer.h"
+#include "report/report.h"
 #include "serve/scene.h"
+#include "session/changes.h"
+#include "session/session.h"
+#include "session/what_if.h"
 
 namespace stepscope::serve {
 namespace {
@@ -20,7 +24,7 @@ constexpr std::string_view kIndex =
     "<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"app.css\">\n</head>\n<body>\n"
     "<div id=\"app\">The page needs JavaScript.</div>\n<script src=\"app.js\"></script>\n</body>\n</html>\n";
 constexpr std::size_t kMostLanes = 4096;
-constexpr int kMostQueries = 3;
+constexpr int kMostLongOnes = 3;
 constexpr std::uint64_t kMostQueryRows = 10'000;
 constexpr double kQuerySeconds = 30;
 constexpr std::size_t kLongestSearch = 1000;
@@ -91,6 +95,15 @@ Response query_answer(OpenedRun& run, const std::string& sql) {
   return {200, "application/json", json.take() + "\n"};
 }
 
+Response report_answer(const Report& report) { return {200, "application/json", report::to_json(report)}; }
+
+Response what_if_answer(const Run& run, const std::string& lines) {
+  const auto changes = session::read_changes(lines);
+  if (!changes) return refusal(changes.error());
+  const auto report = session::what_if(run, *changes);
+  return report ? report_answer(*report) : refusal(report.error());
+}
+
 // Asked for by someone else already, or the run is not open yet: ask again.
 Response being_made(double share) {
   JsonWriter json;
@@ -128,35 +141,54 @@ Response layer_of(const Request& request, const Scene& scene, Stretch stretch) {
 
 }  // namespace
 
-// A query may take half a minute: it must not take all who answer.
-Response Api::query(OpenedRun& run, const std::string& sql) {
-  Response answer =
-      refusal(503, "other queries run already", "Ask again when they have ended: each takes 30 s at most");
-  if (queries_.fetch_add(1) < kMostQueries) answer = query_answer(run, sql);
-  queries_--;
+// It may take half a minute: it must not take all who answer.
+Response Api::long_one(const std::function<Response()>& make) {
+  Response answer = refusal(503, "the server is busy with other questions", "Ask again when they have been answered");
+  if (long_ones_.fetch_add(1) < kMostLongOnes) answer = make();
+  long_ones_--;
   return answer;
 }
 
-Response Api::of_run(const Request& request) {
+Api::Asked Api::asked_for(const Request& request, const std::string& name) {
   std::optional<RunInfo> info;
-  const std::shared_ptr<OpenedRun> run = runs_.get(std::string(request.get("run")), info);
-  if (!info) return refusal(404, "there is no such run", "Open the page again: it lists the runs");
-  if (!run) {
-    if (info->state == RunState::failed && info->error) return refusal(*info->error);
-    return being_made(info->share);
-  }
+  std::shared_ptr<OpenedRun> run = runs_.get(std::string(request.get(name)), info);
+  if (!info) return {nullptr, refusal(404, "there is no such run", "Open the page again: it lists the runs")};
+  if (run) return {std::move(run), {}};
+  if (info->state == RunState::failed && info->error) return {nullptr, refusal(*info->error)};
+  return {nullptr, being_made(info->share)};
+}
+
+Response Api::of_run(const Request& request) {
+  const auto [run, refused] = asked_for(request, "run");
+  if (!run) return refused;
   const std::string& path = request.path;
+  // Slices, lanes and times are of one state of a run, and mean something else in the next.
+  if (const auto revision = request.get("revision"); !revision.empty() && revision != std::to_string(run->revision())) {
+    return refusal(409, "the run was opened anew since its files changed", "Ask for its newest state");
+  }
   if (path == "api/answers") {
     const auto json = run->report_json();
     if (!json) return being_made(1);
     if (!*json) return refusal(json->error());
     return {200, "application/json", **json};
   }
-  if (path == "api/query") {
-    if (!request.post) return refusal(405, "a query is a POST", "Send the statement as the body");
-    return query(*run, request.body);
+  if (path == "api/query" || path == "api/what_if") {
+    if (!request.post) return refusal(405, "this is a POST", "Send the statement, or the changes, as the body");
+    return long_one([&, &run = *run] {
+      return path == "api/query" ? query_answer(run, request.body) : what_if_answer(run.run(), request.body);
+    });
   }
+  if (path == "api/diff") return diff(request, *run);
   return of_scene(request, *run);
+}
+
+Response Api::diff(const Request& request, OpenedRun& run) {
+  const auto [before, refused] = asked_for(request, "before");
+  if (!before) return refused;
+  return long_one([&, &before = *before] {
+    const auto found = session::compare(before.run(), run.run(), {});
+    return found ? report_answer(found->report) : refusal(found.error());
+  });
 }
 
 Response Api::of_scene(const Request& request, OpenedRun& run) {
@@ -214,7 +246,7 @@ Response Api::answer(const Request& request) {
   if (path == "app.css") return {200, "text/css; charset=utf-8", std::string(report::bundle_style())};
   if (path == "api/runs") return runs_list(runs_);
   for (const char* known : {"answers", "timeline", "tiles", "slice", "trace", "search", "selection", "path", "phases",
-                            "counters", "query"}) {
+                            "counters", "query", "what_if", "diff"}) {
     if (path == std::string("api/") + known) return of_run(request);
   }
   return refusal(404, "there is no such page", "Open the address that stepscope view printed");

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "serve/http.h"
@@ -19,10 +21,17 @@ class Api {
  private:
   Response of_run(const Request& request);
   Response of_scene(const Request& request, OpenedRun& run);
-  Response query(OpenedRun& run, const std::string& sql);
+  Response diff(const Request& request, OpenedRun& run);
+  // The newest state of the run that parameter `name` names, or why there is none now.
+  struct Asked {
+    std::shared_ptr<OpenedRun> run;
+    Response refusal;
+  };
+  Asked asked_for(const Request& request, const std::string& name);
+  Response long_one(const std::function<Response()>& make);
 
   Runs& runs_;
-  std::atomic<int> queries_{0};  // that run now
+  std::atomic<int> long_ones_{0};  // queries, predictions and comparisons that are made now
 };
 
 }  // namespace stepscope::serve

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/text_parts.h"
 #include "base/workers.h"
 #include "model/windows.h"
 #include "report/report.h"
@@ -51,7 +50,7 @@ FileState state_of(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-OpenedRun::OpenedRun(Run run) : run_(std::move(run)) {}
+OpenedRun::OpenedRun(Run run, std::uint64_t revision) : run_(std::move(run)), revision_(revision) {}
 OpenedRun::~OpenedRun() = default;
 
 const Scene* OpenedRun::scene() {
@@ -94,6 +93,37 @@ query::Source OpenedRun::source() {
           }};
 }
 
+namespace {
+
+// The last `parts` parts of a path.
+std::string end_of(const fs::path& path, std::size_t parts) {
+  fs::path end;
+  fs::path rest = (path.lexically_normal() / "").parent_path();  // without a slash at its end
+  for (; parts > 0 && !rest.filename().empty(); parts--, rest = rest.parent_path()) {
+    end = end.empty() ? rest.filename() : rest.filename() / end;
+  }
+  return end.empty() ? path.string() : end.string();
+}
+
+// The last part of each path, and as many before it as tell it from the others of that name.
+std::vector<std::string> short_names(const std::vector<std::string>& paths) {
+  constexpr std::size_t kMostParts = 8;
+  std::vector<std::string> names;
+  std::map<std::string, std::size_t> same;
+  for (std::size_t i = 0; i < paths.size(); i++) names.push_back(end_of(paths[i], 1)), same[names[i]]++;
+  for (std::size_t parts = 2; parts <= kMostParts && same.size() < paths.size(); parts++) {
+    std::map<std::string, std::size_t> now;
+    for (std::size_t i = 0; i < paths.size(); i++) {
+      if (same[names[i]] > 1) names[i] = end_of(paths[i], parts);
+      now[names[i]]++;
+    }
+    same = std::move(now);
+  }
+  return names;
+}
+
+}  // namespace
+
 struct Runs::Entry {
   std::vector<std::string> paths;
   RunInfo info;
@@ -106,11 +136,14 @@ struct Runs::Entry {
 };
 
 Runs::Runs(const std::vector<std::vector<std::string>>& groups, Opener opener) : opener_(std::move(opener)) {
+  std::vector<std::string> firsts;
+  for (const auto& paths : groups) firsts.push_back(paths.front());
+  const std::vector<std::string> names = short_names(firsts);
   for (const auto& paths : groups) {
     auto entry = std::make_unique<Entry>();
     entry->paths = paths;
     entry->info.id = "r" + std::to_string(entries_.size() + 1);
-    entry->info.name = std::string(last_part(paths.front()));
+    entry->info.name = names[entries_.size()];
     if (paths.size() > 1) entry->info.name += " and " + std::to_string(paths.size() - 1) + " more";
     entries_.push_back(std::move(entry));
   }
@@ -206,6 +239,7 @@ void Runs::open(Entry& entry, std::unique_lock<std::mutex>& lock) {
   }
   entry.info.share = 0;
   const std::vector<std::string> paths = entry.paths;
+  const std::uint64_t revision = entry.info.revision + 1;
   lock.unlock();
   const auto began = Clock::now();
   const FileState files = state_of(paths);
@@ -217,7 +251,7 @@ void Runs::open(Entry& entry, std::unique_lock<std::mutex>& lock) {
   std::shared_ptr<OpenedRun> opened;
   std::optional<Error> error;
   if (run) {
-    opened = std::make_shared<OpenedRun>(*std::move(run));
+    opened = std::make_shared<OpenedRun>(*std::move(run), revision);
   } else {
     error = run.error();
   }
@@ -229,7 +263,7 @@ void Runs::open(Entry& entry, std::unique_lock<std::mutex>& lock) {
     before = std::exchange(entry.opened, std::move(opened));
     entry.info.state = RunState::ready;
     entry.info.error.reset();
-    entry.info.revision++;
+    entry.info.revision = revision;
     close_others();
   } else if (!entry.opened) {  // else the page keeps what it has
     entry.info.state = RunState::failed;
@@ -286,6 +320,12 @@ std::vector<std::vector<std::string>> group_paths(const std::vector<std::string>
     for (const auto& [written, folder] : runs) groups.push_back({folder});
   }
   if (!files.empty()) groups.insert(groups.begin(), files);
+  return groups;
+}
+
+std::vector<std::vector<std::string>> each_path(const std::vector<std::string>& paths) {
+  std::vector<std::vector<std::string>> groups;
+  for (const std::string& path : paths) groups.push_back({path});
   return groups;
 }
 

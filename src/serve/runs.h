@@ -31,10 +31,11 @@ using Opener =
 // One state of a run, opened: never changed, so that any thread may read it while a newer one is made.
 class OpenedRun {
  public:
-  explicit OpenedRun(Run run);
+  OpenedRun(Run run, std::uint64_t revision);
   ~OpenedRun();
 
   const Run& run() const { return run_; }
+  std::uint64_t revision() const { return revision_; }  // see RunInfo
   // One per timeline of the run; see scene().
   const std::vector<std::unique_ptr<timeline::Pyramid>>& pyramids() const { return pyramids_; }
   // Made when first asked for; nullptr, nothing: somebody else is having it made just now, and nobody else waits for
@@ -46,6 +47,7 @@ class OpenedRun {
 
  private:
   Run run_;
+  std::uint64_t revision_;
   std::mutex scene_mutex_, report_mutex_, answers_mutex_;
   std::atomic<bool> scene_made_{false}, report_made_{false};  // then no lock is asked
   std::vector<std::unique_ptr<timeline::Pyramid>> pyramids_;
@@ -64,7 +66,7 @@ struct FileState {
 enum class RunState : std::uint8_t { closed, opening, ready, failed };
 
 struct RunInfo {
-  std::string id, name;  // the name is the last part of its path
+  std::string id, name;  // the name is the end of its path, as much as tells it from the others
   RunState state = RunState::closed;
   double share = 0;  // of the opening
   std::optional<Error> error;
@@ -102,5 +104,7 @@ class Runs {
 // What the paths of a command line mean: files together are one run, a folder is one, and of a folder of run folders
 // each is one.
 std::vector<std::vector<std::string>> group_paths(const std::vector<std::string>& paths);
+// Each is one, whatever it holds.
+std::vector<std::vector<std::string>> each_path(const std::vector<std::string>& paths);
 
 }  // namespace stepscope::serve

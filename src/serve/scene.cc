@@ -115,6 +115,9 @@ std::string Scene::lanes_json() const {
     } else {
       json.null();
     }
+    const double rate = 1 + trace.clock.drift;
+    json.key("first_ns").text(std::to_string(pyramid(rank).start_ns()));
+    json.key("first").number(after_origin(rank, pyramid(rank).start_ns())).key("rate").number(rate);
     json.key("steps").begin_object(kLine);
     json.key("start").begin_array(kLine);
     for (const Step& step : trace.steps) json.number(after_origin(rank, step.start_ns));

@@ -9,7 +9,7 @@
 #include "base/shell_word.h"
 #include "model/answer_parts.h"
 #include "model/windows.h"
-#include "session/what_if.h"
+#include "session/changes.h"
 #include "simulate/predict.h"
 
 namespace stepscope::session {

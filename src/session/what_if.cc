@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "base/shell_word.h"
 #include "model/answer_parts.h"
 #include "model/collective_work.h"
+#include "session/changes.h"
 #include "session/report_inputs.h"
 #include "session/what_if_candidates.h"
 #include "simulate/predict.h"
@@ -186,24 +186,6 @@ Result<Answer> make_answer(const Run& run, std::span<const Change> changes) {
 }
 
 }  // namespace
-
-std::string change_text(const Change& change) {
-  switch (change.kind) {
-    case ChangeKind::scale:
-      return change.value == 0 ? "remove " + change.target : fmt::format("scale {}={:g}", change.target, change.value);
-    case ChangeKind::set_duration: return fmt::format("move {}={:g}us", change.target, change.value / 1000);
-    case ChangeKind::data_loader: return fmt::format("dataloader {:g}", change.value);
-    case ChangeKind::overlap: return "overlap-comm";
-    case ChangeKind::bandwidth: return fmt::format("bandwidth {:g}", change.value);
-    case ChangeKind::ranks:
-      return fmt::format("ranks {:g}", change.value) +
-             (change.network.name.empty() ? "" : " --topology " + shell_word(change.network.name));
-    case ChangeKind::fuse: return "fuse " + change.target;
-    case ChangeKind::no_waits: return "no-waits";
-    case ChangeKind::level_rank: return fmt::format("level-rank {}", change.rank.value_or(0));
-  }
-  return "";
-}
 
 Result<Report> what_if(const Run& run, std::span<const Change> changes) {
   Result<Answer> answer =

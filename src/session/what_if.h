@@ -12,9 +12,6 @@
 
 namespace stepscope::session {
 
-// "--scale kernel:gemm=0.5", as the user writes it.
-std::string change_text(const Change& change);
-
 // A report of one answer, what_if. Without changes: how well playing the recording again explains it.
 Result<Report> what_if(const Run& run, std::span<const Change> changes);
 

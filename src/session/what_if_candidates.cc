@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/answer_parts.h"
-#include "session/what_if.h"
+#include "session/changes.h"
 
 namespace stepscope::session {
 namespace {

@@ -63,9 +63,12 @@ class Viewer:
             time.sleep(0.05)
         raise AssertionError("the run was never opened")
 
-    def query(self, sql: str, run: str = "r1") -> tuple[int, Any]:
-        status, _, body = self.ask(f"/{self.token}/api/query?run={run}", "POST", sql, {"X-Stepscope": "1"})
+    def post(self, path: str, text: str) -> tuple[int, Any]:
+        status, _, body = self.ask(f"/{self.token}/{path}", "POST", text, {"X-Stepscope": "1"})
         return status, json.loads(body)
+
+    def query(self, sql: str, run: str = "r1") -> tuple[int, Any]:
+        return self.post(f"api/query?run={run}", sql)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
@@ -125,6 +128,7 @@ def test_the_timeline_of_two_ranks(view: Callable[..., Viewer], write_trace: Wri
     assert [rank["rank"] for rank in scene["ranks"]] == [0, 1]
     assert [lane["kind"] for lane in scene["lanes"]] == ["thread", "stream"] * 2
     assert scene["end"] == 70_000
+    assert [(rank["first_ns"], rank["first"], rank["rate"]) for rank in scene["ranks"]] == [("100000", 0, 1)] * 2
     status, body = viewer.get(f"api/tiles?run=r1&from=0&to={scene['end']}&px=1000&lanes=0,1,2,3")
     assert status == 200
     tile = read_tile(body)
@@ -476,7 +480,11 @@ def test_a_file_that_is_replaced_is_opened_again(view: Callable[..., Viewer], wr
             break
         time.sleep(0.05)
     assert run["live"] is True
-    assert viewer.json("api/search?run=r1&q=after")["total"] == 2
+    assert viewer.json("api/search?run=r1&q=after&revision=2")["total"] == 2
+    # what was numbered before means something else now
+    for question in ("slice?run=r1&rank=0&slice=0", "timeline?run=r1", "search?run=r1&q=after", "answers?run=r1"):
+        status, body = viewer.get(f"api/{question}&revision=1")
+        assert status == 409 and json.loads(body)["error"]["hint"], body
 
 
 def test_a_folder_of_runs_is_a_list(view: Callable[..., Viewer], place: Place, write_trace: WriteTrace) -> None:
@@ -488,6 +496,34 @@ def test_a_folder_of_runs_is_a_list(view: Callable[..., Viewer], place: Place, w
     assert sorted(run["name"] for run in runs) == ["one", "two"]
     assert {run["state"] for run in runs} == {"closed"}  # opened when they are looked at
     assert viewer.json(f"api/timeline?run={runs[1]['id']}")["lanes"]
+
+
+def test_what_a_change_would_be_worth(view: Callable[..., Viewer], write_trace: WriteTrace, place: Place) -> None:
+    trace = write_trace()
+    viewer = view(str(trace))
+    viewer.json("api/timeline?run=r1")
+    status, found = viewer.post("api/what_if?run=r1", "\n--scale kernel:gemm=0.5\nremove op:aten::empty\n")
+    assert status == 200, found
+    options = ["--scale", "kernel:gemm=0.5", "--remove", "op:aten::empty", "--json", "--no-cache"]
+    done = place.plain(str(place.stepscope), "what-if", str(trace), *options)
+    assert found["answers"] == json.loads(done.stdout)["answers"]
+    status, found = viewer.post("api/what_if?run=r1", "")
+    assert status == 200 and "candidates" in found["answers"]["what_if"]["tables"]
+    for lines, said in (("scale kernel:gemm", "TARGET=VALUE"), ("rm -rf", "is no change"), ("no-waits 1", "value")):
+        status, found = viewer.post("api/what_if?run=r1", lines)
+        assert status == 400 and said in found["error"]["message"] and found["error"]["hint"], found
+    assert viewer.get("api/what_if?run=r1")[0] == 405
+
+
+def test_two_runs_are_compared(view: Callable[..., Viewer], write_trace: WriteTrace, place: Place) -> None:
+    before, after = write_trace("before/trace.json"), write_trace("after/trace.json", events=[op("aten::mm", 0, 500)])
+    viewer = view("--each", str(before), str(after))
+    assert [run["name"] for run in viewer.json("api/runs")["runs"]] == ["before/trace.json", "after/trace.json"]
+    found = viewer.json("api/diff?run=r2&before=r1")
+    done = place.plain(str(place.stepscope), "diff", str(before), str(after), "--json", "--no-cache")
+    assert found["answers"] == json.loads(done.stdout)["answers"]
+    status, body = viewer.get("api/diff?run=r2&before=r7")
+    assert status == 404 and json.loads(body)["error"]["hint"]
 
 
 def test_clients_that_hang_hold_up_nobody(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:

@@ -84,7 +84,7 @@ describe("the served page", { skip: noBrowser }, () => {
     for (const name of Object.keys(sample().answers)) assert.ok(seen.has(name), name);
     assert.equal(await page.locator(".failed").count(), 0);
     await page.goBack();
-    assert.equal(await page.locator("nav.views a[aria-current]").textContent(), "Timeline");
+    assert.equal(await page.locator("nav.views a[aria-current]").textContent(), "Compare");
     assert.deepEqual(errors, []);
     await page.close();
   });
@@ -486,6 +486,91 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.waitForSelector('[data-table="query"]');
     await page.waitForFunction(() => document.querySelector("textarea")?.value === "SELECT name, total_ns FROM x");
     await page.close();
+  });
+
+  test("what if: candidates are put together by a click, changes are in the address, faults come with a hint", async () => {
+    const { page, errors } = await open("#/what_if?run=r1");
+    await page.waitForSelector(".headline");
+    assert.match(await page.locator(".headline").textContent(), /A step takes 10\.0 ms, bound by stream 7/);
+    const tries = page.locator(".query-tools button[aria-pressed]");
+    assert.deepEqual(await tries.allTextContents(), ["scale kernel:gemm=0.5", "no-waits"]); // the third is worth nothing
+    await tries.nth(0).click();
+    await page.waitForFunction(() => document.querySelector(".headline b")?.textContent === "8.00 ms to 9.00 ms");
+    assert.match(await page.locator(".headline").textContent(), /1\.11× to 1\.25× as fast.*then bound/);
+    await tries.nth(1).click();
+    await page.waitForFunction(() => document.querySelector("textarea").value === "scale kernel:gemm=0.5\nno-waits");
+    assert.equal(params(page).changes, "scale kernel:gemm=0.5\nno-waits");
+    await page.waitForSelector('[data-table="what_if.changes"]');
+    await tries.nth(0).click();
+    await page.waitForFunction(() => document.querySelector("textarea").value === "no-waits");
+    assert.equal(await page.locator("img").count(), 0);
+    assert.deepEqual(errors, []);
+    await page.locator("textarea").fill("nonsense <b>");
+    await page.locator("textarea").press("Control+Enter");
+    await page.waitForSelector(".failed");
+    assert.match(await page.locator(".failed").textContent(), /is no change.*Changes are/);
+    await page.close();
+  });
+
+  test("compare: another run is chosen, waited for, and turned round; one run alone says how two are opened", async () => {
+    const run = (id) => ({ id, name: `${id} ${HOSTILE}`, path_shown: "/data", state: "ready", error: null, revision: 1 });
+    const other = await startStub({ runs: [run("r1"), run("r2")], openings: 2 });
+    const { page, errors } = await open("#/diff?run=r1", { stub: other });
+    await page.locator("select").selectOption("r2");
+    await page.waitForSelector('[data-panel="diff"]');
+    assert.match(await page.locator('[data-panel="diff"]').textContent(), /From r2 to r1/);
+    assert.equal(params(page).before, "r2");
+    await page.locator("button", { hasText: "the other way round" }).click();
+    await page.waitForFunction(() => document.querySelector('[data-panel="diff"]')?.textContent.includes("From r1 to r2"));
+    assert.equal(params(page).run, "r2");
+    assert.deepEqual(errors, []);
+    await page.close();
+    await other.close();
+    const alone = await open("#/diff?run=r1");
+    await alone.page.waitForSelector(".empty");
+    assert.match(await alone.page.locator(".empty").textContent(), /view --each BEFORE AFTER/);
+    await alone.page.close();
+  });
+
+  test("a run that was opened anew is asked for in its new state", async () => {
+    const runs = [{ id: "r1", name: "job", path_shown: "/data", state: "ready", error: null, revision: 1 }];
+    const other = await startStub({ runs });
+    const { page } = await open("#/health?run=r1", { stub: other });
+    await page.waitForSelector('[data-panel="overview"]');
+    runs[0].revision = 2; // the page hears of it by being refused, long before it asks for the runs again
+    await page.evaluate(() => (location.hash = "#/what_if?run=r1"));
+    await page.waitForSelector(".headline", { timeout: 3000 });
+    assert.equal(await page.locator(".failed").count(), 0);
+    assert.ok(other.asked.some((one) => one.name === "what_if" && one.query.revision === "2"));
+    await page.close();
+    await other.close();
+  });
+
+  test("a row of a table and a finding lead to their moment on the timeline", async () => {
+    const report = sample();
+    const column = (name, unit) => ({ name, type: "integer", unit, meaning: "" });
+    const gaps = { columns: [column("rank", ""), column("start_ns", "ns"), column("idle_ns", "ns")], rows: [[3, "BIG", 2_000_000], [99, 5, 1]] };
+    report.answers.fresh = { summary: "New?", scalars: {}, tables: { gaps }, findings: [{ id: "f", cause: "c", sentence: "It is late", where: { rank: 2, t_ns: "BIG" } }] };
+    // an integer that a double cannot hold: 1790857026000000000 is where the stub's ranks begin
+    const text = JSON.stringify(report).replaceAll('"BIG"', "1790857028000000000");
+    const other = await startStub({ report: text });
+    const { page, errors } = await open("#/more?run=r1", { stub: other });
+    const links = page.locator('[data-table="fresh.gaps"] td.moment a');
+    await links.first().click();
+    await settled(page);
+    assert.equal(params(page).range, "2000000000-2002000000");
+    assert.deepEqual([params(page).from, params(page).to, params(page).at], ["1998800000", "2003200000", undefined]);
+    await page.goBack();
+    await links.nth(1).click();
+    await page.waitForSelector(".banner");
+    assert.match(await page.locator(".banner").textContent(), /not on this timeline/);
+    await page.goto(`${other.address}#/health?run=r1`);
+    await page.locator('[data-finding="f"] a', { hasText: "show on the timeline" }).click();
+    await settled(page);
+    assert.equal(params(page).marks, "2000000000");
+    assert.deepEqual(errors, []);
+    await page.close();
+    await other.close();
   });
 
   test("what is typed the moment the field is there stays", async () => {

@@ -65,7 +65,7 @@ const steps = {
 };
 
 function timeline() {
-  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", bytes: rank === 7 ? null : 5000, steps }));
+  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", first_ns: "1790857026000000000", first: 0, rate: 1, bytes: rank === 7 ? null : 5000, steps }));
   return { schema_version: 1, origin_ns: "1790857026000000000", end: END, ranks, lanes };
 }
 
@@ -209,6 +209,26 @@ function search(text, limit) {
   return { total, found };
 }
 
+const text = (name) => ({ name, type: "text", unit: "", meaning: "" });
+const figure = (value, unit = "") => ({ value, unit, meaning: "" });
+
+/** Without changes: a step of 10 ms, and candidates, of which the last is worth nothing; with: 8 to 9 ms. */
+function whatIf(changes) {
+  const scalars = { step_ns: figure(10_000_000, "ns"), binds: figure(`stream 7 ${HOSTILE}`) };
+  const changed = { predicted_low_ns: figure(8_000_000, "ns"), predicted_high_ns: figure(9_000_000, "ns"), speedup_low: figure(1.11), speedup_high: figure(1.25) };
+  const candidates = {
+    columns: [text("change"), { name: "speedup_low", type: "real", unit: "", meaning: "" }, { name: "speedup_high", type: "real", unit: "", meaning: "" }],
+    rows: [["scale kernel:gemm=0.5", 1.11, 1.25], ["no-waits", 1.01, 1.01], ["dataloader 0", 1, 1]],
+  };
+  const applied = { columns: [text("change")], rows: changes.split("\n").map((line) => [line]) };
+  const tables = changes === "" ? { candidates } : { changes: applied };
+  return { schema_version: 1, answers: { what_if: { summary: "Worth?", scalars: changes === "" ? scalars : { ...scalars, ...changed }, tables } } };
+}
+
+function difference(before, after) {
+  return { schema_version: 1, answers: { diff: { summary: `From ${before} to ${after}?`, scalars: { step_before_ns: figure(10_000_000, "ns") } } } };
+}
+
 /** Starts it; `asked` grows with every question: its name and its parameters. */
 export async function startStub(options = {}) {
   const { script, style } = await bundle();
@@ -238,11 +258,18 @@ export async function startStub(options = {}) {
     const query = url.searchParams;
     asked.push({ name, query: Object.fromEntries(query), at: Date.now() });
     if (name !== "runs" && !runs.some((run) => run.id === query.get("run"))) return json({ error: { message: "no such run", hint: "" } }, 404);
+    const known = runs.find((run) => run.id === query.get("run"))?.revision;
+    if (query.has("revision") && Number(query.get("revision")) !== known) return json({ error: { message: "opened anew", hint: "Ask again." } }, 409);
+    const posted = async () => {
+      const parts = [];
+      for await (const part of request) parts.push(part);
+      return request.method === "POST" && request.headers["x-stepscope"] === "1" ? Buffer.concat(parts).toString() : null;
+    };
     switch (name) {
       case "runs":
         return json({ schema_version: 1, runs });
       case "answers":
-        return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(report);
+        return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : typeof report === "string" ? send(200, "application/json", report) : json(report);
       case "timeline":
         return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(timeline());
       case "tiles":
@@ -269,11 +296,17 @@ export async function startStub(options = {}) {
             { name: "ampere_sgemm_128x64_tn", class: 4, count: 30, total_ns: 2_000_000, self_ns: 2_000_000 },
           ],
         });
+      case "what_if": {
+        const changes = await posted();
+        if (changes === null) return json({ error: { message: "not a POST", hint: "" } }, 405);
+        if (/^nonsense/.test(changes)) return json({ error: { message: "'nonsense' is no change", hint: "Changes are: scale" } }, 400);
+        return json(whatIf(changes));
+      }
+      case "diff":
+        return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(difference(query.get("before"), query.get("run")));
       case "query": {
-        const parts = [];
-        for await (const part of request) parts.push(part);
-        const sql = Buffer.concat(parts).toString();
-        if (request.method !== "POST" || request.headers["x-stepscope"] !== "1") return json({ error: { message: "not a POST", hint: "" } }, 405);
+        const sql = await posted();
+        if (sql === null) return json({ error: { message: "not a POST", hint: "" } }, 405);
         if (!/^select/i.test(sql)) return json({ error: { message: `near "${sql.slice(0, 20)}": syntax error`, hint: "Queries begin with SELECT." } }, 400);
         const rows = Array.from({ length: 120 }, (_, i) => [`kernel_${i}`, i * 1000, null]);
         return json({ columns: ["name", "total_ns", "nothing"], rows, cut: true, rows_total: 4000 });

@@ -96,6 +96,35 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     await page.close();
   });
 
+  test("measure, rank and what is looked at closer stand in the address; what is not there is the first", async () => {
+    const columns = ["rank", "module", "class", "depth", "parent", "own_ns", "share"].map((name) => ({ name, type: "text", unit: "", meaning: "" }));
+    const rows = [0, 1].flatMap((rank) => [
+      [rank, "Net", "Net", 0, null, 1, 1],
+      [rank, "a", null, 1, "Net", 20, 0.5],
+      [rank, "a.b", null, 2, "a", 20, 0.5],
+    ]);
+    const own = structuredClone(report);
+    own.answers.modules = { summary: "", scalars: {}, tables: { tree: { columns, rows } } };
+    own.answers.memory = { summary: "", scalars: {}, tables: { by_module: { columns: columns.map((one) => ({ ...one, name: one.name === "own_ns" ? "own_bytes" : one.name })), rows } } };
+    const other = await startStub({ report: own });
+    const page = await browser.context.newPage();
+    await page.goto(`${other.address}#/modules?run=r1&show.modules=nonsense&rank.modules.modules=99&look.modules.modules=nobody`);
+    const panel = page.locator('[data-panel="modules"]');
+    await panel.locator('[data-tab="modules"][aria-pressed="true"]').waitFor();
+    await panel.locator('[data-tab="memory"]').click();
+    await panel.locator("select").selectOption("1");
+    await panel.locator('.icicle [data-node="a"]').click();
+    await page.waitForFunction(() => document.querySelector('[data-panel="modules"] [data-node="Net"]') === null);
+    const params = () => Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.split("?")[1]));
+    assert.deepEqual([params()["show.modules"], params()["rank.modules.memory"], params()["look.modules.memory"]], ["memory", "1", "a"]);
+    await page.reload();
+    await panel.locator('[data-tab="memory"][aria-pressed="true"]').waitFor();
+    assert.equal(await panel.locator("select").inputValue(), "1");
+    assert.equal(await panel.locator('.icicle [data-node="Net"]').count(), 0);
+    await page.close();
+    await other.close();
+  });
+
   test("no two tables of a page have one name", async () => {
     const { page } = await open("#/more?run=r1");
     for (const link of await page.locator("nav.views a").all()) {

@@ -1,6 +1,6 @@
 // What is asked of the server and how it stands: being made (with its share), here, or failed with a hint.
 import { useEffect, useState } from "preact/hooks";
-import { ServerError, askRuns, isAbort } from "../data/server";
+import { ServerError, askRuns, isAbort, stale } from "../data/server";
 import type { Run } from "../data/server";
 import { percent } from "../draw/format";
 
@@ -27,6 +27,7 @@ export function useAsked<T>(ask: Ask<T> | null, inputs: unknown[]): Asked<T> {
   return state;
 }
 
+const SOON_MS = 100; // several questions may be refused at once
 const POLL_MS = 2000;
 const QUIET_MS = 10_000; // a file may be replaced, or a job begin to write, at any time
 
@@ -51,8 +52,14 @@ export function useRuns(): { runs: Run[] | null; error: unknown } {
       }
       if (again && !abort.signal.aborted) timer = setTimeout(ask, wait);
     };
+    const askNow = () => {
+      clearTimeout(timer);
+      timer = setTimeout(ask, SOON_MS);
+    };
+    stale.addEventListener("stale", askNow);
     void ask();
     return () => {
+      stale.removeEventListener("stale", askNow);
       clearTimeout(timer);
       abort.abort();
     };

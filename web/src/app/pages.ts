@@ -11,13 +11,15 @@ export interface ReportPart {
 }
 
 const THEMES: [string, string, string[]][] = [
-  ["health", "Health", ["overview", "findings", "idle", "utilization", "critical_path"]],
+  ["health", "Health", ["overview", "findings", "idle", "utilization"]],
   ["steps", "Steps", ["steps", "phases", "history", "dataloader", "annotations", "sequences", "serving"]],
-  ["operators", "Operators", ["operators", "flops", "roofline", "stacks", "compile", "graph"]],
+  ["modules", "Modules", ["modules", "flops"]],
+  ["operators", "Operators", ["operators", "roofline", "stacks", "compile"]],
   ["kernels", "Kernels", ["kernels", "launches", "copies"]],
   ["communication", "Communication", ["communication", "collectives"]],
   ["ranks", "Ranks", ["ranks"]],
   ["memory", "Memory", ["memory", "memory_state", "snapshot"]],
+  ["graph", "Graph", ["critical_path", "graph"]],
   ["system", "System", ["system", "counters", "timeline"]],
   ["files", "Files", ["input", "quality", "absent"]],
 ];

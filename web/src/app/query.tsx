@@ -2,7 +2,6 @@
 // was run stands in the page's address.
 import { useState } from "preact/hooks";
 import type { Column, Table, Unit, Value } from "../data/report";
-import type { Route } from "../data/route";
 import { askQuery } from "../data/server";
 import type { QueryColumn, QueryResult } from "../data/server";
 import { useDraft } from "../draw/draft";
@@ -10,6 +9,7 @@ import { grouped } from "../draw/format";
 import { DataTable } from "../draw/table";
 import { FaultBox, Waiting, useAsked } from "./asking";
 import { navigate } from "./navigation";
+import type { ViewProps } from "./own_views";
 
 const EXAMPLES: [string, string][] = [
   ["tables", ".tables"],
@@ -45,19 +45,20 @@ export function tableOf(result: QueryResult): Table {
   return { columns, rows: result.rows };
 }
 
-export function QueryPage(props: { run: string; route: Route }) {
+export function QueryPage(props: ViewProps) {
+  const run = props.run.id;
   const sql = props.route.params.sql ?? "";
   const [text, setText] = useDraft(sql);
   const [again, setAgain] = useState(0);
-  const asked = useAsked(sql === "" ? null : (signal) => askQuery(props.run, sql, signal).then((result) => ({ sql, result, again })), [
-    props.run,
+  const asked = useAsked(sql === "" ? null : (signal) => askQuery(run, sql, signal).then((result) => ({ sql, result, again })), [
+    run,
     sql,
     again,
   ]);
   const start = (wanted: string) => {
     if (wanted.trim() === "") return;
     if (wanted === sql) setAgain(again + 1);
-    else navigate({ view: "query", params: { run: props.run, sql: wanted } });
+    else navigate({ view: "query", params: { run, sql: wanted } });
   };
   const busy = sql !== "" && asked.error === null && (asked.value?.sql !== sql || asked.value.again !== again);
   return (

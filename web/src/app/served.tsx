@@ -3,23 +3,21 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { SCHEMA_VERSION, parseReport } from "../data/load";
 import { formatRoute } from "../data/route";
 import type { Route } from "../data/route";
-import { askAnswers, askTimeline } from "../data/server";
+import { askAnswers } from "../data/server";
 import type { Run } from "../data/server";
-import { TableStates } from "../draw/table_state";
-import { Timeline } from "../timeline/timeline";
+import { PageLinks } from "../draw/page_links";
+import { PageState } from "../draw/page_state";
+import { momentText } from "../timeline/moment";
 import { FaultBox, Waiting, useAsked, useRuns } from "./asking";
 import { KeysDialog } from "./keys";
 import { currentRoute, navigate, useRoute } from "./navigation";
+import { OWN_VIEWS } from "./own_views";
 import { partsOf } from "./pages";
 import type { ReportPart } from "./pages";
-import { Guard, Section, ThemeButton } from "./parts";
-import { QueryPage } from "./query";
+import { Section, ThemeButton } from "./parts";
 import { RunsPage } from "./runs";
 
-const OWN_VIEWS: [string, string][] = [
-  ["timeline", "Timeline"],
-  ["query", "Query"],
-];
+const NO_LINKS: PageLinks = {};
 
 export function Served() {
   const route = useRoute();
@@ -66,7 +64,7 @@ export function Served() {
           <bdi>{run.error?.message ?? "This run could not be opened"}</bdi> {run.error?.hint}
         </div>
       )}
-      {run && run.state !== "failed" && <RunPages key={run.id} run={run} route={route} />}
+      {run && run.state !== "failed" && <RunPages key={run.id} run={run} runs={runs ?? []} route={route} />}
       {keys && <KeysDialog onClose={() => setKeys(false)} />}
     </div>
   );
@@ -77,12 +75,13 @@ function isTyping(event: KeyboardEvent): boolean {
   return event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 }
 
-function RunPages(props: { run: Run; route: Route }) {
-  const { run, route } = props;
+function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
+  const { run, runs, route } = props;
   const view = route.view || "health";
   // While a run is opened for the first time its answers are waited for: what comes is of its first state.
   const revision = Math.max(1, run.revision ?? 0);
-  const text = useAsked((signal, share) => askAnswers(run.id, signal, share), [run.id, revision]);
+  const state = useMemo(() => ({ id: run.id, revision }), [run.id, revision]);
+  const text = useAsked((signal, share) => askAnswers(state, signal, share), [state]);
   const parsed = useMemo(() => {
     try {
       return { report: text.value === null ? null : parseReport(text.value), error: null };
@@ -92,20 +91,21 @@ function RunPages(props: { run: Run; route: Route }) {
   }, [text.value]);
   const { report } = parsed;
   const parts = useMemo(() => (report === null ? [] : partsOf(report)), [report]);
-  const links: [string, string][] = [...parts.map((part): [string, string] => [part.view, part.label]), ...OWN_VIEWS];
-  const index = useAsked(view === "timeline" ? (signal, share) => askTimeline(run.id, signal, share) : null, [run.id, revision, view === "timeline"]);
+  const links: [string, string][] = [...parts.map((part): [string, string] => [part.view, part.label]), ...OWN_VIEWS.map((own): [string, string] => [own.view, own.label])];
   usePageKeys(links.map(([name]) => name), view, run.id);
   usePanelLinks(parts, run.id);
   useEffect(() => {
     document.title = `${links.find(([name]) => name === view)?.[1] ?? "stepscope"} · ${run.name.slice(0, 100)} · stepscope`;
   });
   const part = parts.find((one) => one.view === view);
-  const states = useMemo(() => tableStates(route), [route]);
+  const chosen = useMemo(() => pageState(route), [route]);
+  const pages = useMemo(() => pageLinks(run.id), [run.id]);
   // Kept, so that of a page only the tables are drawn anew when the state of one changes.
   const sections = useMemo(() => report !== null && part?.panels.map((panel) => <Section key={panel.id} panel={panel} report={report} />), [part, report]);
-  const own = view === "timeline" || view === "query";
+  const own = OWN_VIEWS.find((one) => one.view === view);
+  const OwnPage = own?.page;
   return (
-    <div class={view === "timeline" ? "served-body whole-window" : "served-body"}>
+    <div class={own?.wholeWindow ? "served-body whole-window" : "served-body"}>
       <nav class="views" aria-label="views">
         <ul>
           {links.map(([name, label]) => (
@@ -117,28 +117,12 @@ function RunPages(props: { run: Run; route: Route }) {
           ))}
         </ul>
       </nav>
-      {view === "query" && (
-        <TableStates.Provider value={states}>
-          <QueryPage run={run.id} route={route} />
-        </TableStates.Provider>
-      )}
-      {view === "timeline" && index.value === null && index.error === null && <Waiting what="The timeline is being made" share={index.share ?? run.share ?? null} />}
-      {view === "timeline" && index.error !== null && <FaultBox error={index.error} />}
-      {view === "timeline" && index.value !== null && index.value.lanes.length === 0 && (
-        <p class="empty">
-          Nothing in this run says when it ran. Record a timeline with “stepscope run -- CMD”, or open a trace of torch.profiler, nsys or rocprofv3.
-        </p>
-      )}
-      {view === "timeline" && index.value !== null && index.value.lanes.length > 0 && (
-        <Guard title="Timeline">
-          <Timeline
-            run={run.id}
-            key={revision}
-            index={index.value}
-            params={route.params}
-            onChange={(params, replace) => currentRoute().view === "timeline" && navigate({ view: "timeline", params: { ...params, run: run.id } }, replace)}
-          />
-        </Guard>
+      {OwnPage && (
+        <PageState.Provider value={chosen}>
+          <PageLinks.Provider value={own?.ofRun ? { moment: pages.moment } : NO_LINKS}>
+            <OwnPage run={run} runs={runs} state={state} route={route} />
+          </PageLinks.Provider>
+        </PageState.Provider>
       )}
       {!own && (
         <main id="main" class="themes">
@@ -150,23 +134,32 @@ function RunPages(props: { run: Run; route: Route }) {
             </p>
           )}
           {report !== null && part === undefined && <p class="empty">This run has nothing to show here.</p>}
-          {report !== null && part !== undefined && <TableStates.Provider value={states}>{sections}</TableStates.Provider>}
+          {report !== null && part !== undefined && (
+            <PageLinks.Provider value={pages}>
+              <PageState.Provider value={chosen}>{sections}</PageState.Provider>
+            </PageLinks.Provider>
+          )}
         </main>
       )}
     </div>
   );
 }
 
-/** The state of the tables stands in the address of their page. */
-function tableStates(route: Route): TableStates {
-  const { run = "" } = route.params;
+/** What is chosen on a page stands in its address. */
+function pageState(route: Route): PageState {
   return {
     params: route.params,
     change: (params, replace) => {
       const now = currentRoute();
       if (now.view === route.view) navigate({ view: now.view, params: { ...now.params, ...params } }, replace);
     },
+  };
+}
+
+function pageLinks(run: string): Required<PageLinks> {
+  return {
     asks: (sql) => formatRoute({ view: "query", params: { run, sql } }),
+    moment: (moment) => formatRoute({ view: "timeline", params: { run, at: momentText(moment) } }),
   };
 }
 

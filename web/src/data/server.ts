@@ -19,6 +19,12 @@ export interface Run {
   live?: boolean;
 }
 
+/** A run as it is after its `revision`th opening: lanes, slices and times are of that state, and refused of another. */
+export interface RunState {
+  id: string;
+  revision: number;
+}
+
 export interface RunList {
   runs: Run[];
   live?: boolean;
@@ -34,6 +40,10 @@ export interface TimelineRank {
   rank: number | null;
   file: string;
   clock: string;
+  // Its clock: what its file calls first_ns is `first`, and a ns there is `rate` ns here.
+  first_ns: string;
+  first: number;
+  rate: number;
   bytes?: number | null; // of its file, where the server gives it
   steps: Steps;
 }
@@ -182,6 +192,9 @@ export class ServerError extends Error {
   }
 }
 
+/** Told when the server has opened a run anew, before the list of runs was asked for again. */
+export const stale = new EventTarget();
+
 export function isAbort(error: unknown): boolean {
   return error instanceof Error && error.name === "AbortError";
 }
@@ -207,6 +220,7 @@ async function answer(url: string, init: RequestInit): Promise<Response> {
   } catch {
     // no JSON: a proxy on the way answered
   }
+  if (response.status === 409) stale.dispatchEvent(new Event("stale"));
   throw new ServerError(fault.message || `The server answered with status ${response.status}`, fault.hint ?? null, response.status);
 }
 
@@ -220,13 +234,13 @@ const later = (milliseconds: number, signal?: AbortSignal | null) =>
   });
 
 /** The text of an answer; while the server still makes it (202), asks again and tells how far it is. */
-async function whenReady(url: string, signal: AbortSignal, share: (share: number | null) => void): Promise<string> {
+async function whenReady(url: string, init: RequestInit & { signal: AbortSignal }, share: (share: number | null) => void): Promise<string> {
   for (;;) {
-    const response = await answer(url, { signal });
+    const response = await answer(url, init);
     const text = await response.text();
     if (response.status !== 202) return text;
     share((JSON.parse(text) as { share?: number }).share ?? null);
-    await later(300, signal);
+    await later(300, init.signal);
   }
 }
 
@@ -234,19 +248,23 @@ const json = async <T>(url: string, init: RequestInit = {}): Promise<T> => parse
 
 export const askRuns = (signal: AbortSignal) => json<RunList>(address("runs", {}), { signal });
 
-export const askAnswers = (run: string, signal: AbortSignal, share: (share: number | null) => void) =>
-  whenReady(address("answers", { run }), signal, share);
+const of = (state: RunState) => ({ run: state.id, revision: state.revision });
+const posted = (body: string, signal: AbortSignal) => ({ method: "POST", headers: { "X-Stepscope": "1" }, body, signal });
 
-export async function askTimeline(run: string, signal: AbortSignal, share: (share: number | null) => void): Promise<TimelineIndex> {
-  return JSON.parse(await whenReady(address("timeline", { run }), signal, share)) as TimelineIndex;
+type Share = (share: number | null) => void;
+
+export const askAnswers = (state: RunState, signal: AbortSignal, share: Share) => whenReady(address("answers", of(state)), { signal }, share);
+
+export async function askTimeline(state: RunState, signal: AbortSignal, share: Share): Promise<TimelineIndex> {
+  return JSON.parse(await whenReady(address("timeline", of(state)), { signal }, share)) as TimelineIndex;
 }
 
 export async function askTiles(
-  run: string,
-  of: { from: number; to: number; px: number; lanes: number[] },
+  state: RunState,
+  wanted: { from: number; to: number; px: number; lanes: number[] },
   signal: AbortSignal,
 ): Promise<ArrayBuffer> {
-  const url = address("tiles", { run, from: of.from, to: of.to, px: of.px, lanes: of.lanes.join(",") });
+  const url = address("tiles", { ...of(state), from: wanted.from, to: wanted.to, px: wanted.px, lanes: wanted.lanes.join(",") });
   return (await answer(url, { signal })).arrayBuffer();
 }
 
@@ -258,35 +276,43 @@ export interface Part {
   ids: number[];
 }
 
-export async function askTraceFile(run: string, rank: number): Promise<ArrayBuffer> {
-  return (await answer(address("trace", { run, rank }), {})).arrayBuffer();
+export async function askTraceFile(state: RunState, rank: number): Promise<ArrayBuffer> {
+  return (await answer(address("trace", { ...of(state), rank }), {})).arrayBuffer();
 }
 
 const silent = () => undefined;
 
-async function askPart<T>(name: string, run: string, of: Part, ids: string, signal: AbortSignal): Promise<T> {
-  const url = address(name, { run, from: of.from, to: of.to, px: of.px, [ids]: of.ids.join(",") });
-  return JSON.parse(await whenReady(url, signal, silent)) as T;
+async function askPart<T>(name: string, state: RunState, part: Part, ids: string, signal: AbortSignal): Promise<T> {
+  const url = address(name, { ...of(state), from: part.from, to: part.to, px: part.px, [ids]: part.ids.join(",") });
+  return JSON.parse(await whenReady(url, { signal }, silent)) as T;
 }
 
-export const askPath = (run: string, of: Part, signal: AbortSignal) => askPart<CriticalPaths>("path", run, of, "ranks", signal);
+export const askPath = (state: RunState, part: Part, signal: AbortSignal) => askPart<CriticalPaths>("path", state, part, "ranks", signal);
 
-export const askPhases = (run: string, of: Part, signal: AbortSignal) => askPart<Phases>("phases", run, of, "ranks", signal);
+export const askPhases = (state: RunState, part: Part, signal: AbortSignal) => askPart<Phases>("phases", state, part, "ranks", signal);
 
-export const askCounters = (run: string, of: Part, signal: AbortSignal) =>
-  askPart<{ lanes: CounterPoints[] }>("counters", run, of, "lanes", signal);
+export const askCounters = (state: RunState, part: Part, signal: AbortSignal) =>
+  askPart<{ lanes: CounterPoints[] }>("counters", state, part, "lanes", signal);
 
-export const askSlice = (run: string, of: SlicePlace, signal: AbortSignal) =>
-  json<SliceDetails>(address("slice", { run, slice: of.slice, rank: of.rank }), { signal });
+export const askSlice = (state: RunState, wanted: SlicePlace, signal: AbortSignal) =>
+  json<SliceDetails>(address("slice", { ...of(state), slice: wanted.slice, rank: wanted.rank }), { signal });
 
-export const askSearch = (run: string, text: string, signal: AbortSignal) =>
-  json<{ total: number; found: Found[] }>(address("search", { run, q: text, limit: 200 }), { signal });
+export const askSearch = (state: RunState, text: string, signal: AbortSignal) =>
+  json<{ total: number; found: Found[] }>(address("search", { ...of(state), q: text, limit: 200 }), { signal });
 
-export const askSelection = (run: string, of: { from: number; to: number; lanes: number[] }, signal: AbortSignal) =>
+export const askSelection = (state: RunState, wanted: { from: number; to: number; lanes: number[] }, signal: AbortSignal) =>
   json<{ rows: SelectionRow[]; cut: boolean }>(
-    address("selection", { run, from: of.from, to: of.to, lanes: of.lanes.join(",") || "all" }), // none: all
+    address("selection", { ...of(state), from: wanted.from, to: wanted.to, lanes: wanted.lanes.join(",") || "all" }), // none: all
     { signal },
   );
 
-export const askQuery = (run: string, sql: string, signal: AbortSignal) =>
-  json<QueryResult>(address("query", { run }), { method: "POST", headers: { "X-Stepscope": "1" }, body: sql, signal });
+/** Of the newest state: what it finds names no slice. */
+export const askQuery = (run: string, sql: string, signal: AbortSignal) => json<QueryResult>(address("query", { run }), posted(sql, signal));
+
+/** A report of one answer, what_if. Changes as the options of `stepscope what-if`, one a line. */
+export const askWhatIf = (state: RunState, changes: string, signal: AbortSignal) =>
+  whenReady(address("what_if", of(state)), posted(changes, signal), () => undefined);
+
+/** A report of what changed from run `before` to this one. */
+export const askDiff = (state: RunState, before: string, signal: AbortSignal, share: Share) =>
+  whenReady(address("diff", { ...of(state), before }), { signal }, share);

@@ -25,7 +25,7 @@ export function Rest(props: { name: string; answer: Answer; shown?: Shown; color
   return (
     <>
       <Figures scalars={without(answer.scalars, shown?.scalars)} />
-      <Charts answer={answer} colorOf={props.colorOf} />
+      <Charts name={name} answer={answer} colorOf={props.colorOf} />
       {tables
         .filter(([, table]) => table.rows.length > 0)
         .map(([part, table]) => (
@@ -50,5 +50,5 @@ export function TabbedTables(props: { name: string; answer: Answer; tables?: str
       <DataTable name={`${props.name}.${name}`} table={props.answer.tables[name]!} first={props.first ?? 15} source={`${props.name}_${name}`} />
     ),
   }));
-  return tabs.length > 0 ? <Tabs label={`tables of ${props.name}`} tabs={tabs} /> : <p class="empty">Nothing of this was recorded.</p>;
+  return tabs.length > 0 ? <Tabs name={props.name} label={`tables of ${props.name}`} tabs={tabs} /> : <p class="empty">Nothing of this was recorded.</p>;
 }

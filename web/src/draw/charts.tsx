@@ -1,11 +1,12 @@
 // The series of an answer that belong in charts: one lane for each metric over one axis of time, of one rank at a time,
 // with what that rank did meanwhile behind. Series without a metric are in the timeline.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Answer, Bands, Series } from "../data/report";
 import { asNumber } from "../data/report";
 import { Legend } from "./bars";
 import { seriesColor } from "./color";
 import { formatNumber, words } from "./format";
+import { useNumber } from "./page_state";
 import { Strip } from "./strip";
 import type { Backdrop, Band, Lane } from "./strip";
 
@@ -118,10 +119,10 @@ function OneRank(props: { answer: Answer; rank: Rank; series: Series[]; colorOf?
   );
 }
 
-export function Charts(props: { answer: Answer; colorOf?: LineColor }) {
+export function Charts(props: { name: string; answer: Answer; colorOf?: LineColor }) {
   const { answer } = props;
   const groups = useMemo(() => chartsByRank(answer), [answer]);
-  const [chosen, choose] = useState(0);
+  const [chosen, choose] = useNumber(`show.${props.name}.charts`, groups.size);
   const shown = [...groups][chosen];
   if (shown === undefined) return null;
   return (

@@ -1,5 +1,12 @@
 // The choice of one rank among several; of one there is nothing to choose.
 import type { Value } from "../data/report";
+import { useChoice } from "./page_state";
+
+/** `name` is its own on the page. */
+export function useRank(name: string, ranks: Value[]): [Value, (rank: Value) => void] {
+  const [text, choose] = useChoice(`rank.${name}`, ranks.map(String));
+  return [ranks.find((rank) => String(rank) === text) ?? null, (rank) => choose(String(rank))];
+}
 
 export function RankChoice(props: { ranks: Value[]; rank: Value; onChoose: (rank: Value) => void }) {
   const { ranks, rank, onChoose } = props;

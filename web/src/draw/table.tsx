@@ -1,10 +1,12 @@
 // A table of an answer: sort by heading, filter by any text, copy as CSV or JSON. Rows beyond the first are shown on demand, so
 // that a table of many thousand rows does not slow the page.
-import { useMemo, useState } from "preact/hooks";
+import { useContext, useMemo, useState } from "preact/hooks";
 import type { Column, Table, Value } from "../data/report";
 import { asNumber } from "../data/report";
 import { CopyButton } from "./copy";
 import { UNKNOWN, columnFormat, csv, grouped, json, words } from "./format";
+import { PageLinks, momentOf } from "./page_links";
+import type { Moment } from "./page_links";
 import { LONGEST_FILTER, sqlOf, useTableState } from "./table_state";
 import type { Sort } from "./table_state";
 
@@ -45,7 +47,8 @@ function ascending(current: Sort | null, column: Column, index: number): Sort {
 export function DataTable(props: { name: string; table: Table; first?: number; allColumns?: boolean; source?: string }) {
   const { table } = props;
   const first = props.first ?? 10;
-  const { sort, filter, limit, setSort, setFilter, setLimit, asks } = useTableState(props.name, table.columns, first);
+  const { sort, filter, limit, setSort, setFilter, setLimit } = useTableState(props.name, table.columns, first);
+  const links = useContext(PageLinks);
   const [whole, setWhole] = useState(false);
   const formats = useMemo(
     () => table.columns.map((column, i) => columnFormat(column, table.rows.map((row) => row[i] ?? null))),
@@ -59,6 +62,7 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
     () => table.rows.reduce((most, row) => Math.max(most, Math.abs(asNumber(row[meter]) ?? 0)), 0),
     [table, meter],
   );
+  const moment = useMemo(() => (links.moment ? momentOf(table.columns) : null), [table, links]);
   const searchable = table.rows.length > 5 && table.columns.some((column) => column.type === "text");
 
   return (
@@ -87,8 +91,8 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
         )}
         <CopyButton label="Copy CSV" text={() => csv(table.columns, rows)} />
         <CopyButton label="Copy JSON" text={() => json(table.columns, rows)} />
-        {asks !== null && props.source !== undefined && (
-          <a class="sql" href={asks(sqlOf(props.source, table.columns, sort))} title="the query that gives this table">
+        {links.asks && props.source !== undefined && (
+          <a class="sql" href={links.asks(sqlOf(props.source, table.columns, sort))} title="the query that gives this table">
             SQL
           </a>
         )}
@@ -97,6 +101,11 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
         <table class={whole ? "whole" : ""}>
           <thead>
             <tr>
+              {moment !== null && (
+                <th scope="col">
+                  <span class="offscreen">on the timeline</span>
+                </th>
+              )}
               {shown.map((i) => (
                 <Heading
                   key={i}
@@ -111,6 +120,7 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
           <tbody>
             {rows.slice(0, limit).map((row) => (
               <tr>
+                {moment !== null && <MomentCell address={links.moment!} moment={moment(row)} />}
                 {shown.map((i) => (
                   <Cell
                     column={table.columns[i]!}
@@ -201,6 +211,18 @@ function Heading(props: { column: Column; suffix: string; sort: Sort | null; onS
         </span>
       </button>
     </th>
+  );
+}
+
+function MomentCell(props: { address: (moment: Moment) => string; moment: Moment | null }) {
+  return (
+    <td class="moment">
+      {props.moment !== null && (
+        <a href={props.address(props.moment)} title="show on the timeline" aria-label="show on the timeline">
+          ⇥
+        </a>
+      )}
+    </td>
   );
 }
 

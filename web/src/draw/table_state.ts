@@ -1,20 +1,6 @@
-// What a reader chose in a table: sort, filter, rows shown. The served page keeps it in its address and hands the place
-// down; without one each table keeps its own.
-import { createContext } from "preact";
-import { useContext, useState } from "preact/hooks";
+// What a reader chose in a table: sort, filter, rows shown.
 import type { Column } from "../data/report";
-
-export type Params = Record<string, string>;
-
-export interface TableStates {
-  params: Params; // of the address, so not ours to trust
-  /** Those that are "" are taken out. `replace`: not worth a step back. */
-  change: (params: Params, replace: boolean) => void;
-  /** Address of the page that asks this SQL. */
-  asks: (sql: string) => string;
-}
-
-export const TableStates = createContext<TableStates | null>(null);
+import { useKept } from "./page_state";
 
 export interface Sort {
   column: number;
@@ -28,7 +14,6 @@ export interface TableState {
   setSort: (sort: Sort) => void;
   setFilter: (filter: string) => void;
   setLimit: (limit: number) => void;
-  asks: ((sql: string) => string) | null;
 }
 
 export const LONGEST_FILTER = 500;
@@ -58,14 +43,8 @@ export function parseLimit(text: string | undefined, first: number): number {
 }
 
 export function useTableState(name: string, columns: Column[], first: number): TableState {
-  const states = useContext(TableStates);
-  const [own, setOwn] = useState<Params>({});
-  const params = states?.params ?? own;
-  const set = (what: string, value: string, replace: boolean) => {
-    const changed = { [`${what}.${name}`]: value };
-    if (states) states.change(changed, replace);
-    else setOwn((before) => ({ ...before, ...changed }));
-  };
+  const [params, keep] = useKept();
+  const set = (what: string, value: string, replace: boolean) => keep(`${what}.${name}`, value, replace);
   const filter = params[`filter.${name}`] ?? "";
   return {
     sort: parseSort(params[`sort.${name}`], columns),
@@ -74,7 +53,6 @@ export function useTableState(name: string, columns: Column[], first: number): T
     setSort: (sort) => set("sort", formatSort(sort, columns), false),
     setFilter: (text) => set("filter", text.slice(0, LONGEST_FILTER), true), // what is longer would not be read again
     setLimit: (limit) => set("rows", limit > first ? String(Math.min(limit, MOST_ROWS)) : "", false),
-    asks: states?.asks ?? null,
   };
 }
 

@@ -1,6 +1,6 @@
 // Several views of the same thing, one shown at a time.
-import { useState } from "preact/hooks";
 import type { ComponentChild } from "preact";
+import { useChoice } from "./page_state";
 
 export interface Tab {
   name: string;
@@ -8,9 +8,10 @@ export interface Tab {
   view: () => ComponentChild;
 }
 
-export function Tabs(props: { label: string; tabs: Tab[] }) {
+/** `name` is its own on the page: the choice is kept by it. */
+export function Tabs(props: { name: string; label: string; tabs: Tab[] }) {
   const { tabs } = props;
-  const [chosen, choose] = useState(tabs[0]?.name);
+  const [chosen, choose] = useChoice(`show.${props.name}`, tabs.map((tab) => tab.name));
   const shown = tabs.find((tab) => tab.name === chosen);
   if (tabs.length === 1) return <>{tabs[0]!.view()}</>;
   return (

@@ -8,6 +8,7 @@ import { arc } from "d3-shape";
 import { useMemo, useState } from "preact/hooks";
 import type { Unit } from "../data/report";
 import { formatNumber, percent } from "./format";
+import { useChoice, useKept } from "./page_state";
 
 export interface TreeNode {
   id: string;
@@ -24,6 +25,7 @@ interface Datum {
 }
 export type Placed = HierarchyRectangularNode<Datum>;
 export type Shape = "sunburst" | "icicle";
+const SHAPES = ["sunburst", "icicle"];
 
 const RINGS = 6;
 const SIZE = 1000;
@@ -257,6 +259,7 @@ function Children(props: { focus: Placed; unit: Unit; onOpen: (at: Placed) => vo
 }
 
 export interface TreeProps {
+  name: string; // its own on the page: what is looked at is kept by it
   label: string; // what the whole is
   nodes: TreeNode[];
   unit: Unit;
@@ -266,8 +269,10 @@ export interface TreeProps {
 
 export function Tree(props: TreeProps) {
   const root = useMemo(() => place(props.nodes), [props.nodes]);
-  const [shape, setShape] = useState<Shape>(props.shape ?? "sunburst");
-  const [focusId, setFocus] = useState<string | null>(null);
+  const [shape, setShape] = useChoice(`shape.${props.name}`, SHAPES, props.shape);
+  const [kept, keep] = useKept();
+  const focusId = kept[`look.${props.name}`] ?? null;
+  const setFocus = (id: string) => keep(`look.${props.name}`, id === root?.data.node.id ? "" : id, false);
   const [selectedId, select] = useState<string | null>(null);
   if (root === null || (root.value ?? 0) <= 0) return <p class="empty">Nothing of this was measured.</p>;
   const focus = find(root, focusId);
@@ -292,7 +297,7 @@ export function Tree(props: TreeProps) {
       <div class="tree-head">
         <Path focus={focus} onOpen={open} />
         <div class="shapes" role="group" aria-label="shape of the drawing">
-          {(["sunburst", "icicle"] as Shape[]).map((one) => (
+          {SHAPES.map((one) => (
             <button type="button" aria-pressed={one === shape} data-shape={one} onClick={() => setShape(one)}>
               {one === "sunburst" ? "rings" : "rows"}
             </button>

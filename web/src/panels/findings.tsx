@@ -1,6 +1,8 @@
 // What to change first: each finding as a sentence, its evidence, the gain to expect and the next step.
 import type { Finding, Place, Report } from "../data/report";
+import { useContext } from "preact/hooks";
 import { formatNumber, formatValue } from "../draw/format";
+import { PageLinks } from "../draw/page_links";
 import type { Panel } from "../draw/panel";
 
 const DOUBT: Record<string, number> = { high: 0, medium: 1 };
@@ -40,6 +42,8 @@ function gainText(finding: Finding): string {
 function One(props: { finding: Finding }) {
   const { finding } = props;
   const place = placeText(finding.where);
+  const { moment } = useContext(PageLinks);
+  const at = finding.where?.t_ns ?? null;
   return (
     <li class="finding" data-finding={finding.id}>
       <p class="sentence">{finding.sentence}</p>
@@ -47,6 +51,7 @@ function One(props: { finding: Finding }) {
         <span>{gainText(finding)}</span>
         {finding.confidence && <span>{finding.confidence} confidence</span>}
         {place && <span>{place}</span>}
+        {moment && at !== null && <a href={moment({ rank: finding.where?.rank ?? null, start: at, duration: null })}>show on the timeline</a>}
       </p>
       {(finding.evidence ?? []).length > 0 && (
         <ul class="evidence">

@@ -11,6 +11,7 @@ import { idle } from "./idle";
 import { issues } from "./issues";
 import { kernels } from "./kernels";
 import { memoryState } from "./memory_state";
+import { modules } from "./modules";
 import { operators } from "./operators";
 import type { Panel } from "../draw/panel";
 import { phases } from "./phases";
@@ -19,7 +20,7 @@ import { snapshot } from "./snapshot";
 import { steps } from "./steps";
 import { timeline } from "./timeline";
 
-const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication, flops, memoryState, snapshot];
+const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication, modules, flops, memoryState, snapshot];
 const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {

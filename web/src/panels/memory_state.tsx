@@ -6,13 +6,13 @@ import { partColor, seriesColor } from "../draw/color";
 import { words } from "../draw/format";
 import type { Panel } from "../draw/panel";
 import { Figures } from "../draw/parts";
-import { RankChoice } from "../draw/rank";
+import { RankChoice, useRank } from "../draw/rank";
 import { DataTable } from "../draw/table";
 import { Tabs } from "../draw/tabs";
 import type { Tab } from "../draw/tabs";
 import { Tree } from "../draw/tree";
 import type { TreeNode } from "../draw/tree";
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 
 const TREES = ["at_peak", "at_end", "largest"];
 const PARTS: [string, string, string[]][] = [
@@ -83,7 +83,7 @@ function OneTree(props: { name: string; from: Table; rows: Value[][]; label: str
   return (
     <>
       <p class="soft">{props.sentence}</p>
-      <Tree label={label} nodes={nodes} unit="bytes" />
+      <Tree name={`memory_state.${props.name}`} label={label} nodes={nodes} unit="bytes" />
       <DataTable name={`memory_state.${props.name}`} table={{ columns: from.columns, rows }} first={12} />
     </>
   );
@@ -108,12 +108,12 @@ function tabsOf(answer: Answer, rank: Value): Tab[] {
 function View(props: { report: Report }) {
   const answer = props.report.answers.memory_state!;
   const ranks = [...new Set(TREES.flatMap((name) => (answer.tables[name]?.rows ?? []).map((row) => row[0] ?? null)))];
-  const [rank, choose] = useState<Value>(ranks[0] ?? null);
+  const [rank, choose] = useRank("memory_state", ranks);
   const tabs = useMemo(() => tabsOf(answer, rank), [answer, rank]);
   return (
     <>
       <RankChoice ranks={ranks} rank={rank} onChoose={choose} />
-      {tabs.length > 0 && <Tabs key={String(rank)} label="which part of memory" tabs={tabs} />}
+      {tabs.length > 0 && <Tabs name="memory_state" label="which part of memory" tabs={tabs} />}
       <Figures scalars={answer.scalars} />
       <Rest name="memory_state" answer={{ ...answer, scalars: {} }} shown={{ tables: TREES }} colorOf={categoryColor} />
     </>

@@ -72,6 +72,7 @@ function View(props: { report: Report }) {
       {mean && mean.rows.length > 0 && <MeanSteps mean={mean} />}
       <h3>Step by step</h3>
       <Tabs
+        name="phases"
         label="host or device"
         tabs={[
           { name: "host", label: "on the host", view: () => <Charts phases={phases} value="host_ns" /> },

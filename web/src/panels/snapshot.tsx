@@ -1,6 +1,6 @@
 // What fills the memory of the devices: classes over time or over events, what lives at the peak, where memory ran out
 // and in how many pieces the free memory is. Of one snapshot and device at a time.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Answer, Report, Series, Table, Value } from "../data/report";
 import { asNumber, columnIndex, table } from "../data/report";
 import { TabbedTables } from "../draw/answer";
@@ -9,6 +9,7 @@ import { StackedBar } from "../draw/bars";
 import { Charts } from "../draw/charts";
 import { partColor, seriesColor } from "../draw/color";
 import { formatNumber, grouped } from "../draw/format";
+import { useNumber } from "../draw/page_state";
 import type { Panel } from "../draw/panel";
 import { Figures, Notes } from "../draw/parts";
 import { StackChart } from "../draw/stack_chart";
@@ -102,7 +103,7 @@ function OverTime(props: { answer: Answer; place: Place; ooms: Table | undefined
     view: () => <Classes answer={answer} place={place} axis={axis} ooms={ooms} />,
   });
   const tabs = [...(timed ? [tab("time", "over time")] : []), tab("events", "by event")];
-  return <Tabs label="time or events" tabs={tabs} />;
+  return <Tabs name="snapshot.axis" label="time or events" tabs={tabs} />;
 }
 
 function Peak(props: { report: Report; place: Place }) {
@@ -180,7 +181,7 @@ function View(props: { report: Report }) {
   const answer = props.report.answers.snapshot!;
   const devices = table(props.report, "snapshot", "devices");
   const all = useMemo(() => (devices ? places(devices) : []), [devices]);
-  const [chosen, choose] = useState(0);
+  const [chosen, choose] = useNumber("show.snapshot", all.length);
   const place = all[chosen];
   const middle = Object.keys(answer.tables).filter((name) => !FIRST.includes(name) && !LAST.includes(name));
   const timelines = useMemo(
@@ -206,7 +207,7 @@ function View(props: { report: Report }) {
           <Pieces report={props.report} place={place} />
         </div>
       )}
-      <Charts answer={timelines} />
+      <Charts name="snapshot" answer={timelines} />
       <h3>Figures and tables</h3>
       <Figures scalars={answer.scalars} />
       <TabbedTables name="snapshot" answer={answer} tables={[...FIRST, ...middle, ...LAST]} first={8} />

@@ -1,6 +1,5 @@
 // How long each step took and what it was spent on: one bar of the mean step, a field of ranks and steps where there are
 // several ranks, one upright bar per step and rank. The parts are those of the steps answer and add up to the wall time.
-import { useState } from "preact/hooks";
 import type { Column, Report, Table, Value } from "../data/report";
 import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
 import { StackedBar, UprightBars } from "../draw/bars";
@@ -9,6 +8,7 @@ import { words } from "../draw/format";
 import { HeatMap } from "../draw/heat_map";
 import type { HeatRow } from "../draw/heat_map";
 import { Rest, TabbedTables } from "../draw/answer";
+import { useChoice } from "../draw/page_state";
 import type { Panel } from "../draw/panel";
 
 const MAX_CHARTS = 8; // ranks drawn; the field has them all
@@ -75,17 +75,18 @@ export function fieldOf(steps: Table, metric: number): { columns: string[]; rows
 
 function Field(props: { steps: Table }) {
   const { steps } = props;
-  const choices = steps.columns.map((column, index) => ({ column, index })).filter(({ column }) => column.unit === "ns" && column.name !== "start_ns");
-  const [metric, setMetric] = useState(columnIndex(steps, "wall_ns"));
+  const choices = steps.columns.filter((column) => column.unit === "ns" && column.name !== "start_ns");
+  const [name, choose] = useChoice("show.steps.field", choices.map((column) => column.name), "wall_ns");
+  const metric = columnIndex(steps, name);
   const field = fieldOf(steps, metric);
   if (field.columns.length === 0) return null;
   return (
     <>
       <h3>
         Ranks and steps by{" "}
-        <select aria-label="what the field shows" onChange={(event) => setMetric(Number(event.currentTarget.value))}>
-          {choices.map(({ column, index }) => (
-            <option value={index} selected={index === metric}>
+        <select aria-label="what the field shows" onChange={(event) => choose(event.currentTarget.value)}>
+          {choices.map((column) => (
+            <option value={column.name} selected={column.name === name}>
               {words(partName(column))}
             </option>
           ))}

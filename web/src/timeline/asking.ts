@@ -1,6 +1,6 @@
 // What one frame asks the server for: tiles of the lanes in view, a little around it, the minimap's; and of what is drawn
 // over and beside them, that of the ranks and lanes in view.
-import type { Lane, TimelineIndex } from "../data/server";
+import type { Lane, RunState, TimelineIndex } from "../data/server";
 import { askTiles } from "../data/server";
 import type { Band, Layout } from "./lanes";
 import { bandsBetween, busiest, holdsSlices } from "./lanes";
@@ -26,7 +26,7 @@ export class Asking {
   readonly layers: Layers;
 
   constructor(
-    run: string,
+    run: RunState,
     private readonly index: TimelineIndex,
     changed: () => void,
   ) {

@@ -1,6 +1,6 @@
 // What is drawn over and beside the slices (critical paths, phases, counters): asked for like tiles, for the stretch in
 // view and the ranks or lanes in view alone. Until an answer is there, what is known of another stretch is drawn.
-import type { CounterPoints, CriticalPaths, PathOfRank, Part, Phases, PhasesOfRank } from "../data/server";
+import type { CounterPoints, CriticalPaths, PathOfRank, Part, Phases, PhasesOfRank, RunState } from "../data/server";
 import { askCounters, askPath, askPhases, isAbort } from "../data/server";
 import type { TileRange } from "./view";
 import { TILE_PX, tileLength } from "./view";
@@ -91,7 +91,7 @@ export class Layers {
   readonly phases: Layer<PhaseStrip>;
   readonly counters: Layer<CounterPoints>;
 
-  constructor(run: string, changed: () => void) {
+  constructor(run: RunState, changed: () => void) {
     const by = <T>(all: T[], id: (of: T) => number) => new Map(all.map((of) => [id(of), of]));
     const path = (words: CriticalPaths) => by(words.ranks.map((of) => ({ ...of, words })), (of) => of.rank);
     const phases = ({ phases: names, ranks }: Phases) => by(ranks.map((of) => ({ ...of, names })), (of) => of.rank);

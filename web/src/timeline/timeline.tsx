@@ -1,7 +1,7 @@
 // The timeline: all lanes of all ranks on one axis of time. The canvases belong to the viewer; here are the tools above
 // them, the names beside and the pane beneath.
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import type { TimelineIndex } from "../data/server";
+import type { RunState, TimelineIndex } from "../data/server";
 import { ServerError } from "../data/server";
 import { CLASS_COUNT, className, classVariable } from "../draw/color";
 import { useDraft } from "../draw/draft";
@@ -15,7 +15,7 @@ import { Tip } from "./tip";
 import { Viewer } from "./viewer";
 
 export function Timeline(props: {
-  run: string;
+  run: RunState;
   index: TimelineIndex;
   params: Record<string, string>;
   onChange: (params: Record<string, string>, replace: boolean) => void;

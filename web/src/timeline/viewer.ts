@@ -1,7 +1,7 @@
 // Holds the state of the timeline, asks for what it needs, and draws a frame whenever something has changed. It owns the
 // canvases; the lists and panes around them are Preact's, which is told by `changed`.
 import { formatNumbers } from "../data/route";
-import type { Found, Lane, SelectionRow, SliceDetails, SlicePlace, Steps, TimelineIndex } from "../data/server";
+import type { Found, Lane, RunState, SelectionRow, SliceDetails, SlicePlace, Steps, TimelineIndex } from "../data/server";
 import { askSearch, askSelection, askSlice } from "../data/server";
 import { Asking } from "./asking";
 import { Frame, fillFrame, pieces } from "./frame";
@@ -53,7 +53,7 @@ export class Viewer {
   private chosenAt: number | null = null; // where in the lanes it was clicked, px
 
   constructor(
-    readonly run: string,
+    readonly run: RunState,
     readonly index: TimelineIndex,
     private readonly surface: Surface,
     params: Record<string, string>,
