@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/open_paths.h"
+#include "cli/report/tensorboard.h"
 #include "cli/report_output.h"
 #include "cli/terminal.h"
 #include "report/anonymous.h"
@@ -27,6 +28,7 @@ struct ReportOptions {
   OpenPaths input;
   std::vector<std::string> only;
   ReportOutput output;
+  std::string tensorboard;  // a folder
   bool strict = false;
   report::Arrangement tables;
   compat::Options compat;
@@ -40,6 +42,7 @@ constexpr const char* kReportExamples =
   stepscope report 'rank*.json.gz'               a pattern, in quotes or not
   stepscope report trace.json --only kernels     one answer in full
   stepscope report trace.json --html report.html a page with pictures, in one file
+  stepscope report traces/ --tensorboard tb      curves over steps; then tensorboard --logdir tb
   stepscope report trace.json --json | jq .answers.overview.scalars
   stepscope report trace.json --only operators --csv -o operators.csv
   stepscope report trace.json --only operators --sort self_cuda_time_total --limit 10 --group-by shape
@@ -54,6 +57,11 @@ Result<Report> make_report(const ReportOptions& options) {
   progress.show("working out the answers", -1);
   auto report = session::answer(*run, options.only, options.compat);
   if (!report) return report;
+  if (!options.tensorboard.empty()) {
+    progress.erase();
+    if (options.output.anonymous) report::anonymize(*report);
+    if (auto written = write_tensorboard(*run, *report, options.tensorboard); !written) return fail(written.error());
+  }
   if (const auto arranged = report::arrange(*report, options.tables); !arranged) return fail(arranged.error());
   return report;
 }
@@ -121,6 +129,7 @@ int run_report(ReportOptions& options) {
   if (const auto error = unknown_answer(options)) return refused(*error);
   const auto report = make_report(options);
   if (!report) return refused(report.error());
+  if (!options.tensorboard.empty()) return report_outcome(*report, options);
   const bool whole = !options.only.empty() || !options.compat.mode.empty();
   if (options.output.to_folder()) {
     if (const auto written = write_pages(*report, options); !written) return refused(written.error());
@@ -179,6 +188,7 @@ void set_up_report(CLI::App& app, int& code) {
       ->type_name("name|shape|stack");
   options->input.add_options(app);
   set_up_compat(app, *options);
+  add_tensorboard_option(app, options->tensorboard);
   app.footer(kReportExamples);
   app.callback([options, &code] { code = run_report(*options); });
 }

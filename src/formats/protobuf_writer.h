@@ -29,6 +29,12 @@ class ProtoWriter {
     std::memcpy(&bits, &value, sizeof bits);
     fixed(field, bits);
   }
+  void real32(std::uint32_t field, float value) {
+    varint(std::uint64_t{field} << 3 | 5);
+    char bytes[sizeof value];
+    std::memcpy(bytes, &value, sizeof value);
+    out_.append(bytes, sizeof value);
+  }
   void text(std::uint32_t field, std::string_view bytes) {
     varint(std::uint64_t{field} << 3 | 2);
     varint(bytes.size());

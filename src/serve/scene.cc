@@ -109,15 +109,15 @@ std::string Scene::lanes_json() const {
       json.null();
     }
     json.key("file").text(trace.source.path).key("clock").text(to_string(trace.clock.source));
+    const double rate = 1 + trace.clock.drift;
+    json.key("first_ns").text(std::to_string(pyramid(rank).start_ns()));
+    json.key("first").number(after_origin(rank, pyramid(rank).start_ns())).key("rate").number(rate);
     json.key("bytes");
     if (const auto bytes = given_bytes(trace)) {
       json.number(*bytes);
     } else {
       json.null();
     }
-    const double rate = 1 + trace.clock.drift;
-    json.key("first_ns").text(std::to_string(pyramid(rank).start_ns()));
-    json.key("first").number(after_origin(rank, pyramid(rank).start_ns())).key("rate").number(rate);
     json.key("steps").begin_object(kLine);
     json.key("start").begin_array(kLine);
     for (const Step& step : trace.steps) json.number(after_origin(rank, step.start_ns));
