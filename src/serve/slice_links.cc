@@ -36,17 +36,38 @@ void add_launches(const Trace& trace, std::size_t rank, SliceId slice, Collector
   const std::size_t row = row_of(trace.device.slice, slice);
   if (row < trace.device.size()) return to.add(LinkKind::launch, rank, trace.device.launch[row]);
   for (std::size_t other = 0; other < trace.device.size(); other++) {
-    if (trace.device.launch[other] == slice) to.add(LinkKind::kernel, rank, trace.device.slice[other]);
+    const bool launched = trace.device.launch[other] == slice || trace.device.op[other] == slice;
+    if (launched) to.add(LinkKind::kernel, rank, trace.device.slice[other]);
   }
 }
 
+// The nearest of the slice and those around it that is in `role` of a pair of passes; none: there is no such.
+SliceId nearest(const Trace& trace, SliceId slice, SliceId Backward::*role) {
+  std::unordered_map<SliceId, std::size_t> around;  // by how far out
+  for (SliceId at = slice; at != SliceId::none && around.size() < kDeepestWalk; at = trace.slices.parent[at]) {
+    around.emplace(at, around.size());
+  }
+  std::size_t level = around.size();
+  SliceId found = SliceId::none;
+  for (const Backward& pair : trace.backward) {
+    const auto at = around.find(pair.*role);
+    if (at != around.end() && at->second < level) level = at->second, found = pair.*role;
+  }
+  return found;
+}
+
+// Of an operator that has no other pass itself, those of the nearest around it: autograd's name for a node is within
+// the slice that is linked.
 void add_passes(const Trace& trace, std::size_t rank, SliceId slice, Collector& to) {
-  for (const Backward& pair : trace.backward) {
-    if (pair.backward == slice) to.add(LinkKind::forward, rank, pair.forward);
-  }
-  for (const Backward& pair : trace.backward) {
-    if (pair.forward == slice) to.add(LinkKind::backward, rank, pair.backward);
-  }
+  if (trace.kind(slice) != SliceKind::cpu_op) return;
+  const auto add = [&](LinkKind kind, SliceId Backward::*role, SliceId Backward::*other) {
+    const SliceId own = nearest(trace, slice, role);
+    for (const Backward& pair : trace.backward) {
+      if (own != SliceId::none && pair.*role == own) to.add(kind, rank, pair.*other);
+    }
+  };
+  add(LinkKind::forward, &Backward::backward, &Backward::forward);
+  add(LinkKind::backward, &Backward::forward, &Backward::backward);
 }
 
 bool is_host_library(std::string_view name) {
@@ -170,17 +191,10 @@ std::vector<std::string_view> frames_around(const Trace& trace, SliceId slice) {
 }
 
 SliceId forward_around(const Trace& trace, SliceId slice) {
-  std::unordered_map<SliceId, std::size_t> around;  // by how far out
-  for (SliceId at = slice; at != SliceId::none && around.size() < kDeepestWalk; at = trace.slices.parent[at]) {
-    around.emplace(at, around.size());
-  }
-  std::size_t nearest = around.size();
-  SliceId forward = SliceId::none;
-  for (const Backward& pair : trace.backward) {
-    const auto found = around.find(pair.backward);
-    if (found != around.end() && found->second < nearest) nearest = found->second, forward = pair.forward;
-  }
-  return forward;
+  const SliceId backward = nearest(trace, slice, &Backward::backward);
+  const auto pair = std::find_if(trace.backward.begin(), trace.backward.end(),
+                                 [&](const Backward& one) { return one.backward == backward; });
+  return backward == SliceId::none ? SliceId::none : pair->forward;
 }
 
 }  // namespace

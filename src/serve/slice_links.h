@@ -15,8 +15,8 @@ namespace stepscope::serve {
 // What the other slice is to the chosen one.
 enum class LinkKind : std::uint8_t {
   launch,      // the call that launched it
-  kernel,      // work that it launched
-  forward,     // the operator of the forward pass that it is the backward pass of
+  kernel,      // work that it launched, a call or the operator that made the call
+  forward,     // the operator of the forward pass that it, or the nearest operator around it, is the backward pass of
   backward,    // the other way round
   collective,  // what another rank did in the same collective
   arrow_from,  // an arrow of the recording comes from there, and nothing above says the same

@@ -43,6 +43,7 @@ TEST_CASE("slice links: launches, passes and recorded arrows, each other slice o
   const SliceId call = f.launch(cpu, "cudaLaunchKernel", 10, 5, 1);
   const SliceId kernel = f.kernel(gpu, "gemm", 20, 50, 1);
   const SliceId backward = f.op(autograd, "MmBackward0", 200, 50, {.sequence = 5, .fwd_thread = 1});
+  const SliceId inner = f.op(autograd, "aten::mm", 210, 20);
   const SliceId sender = f.op(cpu, "sender", 300, 10), receiver = f.op(autograd, "receiver", 320, 10);
   const SliceId last = f.op(cpu, "last", 340, 10);
   f.flow("ac2g", 1, cpu, 11, gpu, 20);  // says what the correlation says
@@ -51,8 +52,10 @@ TEST_CASE("slice links: launches, passes and recorded arrows, each other slice o
   const Run run = run_of(f);
   CHECK(linked(run, 0, kernel) == std::vector<Linked>{{LinkKind::launch, 0, call}});
   CHECK(linked(run, 0, call) == std::vector<Linked>{{LinkKind::kernel, 0, kernel}});
-  CHECK(linked(run, 0, forward) == std::vector<Linked>{{LinkKind::backward, 0, backward}});
+  CHECK(linked(run, 0, forward) ==
+        std::vector<Linked>{{LinkKind::kernel, 0, kernel}, {LinkKind::backward, 0, backward}});
   CHECK(linked(run, 0, backward) == std::vector<Linked>{{LinkKind::forward, 0, forward}});
+  CHECK(linked(run, 0, inner) == std::vector<Linked>{{LinkKind::forward, 0, forward}});
   CHECK(linked(run, 0, sender) == std::vector<Linked>{{LinkKind::arrow_to, 0, receiver}});
   CHECK(linked(run, 0, receiver) == std::vector<Linked>{{LinkKind::arrow_from, 0, sender}});
   CHECK(linked(run, 0, last).empty());

@@ -348,7 +348,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await settled(page);
     await page.waitForSelector(".tl-stack");
     const frames = await page.locator(".tl-stack li").allTextContents();
-    assert.deepEqual(frames, [`${HOSTILE}.py(7): forward`, "train.py(1): main"]);
+    assert.deepEqual(frames, [`${HOSTILE}.py:7 forward`, "train.py:1 main"]);
     assert.match(await page.locator(".links").textContent(), /launched by/);
     assert.equal(await page.locator("[data-links-cut]").count(), 0);
     await page.close();

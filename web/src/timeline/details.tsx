@@ -58,6 +58,12 @@ function rankName(index: TimelineIndex, at: number): string {
   return `${rank?.rank == null ? `file ${at}` : `rank ${rank.rank}`}${rank?.predicted ? ", predicted" : ""}`;
 }
 
+/** As other tools write it, so that editors and terminals know the place: "file(12): function" → "file:12 function". */
+function placeOf(frame: string): string {
+  const match = /^(.*)\((\d+)\): (.*)$/s.exec(frame);
+  return match === null ? frame : `${match[1]}:${match[2]} ${match[3]}`;
+}
+
 const LINK_WORDS: Record<string, string> = { launch: "launched by", kernel: "launches", arrow_from: "arrow from", arrow_to: "arrow to" };
 
 const argument = (value: unknown): string => (typeof value === "string" ? value : typeof value === "bigint" ? String(value) : JSON.stringify(value) ?? "");
@@ -166,7 +172,7 @@ function SlicePane(props: { viewer: Viewer; details: SliceDetails }) {
             <ol class="tl-stack">
               {details.stack.frames.map((frame) => (
                 <li>
-                  <bdi>{frame}</bdi>
+                  <bdi>{placeOf(frame)}</bdi>
                 </li>
               ))}
             </ol>
@@ -196,7 +202,7 @@ function SlicePane(props: { viewer: Viewer; details: SliceDetails }) {
 
 function RangePane(props: { viewer: Viewer; range: { from: number; to: number; lanes: number[] }; rows: SelectionRow[]; cut: boolean }) {
   const { range, rows } = props;
-  const lanes = range.lanes.length > 0 ? range.lanes.length : props.viewer.index.lanes.filter(holdsSlices).length;
+  const lanes = props.viewer.index.lanes.filter((lane) => holdsSlices(lane) && (range.lanes.length === 0 || range.lanes.includes(lane.id))).length;
   const table: Table = {
     columns: [
       { name: "name", type: "text", unit: "", meaning: "name of the slices" },

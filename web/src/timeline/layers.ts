@@ -25,6 +25,10 @@ export class Layer<T> {
     return this.kept.get(id)?.value;
   }
 
+  get waiting(): boolean {
+    return this.asking !== null;
+  }
+
   /** Asks for what of it is not here; one question at a time. */
   want(range: TileRange, ids: number[]): void {
     const of = `${range.level}/${range.first}-${range.last}`;

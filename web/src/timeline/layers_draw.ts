@@ -5,7 +5,7 @@ import type { PhaseStrip } from "./layers";
 import type { Palette } from "./palette";
 import { fitName } from "./text";
 import type { Stretch } from "./view";
-import { pixelOf } from "./view";
+import { indexAt, pixelOf } from "./view";
 
 export interface Screen {
   view: Stretch;
@@ -58,37 +58,40 @@ export function drawStrips(context: CanvasRenderingContext2D, strips: StripPlace
   }
 }
 
-/** A value holds until the next: steps, filled down to zero, or to the lowest where that lies below it. */
+/**
+ * A value holds until the next: steps, filled to zero. Rectangles and no paths: without a graphics device a path of a
+ * thousand edges costs many times as much.
+ */
 export function drawCounters(context: CanvasRenderingContext2D, counters: CounterPlace[], { view, width, palette }: Screen): void {
+  context.fillStyle = palette.counter;
   for (const { y, height, lane, points } of counters) {
     const { floor, top } = axisOf(lane);
-    const yOf = (value: number) => y + height - 1 - ((value - floor) / (top - floor)) * (height - 3);
-    const base = yOf(floor);
-    const [area, between, line] = [new Path2D(), new Path2D(), new Path2D()];
-    let before: number | null = null; // where the line is
-    for (let i = 0; i < points.start.length; i++) {
-      const [low, high] = [points.low[i]!, points.high[i]!];
-      const from = Math.max(-2, pixelOf(view, width, points.start[i]!));
-      const next = points.start[i + 1];
-      const to = Math.min(width + 2, next === undefined ? width + 2 : pixelOf(view, width, next));
-      if (low === null || high === null) before = null;
-      if (low === null || high === null || to < 0 || from > width) continue;
-      area.rect(from, yOf(high), to - from, base - yOf(high));
-      if (high > low) between.rect(from, yOf(high), to - from, yOf(low) - yOf(high));
-      if (before === null) line.moveTo(from, yOf(high));
-      else line.lineTo(from, yOf(high));
-      line.lineTo(to, yOf(high));
-      before = high;
-    }
-    context.fillStyle = context.strokeStyle = palette.counter;
+    const yOf = (value: number) => Math.round(y + height - 1 - ((value - floor) / (top - floor)) * (height - 3));
+    const base = yOf(0);
+    const each = (draw: (from: number, to: number, low: number, high: number) => void) => {
+      for (let i = indexAt(points.start, view.from); i < points.start.length && points.start[i]! < view.to; i++) {
+        const [low, high] = [points.low[i]!, points.high[i]!];
+        if (low === null || high === null) continue;
+        const next = points.start[i + 1];
+        // On whole pixels, or the seams would be seen.
+        const from = Math.max(-2, Math.round(pixelOf(view, width, points.start[i]!)));
+        const to = next === undefined ? width + 2 : Math.min(width + 2, Math.round(pixelOf(view, width, next)));
+        draw(from, to, yOf(low), yOf(high));
+      }
+    };
     context.globalAlpha = 0.22;
-    context.fill(area);
-    context.globalAlpha = 0.45;
-    context.fill(between);
+    each((from, to, low, high) => context.fillRect(from, Math.min(high, base), to - from, Math.max(low, base) - Math.min(high, base)));
     context.globalAlpha = 1;
-    context.lineWidth = 1.2;
-    context.stroke(line);
+    // The line, and what it jumps over; of several values all from the lowest to the highest.
+    let before: number | null = null;
+    let end = 0;
+    each((from, to, low, high) => {
+      context.fillRect(from, high, Math.max(1, to - from), Math.max(1, low - high));
+      if (before !== null && end === from && Math.abs(before - high) > 1) context.fillRect(from, Math.min(before, high), 1, Math.abs(before - high) + 1);
+      [before, end] = [low, to];
+    });
   }
+  context.globalAlpha = 1;
 }
 
 /** From zero on, so that heights compare. */

@@ -67,7 +67,7 @@ export function readPalette(): Palette {
     meter: variable("--meter"),
     mark: variable("--bad"),
     path: variable("--path"),
-    counter: variable("--c-sync"),
+    counter: variable("--c-runtime"),
     colorOf,
     rgb,
     css: rgb.map(([r, g, b]) => `rgb(${r} ${g} ${b})`),

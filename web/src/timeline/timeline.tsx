@@ -178,7 +178,7 @@ function Tools(props: { viewer: Viewer | null; search: { current: HTMLInputEleme
           </>
         )}
         <button type="button" aria-pressed={path} title="what bounds each step, outlined on the lanes of its rank (C)" onClick={() => viewer?.showPath(!path)}>
-          Critical path
+          Critical path{path && viewer?.findingPath && " …"}
         </button>
         {viewer && <PerfettoButton viewer={viewer} />}
       </span>

@@ -40,6 +40,7 @@ export class Viewer {
   statistics: Outcome<{ rows: SelectionRow[]; cut: boolean }> = NOTHING;
   search: Outcome<{ total: number; found: Found[] }> = NOTHING;
   foundAt = -1;
+  findingPath = false; // it takes a while the first time
   trail: SlicePlace[] = []; // slices that were left by a link, so that one can go back
   readonly frame = new Frame();
   readonly asking: Asking;
@@ -335,8 +336,10 @@ export class Viewer {
       milliseconds: performance.now() - began, // of the script; what the graphics device then does is not in it
     };
     const busy = found.missing ? "true" : "false";
-    if (this.surface.plot.dataset.busy !== busy) {
+    const finding = this.asking.layers.path.waiting;
+    if (this.surface.plot.dataset.busy !== busy || this.findingPath !== finding) {
       this.surface.plot.dataset.busy = busy;
+      this.findingPath = finding;
       this.changed();
     }
   }
