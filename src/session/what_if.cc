@@ -159,6 +159,25 @@ void add_scalars(Answer& answer, const Predictor& predictor, const Prediction& m
              "Waits left out since they led back in time: clocks that disagree");
 }
 
+// Threads beside that of the steps that nothing recorded ties to another: no change reaches them.
+void note_untied(Answer& answer, const Run& run, const Predictor& predictor,
+                 const std::vector<simulate::LaneWaits>& waits) {
+  std::vector<std::uint32_t> untied;
+  for (const simulate::LaneWaits& lane : waits) {
+    const simulate::Lane& thread = predictor.graph().lanes[lane.lane];
+    const std::vector<Step>& steps = run.traces[thread.trace].steps;
+    const bool has_steps =
+        std::any_of(steps.begin(), steps.end(), [&](const Step& s) { return s.track == thread.track; });
+    if (!thread.device && !thread.waits && !steps.empty() && !has_steps) untied.push_back(lane.lane);
+  }
+  if (untied.empty()) return;
+  std::string names = predictor.lane_name(untied.front());
+  if (untied.size() > 1) names += fmt::format(" and {} more threads", untied.size() - 1);
+  answer.notes.push_back(names + (untied.size() > 1 ? " are" : " is") +
+                         " tied to no other thread by what was recorded: the prediction leaves " +
+                         (untied.size() > 1 ? "their" : "its") + " work when it was.");
+}
+
 Result<Answer> make_answer(const Run& run, std::span<const Change> changes) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   const Predictor predictor(run);
@@ -179,6 +198,7 @@ Result<Answer> make_answer(const Run& run, std::span<const Change> changes) {
   if (Table models = communication_table(predictor.models()); !models.rows.empty()) {
     answer.tables.push_back(std::move(models));
   }
+  if (!changes.empty()) note_untied(answer, run, predictor, waits);
   for (const simulate::Applied& applied : made->applied) {
     answer.notes.insert(answer.notes.end(), applied.notes.begin(), applied.notes.end());
   }

@@ -73,6 +73,13 @@ LOOP = """
 """
 
 
+# A thread of torch's gloo may hold the last tensor a moment longer than the collective takes. A process that ends
+# meanwhile is ended by torch ("terminate called without an active exception"), under stepscope or not: once in some
+# sixty runs of a busy machine. So jobs give the threads that moment.
+LEAVE = "dist.destroy_process_group()"
+LEAVE_IN_PEACE = f"{LEAVE}; __import__('time').sleep(0.3)"
+
+
 class Job:
     """A command under `stepscope run`, and what came of it."""
 
@@ -120,7 +127,7 @@ class Place:
 
     def script(self, text: str, name: str = "job.py") -> str:
         path = self.folder / name
-        path.write_text(textwrap.dedent(text))
+        path.write_text(textwrap.dedent(text).replace(LEAVE, LEAVE_IN_PEACE))
         return str(path)
 
     def execute(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
