@@ -11,6 +11,7 @@ stepscope report "$run"
 echo
 if said=$(stepscope report "$run" --html "$run/report.html" 2>&1); then
   echo "The same as a page: $run/report.html"
+  echo "With its timeline, in the browser: build/stepscope view $run"
 elif [[ $said == *"no HTML page"* ]]; then
   echo "${said#stepscope: }"
 else

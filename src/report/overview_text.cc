@@ -299,6 +299,8 @@ void write_next(Page& page, const Report& report) {
   page.line();
   page.hanging(page.ink(Ink::dim, "Next: "), fmt::format("{} --only {}", command, next->name));
   page.hanging("      ", fmt::format("{}{}", command, page_option));
+  page.hanging("      ",
+               "stepscope view" + command.substr(std::string_view("stepscope report").size()) + "  # in the browser");
   page.hanging("      ", page.ink(Ink::dim, "answers for --only: " + joined(names, ", ")));
 }
 
