@@ -42,16 +42,18 @@ struct RankModules {
   std::int64_t time_ns(const PassTimes& times) const { return time_ns(times, forward) + time_ns(times, backward); }
 };
 
-// Per slice, its time without that of the slices directly within it; 0 for what is not on a host thread.
+// Did a thread of the program do it? The recording's own span, say, lies beside the threads and is nobody's time.
+bool is_host_work(SliceKind kind) {
+  return kind == SliceKind::cpu_op || kind == SliceKind::user_annotation || kind == SliceKind::python_function ||
+         kind == SliceKind::runtime;
+}
+
+// Per slice, its time without that of the slices directly within it; 0 for what is no work of a host thread.
 std::vector<std::int64_t> self_times(const Trace& trace) {
   std::vector<std::int64_t> self(trace.slices.size());
-  const auto on_host = [&](SliceId slice) {
-    const TrackId track = trace.slices.track[slice];
-    return track != TrackId::none && !trace.tracks[static_cast<std::size_t>(track)].device;
-  };
   for (std::size_t i = 0; i < self.size(); i++) {
     const auto slice = static_cast<SliceId>(i);
-    if (!on_host(slice)) continue;
+    if (!is_host_work(trace.kind(slice))) continue;
     self[i] += trace.slices.dur_ns[i];
     if (const SliceId above = trace.slices.parent[slice]; above != SliceId::none) {
       self[static_cast<std::size_t>(above)] -= trace.slices.dur_ns[i];
@@ -164,9 +166,10 @@ Result<Answer> run_modules(const Run& run, const AnalyzeOptions& options) {
   add_scalar(answer, "module_count", value_if(modules > 0, modules), Unit::count,
              modules > 0 ? "Modules of all ranks" : kNoModules);
   add_scalar(answer, "outside_share", share(outside, all), Unit::ratio,
-             modules > 0 ? "Share of the time of these ranks that is in no module" : kNoModules);
+             modules > 0 ? "Share of the time of these ranks, each in what its modules are measured by, in no module"
+                         : kNoModules);
   answer.tables.push_back(tree_table(ranks));
-  limit_rows(answer, answer.tables.back(), options.max_rows, "less time");
+  limit_rows(answer, answer.tables.back(), options.max_rows, "later ranks, or less time");
   return answer;
 }
 

@@ -134,6 +134,8 @@ Response layer_of(const Request& request, const Scene& scene, Stretch stretch) {
     ranks.resize(scene.rank_count());
     std::iota(ranks.begin(), ranks.end(), 0U);
   }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   const auto json = request.path == "api/path" ? scene.path_json(stretch, *pixels, ranks)
                                                : scene.phases_json(stretch, *pixels, ranks);
   return json ? Response{200, "application/json", *json} : being_made(1);
@@ -141,13 +143,29 @@ Response layer_of(const Request& request, const Scene& scene, Stretch stretch) {
 
 }  // namespace
 
-// It may take half a minute: it must not take all who answer.
-Response Api::long_one(const std::function<Response()>& make) {
-  Response answer = refusal(503, "the server is busy with other questions", "Ask again when they have been answered");
-  if (long_ones_.fetch_add(1) < kMostLongOnes) answer = make();
-  long_ones_--;
-  return answer;
+namespace {
+
+// Taken by what may take half a minute (queries, predictions, comparisons, paths) or much memory (files): it must not
+// take all who answer.
+class LongTurn {
+ public:
+  explicit LongTurn(std::atomic<int>& taken) : taken_(taken), mine_(taken.fetch_add(1) < kMostLongOnes) {}
+  ~LongTurn() { taken_--; }
+  LongTurn(const LongTurn&) = delete;
+  LongTurn& operator=(const LongTurn&) = delete;
+  explicit operator bool() const { return mine_; }
+
+ private:
+  std::atomic<int>& taken_;
+  bool mine_;
+};
+
+Response busy() {
+  return refusal(503, "three queries, predictions or comparisons are being made already",
+                 "Ask again when one of them was answered");
 }
+
+}  // namespace
 
 Api::Asked Api::asked_for(const Request& request, const std::string& name) {
   std::optional<RunInfo> info;
@@ -164,7 +182,8 @@ Response Api::of_run(const Request& request) {
   const std::string& path = request.path;
   // Slices, lanes and times are of one state of a run, and mean something else in the next.
   if (const auto revision = request.get("revision"); !revision.empty() && revision != std::to_string(run->revision())) {
-    return refusal(409, "the run was opened anew since its files changed", "Ask for its newest state");
+    return refusal(409, "the run was opened anew since its files changed",
+                   "The page asks for its newest state by itself");
   }
   if (path == "api/answers") {
     const auto json = run->report_json();
@@ -174,9 +193,9 @@ Response Api::of_run(const Request& request) {
   }
   if (path == "api/query" || path == "api/what_if") {
     if (!request.post) return refusal(405, "this is a POST", "Send the statement, or the changes, as the body");
-    return long_one([&, &run = *run] {
-      return path == "api/query" ? query_answer(run, request.body) : what_if_answer(run.run(), request.body);
-    });
+    const LongTurn turn(long_ones_);
+    if (!turn) return busy();
+    return path == "api/query" ? query_answer(*run, request.body) : what_if_answer(run->run(), request.body);
   }
   if (path == "api/diff") return diff(request, *run);
   return of_scene(request, *run);
@@ -185,20 +204,25 @@ Response Api::of_run(const Request& request) {
 Response Api::diff(const Request& request, OpenedRun& run) {
   const auto [before, refused] = asked_for(request, "before");
   if (!before) return refused;
-  return long_one([&, &before = *before] {
-    const auto found = session::compare(before.run(), run.run(), {});
-    return found ? report_answer(found->report) : refusal(found.error());
-  });
+  const LongTurn turn(long_ones_);
+  if (!turn) return busy();
+  const auto found = session::compare(before->run(), run.run(), {});
+  return found ? report_answer(found->report) : refusal(found.error());
 }
 
 Response Api::of_scene(const Request& request, OpenedRun& recorded) {
   const std::string& path = request.path;
   std::shared_ptr<OpenedRun> predicted;
   if (const std::string changes(request.get("changes")); !changes.empty()) {
-    const auto made = recorded.with_predicted(changes);
-    if (!made) return being_made(1);
-    if (!*made) return refusal(made->error());
-    predicted = **made;
+    predicted = recorded.with_predicted(changes);
+    if (!predicted) {
+      const LongTurn turn(long_ones_);
+      if (!turn) return busy();
+      const auto made = recorded.make_predicted(changes);
+      if (!made) return refusal(made.error());
+      if (!*made) return being_made(1);
+      predicted = *made;
+    }
   }
   const Scene* scene = (predicted ? *predicted : recorded).scene();
   if (scene == nullptr) return being_made(1);
@@ -219,13 +243,19 @@ Response Api::of_scene(const Request& request, OpenedRun& recorded) {
   if (path == "api/trace") {
     const auto rank = number(request.get("rank"));
     if (!rank || *rank < 0) return asked_wrongly("no rank is named", "Give rank=");
+    const LongTurn turn(long_ones_);
+    if (!turn) return busy();
     auto bytes = scene->trace_file(static_cast<std::size_t>(*rank));
     if (!bytes) return refusal(bytes.error());
     return {.type = "application/octet-stream", .body = *std::move(bytes), .as_is = true};
   }
   const auto stretch = stretch_of(request);
   if (!stretch) return asked_wrongly("from and to are no stretch of time", "Give from=NS and to=NS after it");
-  if (path == "api/path" || path == "api/phases" || path == "api/counters") return layer_of(request, *scene, *stretch);
+  if (path == "api/path") {
+    const LongTurn turn(long_ones_);
+    return turn ? layer_of(request, *scene, *stretch) : busy();
+  }
+  if (path == "api/phases" || path == "api/counters") return layer_of(request, *scene, *stretch);
   std::vector<std::uint32_t> lanes = numbers(request.get("lanes"));
   if (request.get("lanes") == "all") {
     lanes.resize(scene->lane_count());

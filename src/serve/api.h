@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,10 +27,9 @@ class Api {
     Response refusal;
   };
   Asked asked_for(const Request& request, const std::string& name);
-  Response long_one(const std::function<Response()>& make);
 
   Runs& runs_;
-  std::atomic<int> long_ones_{0};  // queries, predictions and comparisons that are made now
+  std::atomic<int> long_ones_{0};  // see LongTurn
 };
 
 }  // namespace stepscope::serve

@@ -236,7 +236,11 @@ class EventServer : public Server {
         job = std::move(waiting_.front());
         waiting_.pop_front();
       }
-      job->answer = handler_(job->asked);
+      try {
+        job->answer = handler_(job->asked);
+      } catch (const std::exception&) {  // memory ran out: the others are still answered
+        job->answer = refusal(500, "this answer could not be made: it took too much memory", "Ask for less at once");
+      }
       if (job->takes_gzip && !job->answer.as_is && job->answer.body.size() > kWorthPacking) {
         job->answer.body = formats::gzip(job->answer.body);
         job->answer.packed = true;
@@ -263,11 +267,11 @@ class EventServer : public Server {
       done.swap(done_);
     }
     // A connection that went away meanwhile has left its request to us: to answer it frees it.
-    for (const auto& job : done) send(job->request, job->answer);
+    for (const auto& job : done) send(job->request, std::move(job->answer));
     if (stopped_) event_base_loopbreak(base_.get());
   }
 
-  static void send(evhttp_request* request, const Response& answer) {
+  static void send(evhttp_request* request, Response answer) {
     evkeyvalq* headers = evhttp_request_get_output_headers(request);
     const auto add = [&](const char* name, std::string_view value) {
       evhttp_add_header(headers, name, std::string(value).c_str());
@@ -282,7 +286,10 @@ class EventServer : public Server {
     add("Cross-Origin-Resource-Policy", "same-origin");
     add("Cache-Control", "no-store");
     evbuffer* body = evhttp_request_get_output_buffer(request);
-    evbuffer_add(body, answer.body.data(), answer.body.size());
+    // Kept until it is sent, and not copied: it may be a whole trace.
+    auto kept = std::make_unique<std::string>(std::move(answer.body));
+    const auto let_go = [](const void*, std::size_t, void* text) { delete static_cast<std::string*>(text); };
+    if (evbuffer_add_reference(body, kept->data(), kept->size(), let_go, kept.get()) == 0) kept.release();
     evhttp_send_reply(request, answer.status, nullptr, nullptr);
   }
 
@@ -312,8 +319,8 @@ Response refusal(int status, std::string_view message, std::string_view hint) {
 
 Response refusal(const Error& error) {
   const bool theirs = error.kind == ErrorKind::usage || error.kind == ErrorKind::not_found;
-  return refusal(theirs ? 400 : 500, error.file.empty() ? error.message : error.file + ": " + error.message,
-                 error.hint);
+  const int status = theirs ? 400 : error.kind == ErrorKind::changed ? 409 : 500;
+  return refusal(status, error.file.empty() ? error.message : error.file + ": " + error.message, error.hint);
 }
 
 Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Handler handler) {

@@ -46,7 +46,7 @@ using Handler = std::function<Response(const Request&)>;
 struct ServerOptions {
   int port = 0;                         // 0: any that is free
   std::vector<std::string> host_names;  // further names that a Host may have: of a proxy in front
-  unsigned threads = 8;                 // more than may be slow at once, see Api
+  unsigned threads = 8;                 // more than the three that may be slow at once, see Api
   double idle_seconds = 60;             // a connection that neither sends nor takes anything is closed
 };
 

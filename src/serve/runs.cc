@@ -51,6 +51,13 @@ FileState state_of(const std::vector<std::string>& paths) {
   return found;
 }
 
+constexpr std::size_t kMostPredicted = 2;
+
+Error files_changed() {
+  return {ErrorKind::changed, "the files of the run changed since it was opened", "", std::nullopt,
+          "The page asks again when it was opened anew"};
+}
+
 }  // namespace
 
 OpenedRun::OpenedRun(Run run, std::uint64_t revision, std::function<Result<Run>()> again)
@@ -72,30 +79,41 @@ const Scene* OpenedRun::scene() {
   return scene_.get();
 }
 
-std::optional<Result<std::shared_ptr<OpenedRun>>> OpenedRun::with_predicted(const std::string& changes) {
-  const std::unique_lock lock(predicted_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return std::nullopt;
-  if (predicted_ && predicted_changes_ == changes) return predicted_;
-  predicted_.reset();  // its memory is given back before more is taken
-  const auto make = [&]() -> Result<std::shared_ptr<OpenedRun>> {
-    const auto wanted = session::read_changes(changes);
-    if (!wanted) return fail(wanted.error());
-    Result<Run> both = again_(), predicted = again_();
-    if (!both) return fail(both.error());
-    if (!predicted) return fail(predicted.error());
-    if (const auto moved = session::become_predicted(*predicted, *wanted); !moved) return fail(moved.error());
-    const std::size_t recorded = timelines(*both).size();
-    for (Run* run : {&*both, &*predicted}) {
-      run->traces.erase(run->traces.begin() + static_cast<std::ptrdiff_t>(recorded), run->traces.end());
-    }
-    std::move(predicted->traces.begin(), predicted->traces.end(), std::back_inserter(both->traces));
-    auto opened = std::make_shared<OpenedRun>(*std::move(both), revision_, nullptr);
-    opened->predicted_from_ = recorded;
-    return opened;
-  };
-  predicted_changes_ = changes;
-  predicted_ = make();
-  return predicted_;
+std::shared_ptr<OpenedRun> OpenedRun::with_predicted(const std::string& changes) {
+  const std::lock_guard lock(predicted_mutex_);
+  const auto known =
+      std::find_if(predicted_.begin(), predicted_.end(), [&](const auto& one) { return one.first == changes; });
+  if (known == predicted_.end()) return nullptr;
+  std::rotate(known, known + 1, predicted_.end());
+  return predicted_.back().second;
+}
+
+Result<std::shared_ptr<OpenedRun>> OpenedRun::make_predicted(const std::string& changes) {
+  const std::unique_lock making(predicting_mutex_, std::try_to_lock);
+  if (!making.owns_lock()) return nullptr;
+  if (auto made = with_predicted(changes)) return made;
+  const auto wanted = session::read_changes(changes);
+  if (!wanted) return fail(wanted.error());
+  Result<Run> both = again_(), predicted = again_();
+  if (!both) return fail(both.error());
+  if (!predicted) return fail(predicted.error());
+  if (const auto moved = session::become_predicted(*predicted, *wanted); !moved) return fail(moved.error());
+  const std::size_t recorded = timelines(*both).size();
+  if (timelines(*predicted).size() != recorded) return fail(files_changed());
+  for (Run* run : {&*both, &*predicted}) {
+    run->traces.erase(run->traces.begin() + static_cast<std::ptrdiff_t>(recorded), run->traces.end());
+  }
+  std::move(predicted->traces.begin(), predicted->traces.end(), std::back_inserter(both->traces));
+  auto opened = std::make_shared<OpenedRun>(*std::move(both), revision_, nullptr);
+  opened->predicted_from_ = recorded;
+  std::shared_ptr<OpenedRun> oldest;  // freed without the lock
+  const std::lock_guard lock(predicted_mutex_);
+  if (predicted_.size() >= kMostPredicted) {
+    oldest = std::move(predicted_.front().second);
+    predicted_.erase(predicted_.begin());
+  }
+  predicted_.emplace_back(changes, opened);
+  return opened;
 }
 
 const Result<std::string>* OpenedRun::report_json() {
@@ -281,8 +299,11 @@ void Runs::open(Entry& entry, std::unique_lock<std::mutex>& lock) {
   std::shared_ptr<OpenedRun> opened;
   std::optional<Error> error;
   if (run) {
-    opened =
-        std::make_shared<OpenedRun>(*std::move(run), revision, [this, paths] { return opener_(paths, [](double) {}); });
+    opened = std::make_shared<OpenedRun>(*std::move(run), revision, [this, paths, files]() -> Result<Run> {
+      Result<Run> again = opener_(paths, [](double) {});
+      if (state_of(paths) != files) return fail(files_changed());
+      return again;
+    });
   } else {
     error = run.error();
   }

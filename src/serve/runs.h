@@ -31,7 +31,7 @@ using Opener =
 // One state of a run, opened: never changed, so that any thread may read it while a newer one is made.
 class OpenedRun {
  public:
-  // `again` opens the same files once more.
+  // `again` opens the same files once more, and fails with ErrorKind::changed where they are not the same any more.
   OpenedRun(Run run, std::uint64_t revision, std::function<Result<Run>()> again);
   ~OpenedRun();
 
@@ -39,8 +39,10 @@ class OpenedRun {
   // Timelines from here on are no recordings but predictions, in the order of the recordings.
   std::size_t predicted_from() const { return predicted_from_; }
   // The timelines, and beside each what it would be with `changes` (session/changes.h, one a line), as a run of its own
-  // that has no report. Nothing: it is being made just now. The last that was made is kept.
-  std::optional<Result<std::shared_ptr<OpenedRun>>> with_predicted(const std::string& changes);
+  // that has no report; nullptr: it is not made. The last two that were asked for are kept.
+  std::shared_ptr<OpenedRun> with_predicted(const std::string& changes);
+  // Makes it: opens the files twice more, so it takes as long. nullptr: another one is being made just now.
+  Result<std::shared_ptr<OpenedRun>> make_predicted(const std::string& changes);
   std::uint64_t revision() const { return revision_; }  // see RunInfo
   // One per timeline of the run; see scene().
   const std::vector<std::unique_ptr<timeline::Pyramid>>& pyramids() const { return pyramids_; }
@@ -56,9 +58,9 @@ class OpenedRun {
   std::uint64_t revision_;
   std::function<Result<Run>()> again_;
   std::size_t predicted_from_ = SIZE_MAX;
+  std::mutex predicting_mutex_;  // held while one is made
   std::mutex predicted_mutex_;
-  std::string predicted_changes_;
-  std::optional<Result<std::shared_ptr<OpenedRun>>> predicted_;
+  std::vector<std::pair<std::string, std::shared_ptr<OpenedRun>>> predicted_;  // by changes; the newest is the last
   std::mutex scene_mutex_, report_mutex_, answers_mutex_;
   std::atomic<bool> scene_made_{false}, report_made_{false};  // then no lock is asked
   std::vector<std::unique_ptr<timeline::Pyramid>> pyramids_;

@@ -131,8 +131,9 @@ std::string Scene::lanes_json() const {
     const double rate = 1 + trace.clock.drift;
     json.key("first_ns").text(std::to_string(pyramid(rank).start_ns()));
     json.key("first").number(after_origin(rank, pyramid(rank).start_ns())).key("rate").number(rate);
+    json.key("last").number(after_origin(rank, pyramid(rank).end_ns()));
     json.key("bytes");
-    if (const auto bytes = given_bytes(trace)) {
+    if (const auto bytes = rank < predicted_from_ ? given_bytes(trace) : std::nullopt) {
       json.number(*bytes);
     } else {
       json.null();

@@ -16,6 +16,10 @@ Result<std::string> Scene::trace_file(std::size_t rank) const {
   if (rank >= pyramids_.size()) {
     return fail({ErrorKind::not_found, "there is no such rank", "", std::nullopt, "Reload the page"});
   }
+  if (rank >= predicted_from_) {
+    return fail({ErrorKind::unsupported, "a prediction has no file", "", std::nullopt,
+                 "Write one: stepscope what-if PATH … --trace FILE"});
+  }
   return serve::trace_file(pyramid(rank).trace());
 }
 
@@ -27,21 +31,21 @@ Result<std::string> Scene::slice_json(std::size_t rank, std::uint32_t number) co
   const Trace& trace = pyramid(rank).trace();
   const auto slice = static_cast<SliceId>(number);
   JsonWriter json;
-  const auto place = [&](std::size_t of, SliceId which) {
+  const auto place = [&](std::size_t of, SliceId which, std::string_view name) {
     const timeline::Pyramid& one = pyramid(of);
     std::size_t lane = 0;
     std::uint32_t row = 0;
     const bool drawn = one.place_of(which, lane, row);
     const std::int64_t start = one.trace().slices.start_ns[which];
     json.key("rank").number(of).key("slice").number(static_cast<std::uint32_t>(which));
-    json.key("name").text(one.trace().name(which));
+    json.key("name").text(name);
     json.key("start").number(after_origin(of, start));
     json.key("duration").number(length(of, start, one.trace().slices.dur_ns[which]));
     json.key("class").number(static_cast<unsigned>(one.kind_of(which)));
     if (drawn) json.key("lane").number(first_lane_[of] + lane).key("row").number(row);
   };
   json.begin_object();
-  place(rank, slice);
+  place(rank, slice, trace.name(slice));
   const CategoryId category = trace.slices.category[slice];
   json.key("category")
       .text(category == CategoryId::none ? std::string_view()
@@ -73,7 +77,7 @@ Result<std::string> Scene::slice_json(std::size_t rank, std::uint32_t number) co
   for (const LinkedSlice& link : links.found) {
     if (link.rank >= pyramids_.size()) continue;  // only slices that are drawn can be gone to
     json.begin_object(kLine).key("kind").text(to_string(link.kind));
-    place(link.rank, link.slice);
+    place(link.rank, link.slice, cut(pyramid(link.rank).trace().name(link.slice)));
     json.end_object();
   }
   json.end_array().key("links_total").number(links.total);

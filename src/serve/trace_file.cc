@@ -19,8 +19,9 @@ Result<std::string> trace_file(const Trace& trace) {
                  "Make one: stepscope convert PATH --to perfetto -o FILE"});
   }
   std::error_code error;
-  const std::uint64_t size = std::filesystem::file_size(trace.source.path, error);
-  std::string bytes(error || size > kMostTraceBytes ? 0 : size, '\0');
+  const bool same = std::filesystem::is_regular_file(trace.source.path, error) &&
+                    std::filesystem::file_size(trace.source.path, error) == trace.source.file_bytes;
+  std::string bytes(same ? trace.source.file_bytes : 0, '\0');
   std::ifstream file(trace.source.path, std::ios::binary);
   if (bytes.empty() || !file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
     return fail({ErrorKind::changed, "the file of this rank is not any more what was opened", "", std::nullopt,

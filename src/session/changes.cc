@@ -106,7 +106,7 @@ Result<Change> read_value(const Option& option, std::string_view value) {
       const auto whole = number_in<std::int64_t>(value);
       if (!whole) return fail(usage(fmt::format("'{}' is no whole number", value), option));
       if (option.kind == ChangeKind::level_rank) {
-        change.rank = *whole;
+        change.rank = whole;
       } else {
         change.value = static_cast<double>(*whole);
       }

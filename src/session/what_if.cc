@@ -174,8 +174,8 @@ void note_untied(Answer& answer, const Run& run, const Predictor& predictor,
   std::string names = predictor.lane_name(untied.front());
   if (untied.size() > 1) names += fmt::format(" and {} more threads", untied.size() - 1);
   answer.notes.push_back(names + (untied.size() > 1 ? " are" : " is") +
-                         " tied to no other thread by what was recorded: the prediction leaves " +
-                         (untied.size() > 1 ? "their" : "its") + " work when it was.");
+                         " tied to no other thread by what was recorded: in the prediction " +
+                         (untied.size() > 1 ? "they stay" : "it stays") + " at the recorded times.");
 }
 
 Result<Answer> make_answer(const Run& run, std::span<const Change> changes) {

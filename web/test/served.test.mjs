@@ -518,6 +518,11 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.locator("a", { hasText: "beside the recording" }).click();
     await settled(page);
     assert.match(await page.locator(".banner").textContent(), /predicted with no-waits/);
+    const names = await page.locator("[data-rank]").allTextContents();
+    assert.ok(names.some((name) => /rank 0(?!, predicted)/.test(name)), names.join());
+    await plot(page).hover();
+    await page.mouse.wheel(0, 100_000);
+    await page.waitForFunction(() => [...document.querySelectorAll("[data-rank]")].some((one) => one.textContent.includes("rank 3, predicted")));
     await page.keyboard.press("w");
     await settled(page);
     assert.equal(params(page).changes, "no-waits");
@@ -528,6 +533,25 @@ describe("the served page", { skip: noBrowser }, () => {
     assert.equal(tilesAsked(0).at(-1).changes, undefined);
     assert.deepEqual(errors, []);
     await page.close();
+  });
+
+  test("what is not made yet, or waits for its turn, is asked for again", async () => {
+    const unready = { tiles: 2, slice: 2, search: 2, selection: 2, phases: 2, query: 2, what_if: 2 };
+    const other = await startStub({ unready });
+    const { page, errors } = await open(NEAR, { stub: other });
+    await settled(page);
+    await plot(page).click({ position: { x: 100, y: 24 + 1 + 2 * 18 + 9 } });
+    await page.waitForSelector("[data-slice-name]");
+    assert.equal(await page.locator("[data-slice-name]").textContent(), "aten::addmm");
+    await page.evaluate(() => (location.hash = "#/what_if?run=r1"));
+    await page.waitForSelector(".headline");
+    await page.evaluate(() => (location.hash = "#/query?run=r1&sql=select+1"));
+    await page.waitForSelector('[data-table="query"]');
+    assert.deepEqual([unready.tiles, unready.slice, unready.query, unready.what_if], [0, 0, 0, 0]);
+    assert.equal(await page.locator(".failed").count(), 0);
+    assert.deepEqual(errors.filter((text) => !text.includes("503")), []); // the browser tells of these by itself
+    await page.close();
+    await other.close();
   });
 
   test("compare: another run is chosen, waited for, and turned round; one run alone says how two are opened", async () => {

@@ -64,8 +64,10 @@ const steps = {
   name: Array.from({ length: 100 }, (_, n) => String(n)),
 };
 
-function timeline() {
-  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", first_ns: "1790857026000000000", first: 0, rate: 1, bytes: rank === 7 ? null : 5000, steps }));
+function timeline(predicted = false) {
+  const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", first_ns: "1790857026000000000", first: 0, last: END, rate: 1, bytes: rank === 7 ? null : 5000, steps }));
+  const half = RANKS / 2; // with predictions the second half is what the first would be
+  if (predicted) ranks.forEach((one, at) => Object.assign(one, { rank: at % half, predicted: at >= half }));
   return { schema_version: 1, origin_ns: "1790857026000000000", end: END, ranks, lanes };
 }
 
@@ -265,13 +267,15 @@ export async function startStub(options = {}) {
       for await (const part of request) parts.push(part);
       return request.method === "POST" && request.headers["x-stepscope"] === "1" ? Buffer.concat(parts).toString() : null;
     };
+    // Somebody else is having it made, or too much is being made: the page asks again.
+    if (name !== "runs" && options.unready?.[name] > 0) return options.unready[name]-- % 2 ? json({ state: "opening", share: 0.4 }, 202) : json({ error: { message: "busy", hint: "" } }, 503);
     switch (name) {
       case "runs":
         return json({ schema_version: 1, runs });
       case "answers":
         return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : typeof report === "string" ? send(200, "application/json", report) : json(report);
       case "timeline":
-        return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(timeline());
+        return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(timeline(query.has("changes")));
       case "tiles":
         return send(200, "application/octet-stream", tiles(query));
       case "trace":

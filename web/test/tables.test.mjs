@@ -108,7 +108,7 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     own.answers.memory = { summary: "", scalars: {}, tables: { by_module: { columns: columns.map((one) => ({ ...one, name: one.name === "own_ns" ? "own_bytes" : one.name })), rows } } };
     const other = await startStub({ report: own });
     const page = await browser.context.newPage();
-    await page.goto(`${other.address}#/modules?run=r1&show.modules=nonsense&rank.modules.modules=99&look.modules.modules=nobody`);
+    await page.goto(`${other.address}#/modules?run=r1&show.modules=nonsense&rank.modules.tree=99&look.modules.tree=nobody`);
     const panel = page.locator('[data-panel="modules"]');
     await panel.locator('[data-tab="modules"][aria-pressed="true"]').waitFor();
     await panel.locator('[data-tab="memory"]').click();
@@ -116,7 +116,7 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     await panel.locator('.icicle [data-node="a"]').click();
     await page.waitForFunction(() => document.querySelector('[data-panel="modules"] [data-node="Net"]') === null);
     const params = () => Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.split("?")[1]));
-    assert.deepEqual([params()["show.modules"], params()["rank.modules.memory"], params()["look.modules.memory"]], ["memory", "1", "a"]);
+    assert.deepEqual([params()["show.modules"], params()["rank.memory.by_module"], params()["look.memory.by_module"]], ["memory", "1", "a"]);
     await page.reload();
     await panel.locator('[data-tab="memory"][aria-pressed="true"]').waitFor();
     assert.equal(await panel.locator("select").inputValue(), "1");

@@ -65,7 +65,8 @@ void KnownSteps::add_recorded(const Run& run) {
     for (const Step& step : trace.steps) last = std::max(last, run_time_ns(trace, step.end_ns));
   }
   const auto told = unix_base(traces.front());
-  const std::int64_t base = told ? *told : time_of_file(traces.front().source.path) - last;
+  const bool any = last != std::numeric_limits<std::int64_t>::min();
+  const std::int64_t base = told ? *told : any ? time_of_file(traces.front().source.path) - last : 0;
   for (const Trace& trace : traces) {
     const std::int64_t rank = trace.rank.rank;
     files_.emplace(rank, trace.source.path);

@@ -18,6 +18,7 @@ export function useAsked<T>(ask: Ask<T> | null, inputs: unknown[]): Asked<T> {
   useEffect(() => {
     if (ask === null) return setState({ value: null, share: null, error: null });
     const abort = new AbortController();
+    setState((old) => (old.error === null ? old : { ...old, error: null }));
     ask(abort.signal, (share) => setState((old) => ({ ...old, share }))).then(
       (value) => !abort.signal.aborted && setState({ value, share: null, error: null }),
       (error) => !abort.signal.aborted && !isAbort(error) && setState({ value: null, share: null, error }),

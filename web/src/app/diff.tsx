@@ -13,7 +13,7 @@ export function DiffPage(props: ViewProps) {
   const before = others.find((one) => one.id === route.params.before);
   const asked = useAsked(
     before ? (signal, share) => askDiff(state, before.id, signal, share).then((text) => ({ before: before.id, report: parseReport(text) })) : null,
-    [state.id, state.revision, before?.id, before?.revision],
+    [state.id, state.revision, before?.id, Math.max(1, before?.revision ?? 0)],
   );
   const report = asked.value !== null && asked.value.before === before?.id ? asked.value.report : null;
   return (

@@ -99,7 +99,8 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
   });
   const part = parts.find((one) => one.view === view);
   const chosen = useMemo(() => pageState(route), [route]);
-  const pages = useMemo(() => pageLinks(run.id), [run.id]);
+  const ranks = new Set(report?.input.files.map((file) => file.rank)).size;
+  const pages = useMemo(() => pageLinks(run.id, ranks), [run.id, ranks]);
   // Kept, so that of a page only the tables are drawn anew when the state of one changes.
   const sections = useMemo(() => report !== null && part?.panels.map((panel) => <Section key={panel.id} panel={panel} report={report} />), [part, report]);
   const own = OWN_VIEWS.find((one) => one.view === view);
@@ -156,10 +157,10 @@ function pageState(route: Route): PageState {
   };
 }
 
-function pageLinks(run: string): Required<PageLinks> {
+function pageLinks(run: string, ranks: number): Required<PageLinks> {
   return {
     asks: (sql) => formatRoute({ view: "query", params: { run, sql } }),
-    moment: (moment) => formatRoute({ view: "timeline", params: { run, at: momentText(moment) } }),
+    moment: (moment) => (moment.rank === null && ranks > 1 ? null : formatRoute({ view: "timeline", params: { run, at: momentText(moment) } })),
   };
 }
 

@@ -1,13 +1,20 @@
 // The page of the timeline: asks for its lanes, and draws it in the whole window.
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatRoute } from "../data/route";
 import { askTimeline } from "../data/server";
 import { momentParams } from "../timeline/moment";
+import { PageState } from "../draw/page_state";
 import { Timeline } from "../timeline/timeline";
 import { FaultBox, Waiting, useAsked } from "./asking";
 import { currentRoute, navigate } from "./navigation";
 import type { ViewProps } from "./own_views";
 import { Guard } from "./parts";
+
+/** What was numbered in one state of the run means something else in another. */
+function withoutNumbers(params: Record<string, string>): Record<string, string> {
+  const { slice: _, on: __, folded_lanes: ___, folded_ranks: ____, ...rest } = params;
+  return rest;
+}
 
 export function TimelinePage(props: ViewProps) {
   const { run, route } = props;
@@ -19,7 +26,14 @@ export function TimelinePage(props: ViewProps) {
   const { id, revision } = props.state;
   const state = useMemo(() => ({ id, revision, ...(changes ? { changes } : {}) }), [id, revision, changes]);
   const kept = { changes: changes ?? "" };
+  const key = `${revision} ${changes ?? ""}`;
   const asked = useAsked((signal, share) => askTimeline(state, signal, share).then((index) => ({ state, index })), [state]);
+  const shown = useRef(key);
+  useEffect(() => {
+    if (shown.current === key) return;
+    shown.current = key;
+    navigate({ view: "timeline", params: withoutNumbers(currentRoute().params) }, true);
+  }, [key]);
   const index = asked.value?.state === state ? asked.value.index : null; // not that of the state before
   const moment = useMemo(() => (at === undefined || index === null ? null : momentParams(at, index)), [at, index]);
   useEffect(() => {
@@ -41,7 +55,7 @@ export function TimelinePage(props: ViewProps) {
         <p class="banner" role="status">
           Below each rank stands what is predicted with {changes.split("\n").join(", ")}.{" "}
           <a href={formatRoute({ view: "what_if", params: { run: run.id, changes } })}>What it is worth</a> ·{" "}
-          <a href={formatRoute({ view: "timeline", params: { ...params, run: run.id } })}>the recording alone</a>
+          <a href={formatRoute({ view: "timeline", params: withoutNumbers({ ...params, run: run.id }) })}>the recording alone</a>
         </p>
       )}
       {at !== undefined && (
@@ -49,14 +63,16 @@ export function TimelinePage(props: ViewProps) {
           That moment is not on this timeline.
         </p>
       )}
-      <Guard title="Timeline">
-        <Timeline
-          run={state}
-          key={`${revision} ${changes ?? ""}`}
-          index={index}
-          params={params}
-          onChange={(params, replace) => currentRoute().view === "timeline" && navigate({ view: "timeline", params: { ...params, ...kept, run: run.id } }, replace)}
-        />
+      <Guard title="Timeline" key={key}>
+        <PageState.Provider value={null}>
+          <Timeline
+            run={state}
+            key={key}
+            index={index}
+            params={params}
+            onChange={(params, replace) => currentRoute().view === "timeline" && navigate({ view: "timeline", params: { ...params, ...kept, run: run.id } }, replace)}
+          />
+        </PageState.Provider>
       </Guard>
     </div>
   );

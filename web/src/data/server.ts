@@ -45,6 +45,7 @@ export interface TimelineRank {
   // Its clock: what its file calls first_ns is `first`, and a ns there is `rate` ns here.
   first_ns: string;
   first: number;
+  last: number; // its last moment
   rate: number;
   bytes?: number | null; // of its file, where the server gives it
   steps: Steps;
@@ -226,6 +227,8 @@ async function answer(url: string, init: RequestInit): Promise<Response> {
   throw new ServerError(fault.message || `The server answered with status ${response.status}`, fault.hint ?? null, response.status);
 }
 
+type Share = (share: number | null) => void;
+
 const later = (milliseconds: number, signal?: AbortSignal | null) =>
   new Promise<void>((resolve, reject) => {
     const timer = setTimeout(resolve, milliseconds);
@@ -235,30 +238,38 @@ const later = (milliseconds: number, signal?: AbortSignal | null) =>
     });
   });
 
-/** The text of an answer; while the server still makes it (202), asks again and tells how far it is. */
-async function whenReady(url: string, init: RequestInit & { signal: AbortSignal }, share: (share: number | null) => void): Promise<string> {
+const AGAIN_MS = 300;
+
+/**
+ * The answer; while the server still makes it (202), or makes as many others as it can (503), asks again and tells how far
+ * it is.
+ */
+async function whenReady(url: string, init: RequestInit & { signal?: AbortSignal }, share: Share = () => undefined): Promise<Response> {
   for (;;) {
-    const response = await answer(url, init);
-    const text = await response.text();
-    if (response.status !== 202) return text;
-    share((JSON.parse(text) as { share?: number }).share ?? null);
-    await later(300, init.signal);
+    let response: Response | null = null;
+    try {
+      response = await answer(url, init);
+    } catch (error) {
+      if (!(error instanceof ServerError && error.status === 503)) throw error;
+    }
+    if (response !== null && response.status !== 202) return response;
+    if (response !== null) share(((await response.json()) as { share?: number }).share ?? null);
+    await later(AGAIN_MS, init.signal);
   }
 }
 
-const json = async <T>(url: string, init: RequestInit = {}): Promise<T> => parseExact(await (await answer(url, init)).text()) as T;
+const text = async (url: string, init: RequestInit & { signal?: AbortSignal }, share?: Share) => (await whenReady(url, init, share)).text();
+const json = async <T>(url: string, init: RequestInit & { signal?: AbortSignal } = {}): Promise<T> => parseExact(await text(url, init)) as T;
 
 export const askRuns = (signal: AbortSignal) => json<RunList>(address("runs", {}), { signal });
 
 const of = (state: RunState) => ({ run: state.id, revision: state.revision, ...(state.changes ? { changes: state.changes } : {}) });
 const posted = (body: string, signal: AbortSignal) => ({ method: "POST", headers: { "X-Stepscope": "1" }, body, signal });
 
-type Share = (share: number | null) => void;
-
-export const askAnswers = (state: RunState, signal: AbortSignal, share: Share) => whenReady(address("answers", of(state)), { signal }, share);
+export const askAnswers = (state: RunState, signal: AbortSignal, share: Share) => text(address("answers", of(state)), { signal }, share);
 
 export async function askTimeline(state: RunState, signal: AbortSignal, share: Share): Promise<TimelineIndex> {
-  return JSON.parse(await whenReady(address("timeline", of(state)), { signal }, share)) as TimelineIndex;
+  return JSON.parse(await text(address("timeline", of(state)), { signal }, share)) as TimelineIndex;
 }
 
 export async function askTiles(
@@ -267,8 +278,10 @@ export async function askTiles(
   signal: AbortSignal,
 ): Promise<ArrayBuffer> {
   const url = address("tiles", { ...of(state), from: wanted.from, to: wanted.to, px: wanted.px, lanes: wanted.lanes.join(",") });
-  return (await answer(url, { signal })).arrayBuffer();
+  return (await whenReady(url, { signal })).arrayBuffer();
 }
+
+export const MOST_PX = 8192; // of one answer
 
 /** A part of the picture: the stretch from `from` to `to`, of some lanes or ranks, at `px` pixels. */
 export interface Part {
@@ -279,14 +292,12 @@ export interface Part {
 }
 
 export async function askTraceFile(state: RunState, rank: number): Promise<ArrayBuffer> {
-  return (await answer(address("trace", { ...of(state), rank }), {})).arrayBuffer();
+  return (await whenReady(address("trace", { ...of(state), rank }), {})).arrayBuffer();
 }
-
-const silent = () => undefined;
 
 async function askPart<T>(name: string, state: RunState, part: Part, ids: string, signal: AbortSignal): Promise<T> {
   const url = address(name, { ...of(state), from: part.from, to: part.to, px: part.px, [ids]: part.ids.join(",") });
-  return JSON.parse(await whenReady(url, { signal }, silent)) as T;
+  return JSON.parse(await text(url, { signal })) as T;
 }
 
 export const askPath = (state: RunState, part: Part, signal: AbortSignal) => askPart<CriticalPaths>("path", state, part, "ranks", signal);
@@ -313,8 +324,8 @@ export const askQuery = (run: string, sql: string, signal: AbortSignal) => json<
 
 /** A report of one answer, what_if. Changes as the options of `stepscope what-if`, one a line. */
 export const askWhatIf = (state: RunState, changes: string, signal: AbortSignal) =>
-  whenReady(address("what_if", of(state)), posted(changes, signal), () => undefined);
+  text(address("what_if", of(state)), posted(changes, signal));
 
 /** A report of what changed from run `before` to this one. */
 export const askDiff = (state: RunState, before: string, signal: AbortSignal, share: Share) =>
-  whenReady(address("diff", { ...of(state), before }), { signal }, share);
+  text(address("diff", { ...of(state), before }), { signal }, share);

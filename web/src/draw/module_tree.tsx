@@ -56,8 +56,8 @@ function shortName(path: string, parent: Value): string {
   return path.startsWith(above) ? path.slice(above.length) : path;
 }
 
-/** `name` is that of the table on the page, `own` the column of what a module has itself. */
-export function ModuleTree(props: { name: string; label: string; from: Table; own: string; unit: Unit }) {
+/** `name` is that of the table on the page, `source` in SQL, `own` the column of what a module has itself. */
+export function ModuleTree(props: { name: string; source: string; label: string; from: Table; own: string; unit: Unit }) {
   const { from, own } = props;
   const groups = useMemo(() => rowsByRank(from), [from]);
   const ranks = [...groups.keys()];
@@ -73,7 +73,7 @@ export function ModuleTree(props: { name: string; label: string; from: Table; ow
         </p>
       )}
       <Tree key={String(rank)} name={props.name} label={props.label} nodes={nodes} unit={props.unit} shape="icicle" />
-      <DataTable name={props.name} table={{ columns: from.columns, rows }} first={12} />
+      <DataTable name={props.name} table={{ columns: from.columns, rows }} first={12} source={rows.length === from.rows.length ? props.source : undefined} />
     </>
   );
 }

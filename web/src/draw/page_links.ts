@@ -12,7 +12,7 @@ export interface Moment {
 
 export interface PageLinks {
   asks?: (sql: string) => string;
-  moment?: (moment: Moment) => string;
+  moment?: (moment: Moment) => string | null; // null: there is no telling where it is
 }
 
 export const PageLinks = createContext<PageLinks>({});

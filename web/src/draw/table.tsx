@@ -214,11 +214,12 @@ function Heading(props: { column: Column; suffix: string; sort: Sort | null; onS
   );
 }
 
-function MomentCell(props: { address: (moment: Moment) => string; moment: Moment | null }) {
+function MomentCell(props: { address: (moment: Moment) => string | null; moment: Moment | null }) {
+  const address = props.moment === null ? null : props.address(props.moment);
   return (
     <td class="moment">
-      {props.moment !== null && (
-        <a href={props.address(props.moment)} title="show on the timeline" aria-label="show on the timeline">
+      {address !== null && (
+        <a href={address} title="show on the timeline" aria-label="show on the timeline">
           ⇥
         </a>
       )}

@@ -44,6 +44,7 @@ function One(props: { finding: Finding }) {
   const place = placeText(finding.where);
   const { moment } = useContext(PageLinks);
   const at = finding.where?.t_ns ?? null;
+  const address = at === null || !moment ? null : moment({ rank: finding.where?.rank ?? null, start: at, duration: null });
   return (
     <li class="finding" data-finding={finding.id}>
       <p class="sentence">{finding.sentence}</p>
@@ -51,7 +52,7 @@ function One(props: { finding: Finding }) {
         <span>{gainText(finding)}</span>
         {finding.confidence && <span>{finding.confidence} confidence</span>}
         {place && <span>{place}</span>}
-        {moment && at !== null && <a href={moment({ rank: finding.where?.rank ?? null, start: at, duration: null })}>show on the timeline</a>}
+        {address !== null && <a href={address}>show on the timeline</a>}
       </p>
       {(finding.evidence ?? []).length > 0 && (
         <ul class="evidence">

@@ -24,7 +24,7 @@ function View(props: { report: Report }) {
     name: one.answer,
     label: one.label,
     view: () => (
-      <ModuleTree name={`modules.${one.answer}`} label={`${one.label} by module`} from={table(report, one.answer, one.part)!} own={one.own} unit={one.unit} />
+      <ModuleTree name={`${one.answer}.${one.part}`} source={`${one.answer}_${one.part}`} label={`${one.label} by module`} from={table(report, one.answer, one.part)!} own={one.own} unit={one.unit} />
     ),
   }));
   return (

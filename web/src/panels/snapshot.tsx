@@ -181,7 +181,7 @@ function View(props: { report: Report }) {
   const answer = props.report.answers.snapshot!;
   const devices = table(props.report, "snapshot", "devices");
   const all = useMemo(() => (devices ? places(devices) : []), [devices]);
-  const [chosen, choose] = useNumber("show.snapshot", all.length);
+  const [chosen, choose] = useNumber("show.snapshot.which", all.length);
   const place = all[chosen];
   const middle = Object.keys(answer.tables).filter((name) => !FIRST.includes(name) && !LAST.includes(name));
   const timelines = useMemo(

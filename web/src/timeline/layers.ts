@@ -1,7 +1,7 @@
 // What is drawn over and beside the slices (critical paths, phases, counters): asked for like tiles, for the stretch in
 // view and the ranks or lanes in view alone. Until an answer is there, what is known of another stretch is drawn.
 import type { CounterPoints, CriticalPaths, PathOfRank, Part, Phases, PhasesOfRank, RunState } from "../data/server";
-import { askCounters, askPath, askPhases, isAbort } from "../data/server";
+import { MOST_PX, askCounters, askPath, askPhases, isAbort } from "../data/server";
 import type { TileRange } from "./view";
 import { TILE_PX, tileLength } from "./view";
 
@@ -54,7 +54,7 @@ export class Layer<T> {
     const length = tileLength(range.level);
     const tiles = range.last - range.first + 1;
     try {
-      const found = await this.ask({ from: range.first * length, to: (range.last + 1) * length, px: tiles * TILE_PX, ids }, abort.signal);
+      const found = await this.ask({ from: range.first * length, to: (range.last + 1) * length, px: Math.min(tiles * TILE_PX, MOST_PX), ids }, abort.signal);
       if (abort.signal.aborted) return;
       // What the answer leaves out has nothing there; that is kept too, or it would be asked for again and again.
       for (const id of ids) {

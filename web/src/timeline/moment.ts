@@ -19,7 +19,13 @@ function afterOrigin(rank: TimelineRank, text: string): number {
 export function momentParams(text: string, index: TimelineIndex): Record<string, string> | null {
   const match = /^(-?\d{0,9}):(-?\d{1,20})(?:\.\d*)?:(\d{0,18})(?:\.\d*)?$/.exec(text);
   if (match === null) return null;
-  const at = match[1] === "" && index.ranks.length === 1 ? 0 : index.ranks.findIndex((one) => String(one.rank ?? -1) === match[1]);
+  const of = index.ranks.map((_, at) => at).filter((at) => (match[1] === "" ? index.ranks.length === 1 : String(index.ranks[at]!.rank ?? -1) === match[1]));
+  // Of several recordings of a rank the one that was running then.
+  const running = (at: number) => {
+    const start = afterOrigin(index.ranks[at]!, match[2]!);
+    return start >= index.ranks[at]!.first && start <= index.ranks[at]!.last;
+  };
+  const at = of.find(running) ?? of[0] ?? -1;
   const rank = index.ranks[at];
   if (rank === undefined) return null;
   const start = afterOrigin(rank, match[2]!);
