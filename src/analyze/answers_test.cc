@@ -215,6 +215,7 @@ TEST_CASE("idle: the host was busy with an operator") {
   CHECK(ns(answer, "busy_span_ns") == 180);
   REQUIRE(answer.findings.size() == 1);
   CHECK(answer.findings[0].id == "host_bound_idle");
+  CHECK(answer.findings[0].where.t_ns == 100);  // when the longest gap begins
   CHECK(answer.findings[0].where.op == "aten::nonzero");
 }
 

@@ -182,13 +182,29 @@ Table gaps_table(const std::vector<DeviceGaps>& devices, std::size_t max_rows, A
   return table;
 }
 
+// The longest of its gaps, as the moment to look at.
+template <class IsCause>
+void show_longest(Finding& finding, const std::vector<DeviceGaps>& devices, const IsCause& is_cause) {
+  std::int64_t longest = 0;
+  for (const DeviceGaps& found : devices) {
+    for (std::size_t i = 0; i < found.gaps.size(); i++) {
+      if (!is_cause(found.gaps[i].cause) || found.in_span[i] <= longest) continue;
+      longest = found.in_span[i];
+      finding.where.rank = found.device->rank;
+      finding.where.t_ns = found.gaps[i].when.start;
+    }
+  }
+}
+
 void find_host_bound(Answer& answer, const std::vector<DeviceGaps>& devices, const Table& by_op) {
   std::int64_t host_ns = 0, window_ns = 0;
+  const auto by_host = [](IdleCause cause) {
+    return cause == IdleCause::host_bound || cause == IdleCause::launch_bound;
+  };
   for (const DeviceGaps& found : devices) {
     window_ns += found.device->span.end - found.device->span.start;
     for (std::size_t i = 0; i < found.gaps.size(); i++) {
-      const IdleCause cause = found.gaps[i].cause;
-      if (cause == IdleCause::host_bound || cause == IdleCause::launch_bound) host_ns += found.in_span[i];
+      if (by_host(found.gaps[i].cause)) host_ns += found.in_span[i];
     }
   }
   if (host_ns * 10 <= window_ns) return;  // below a tenth of the window there is little to win
@@ -210,9 +226,9 @@ void find_host_bound(Answer& answer, const std::vector<DeviceGaps>& devices, con
     if (cause != Value(std::string(to_string(IdleCause::host_bound))) || op == Value()) continue;
     finding.where.op = std::get<std::string>(op);
     finding.where.phase = std::get<std::string>(phase);
-    if (devices.size() == 1) finding.where.rank = devices.front().device->rank;
     break;
   }
+  show_longest(finding, devices, by_host);
   answer.findings.push_back(std::move(finding));
 }
 
@@ -239,6 +255,7 @@ void find_synchronization(Answer& answer, const std::vector<DeviceGaps>& devices
        .next = "Look for .item(), .cpu(), print(loss) or torch.cuda.synchronize() in the step, and move them out of it "
                "or make them rare",
        .changes = {{.kind = ChangeKind::no_waits}}});
+  show_longest(answer.findings.back(), devices, [](IdleCause cause) { return cause == IdleCause::synchronization; });
 }
 
 Result<Answer> run_idle(const Run& run, const AnalyzeOptions& options) {

@@ -533,6 +533,18 @@ def test_the_predicted_run_stands_beside_the_recorded(view: Callable[..., Viewer
     assert status == 400 and "is no change" in json.loads(body)["error"]["message"]
 
 
+def test_predictions_and_files_are_of_what_was_opened(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    trace = write_trace()
+    viewer = view(str(trace))
+    viewer.json("api/timeline?run=r1")
+    status, body = viewer.get("api/trace?run=r1&rank=0")
+    assert (status, body) == (200, trace.read_bytes())
+    write_trace(events=[op("OTHER", 0, 10)])
+    for question in ("search?run=r1&q=OTHER&changes=no-waits", "trace?run=r1&rank=0"):
+        status, body = viewer.get(f"api/{question}&revision=1")
+        assert status == 409 and b"OTHER" not in body, body
+
+
 def test_two_runs_are_compared(view: Callable[..., Viewer], write_trace: WriteTrace, place: Place) -> None:
     before, after = write_trace("before/trace.json"), write_trace("after/trace.json", events=[op("aten::mm", 0, 500)])
     viewer = view("--each", str(before), str(after))

@@ -1,7 +1,7 @@
 // What to change first: each finding as a sentence, its evidence, the gain to expect and the next step.
 import type { Finding, Place, Report } from "../data/report";
 import { useContext } from "preact/hooks";
-import { formatNumber, formatValue } from "../draw/format";
+import { formatValue } from "../draw/format";
 import { PageLinks } from "../draw/page_links";
 import type { Panel } from "../draw/panel";
 
@@ -23,7 +23,6 @@ export function placeText(where: Place | null | undefined): string {
     where.op ?? "",
     where.function ?? "",
     where.file ? `${where.file}${where.line != null ? `:${where.line}` : ""}` : "",
-    where.t_ns != null ? `t = ${formatNumber(where.t_ns, "ns")}` : "",
   ];
   return parts.filter(Boolean).join(" · ");
 }
