@@ -289,8 +289,9 @@ class EventServer : public Server {
     // Kept until it is sent, and not copied: it may be a whole trace.
     auto kept = std::make_unique<std::string>(std::move(answer.body));
     const auto let_go = [](const void*, std::size_t, void* text) { delete static_cast<std::string*>(text); };
-    if (evbuffer_add_reference(body, kept->data(), kept->size(), let_go, kept.get()) == 0)
-      static_cast<void>(kept.release());
+    if (evbuffer_add_reference(body, kept->data(), kept->size(), let_go, kept.get()) == 0) {
+      [[maybe_unused]] const std::string* theirs = kept.release();
+    }
     evhttp_send_reply(request, answer.status, nullptr, nullptr);
   }
 
