@@ -21,6 +21,11 @@ Report hostile_report() {
                             .summary = std::string(kHostile),
                             .scalars = {{.name = std::string(kHostile), .value = std::string(kHostile)}},
                             .notes = {std::string(kHostile)}});
+  const Table breakdown{.name = "breakdown",
+                        .columns = {{.name = "part"}, {.name = "time_ns", .unit = Unit::ns}},
+                        .rows = {{Value("idle"), Value(std::int64_t{1'000'000})}}};
+  const Finding finding{.sentence = "Slow <b>", .gain = Gain{1.1, 1.25, "", ""}, .next = std::string(kHostile)};
+  report.answers.push_back({.name = "overview", .tables = {breakdown}, .findings = {finding}});
   return report;
 }
 
@@ -61,6 +66,12 @@ TEST_CASE("the page carries the report's JSON and hostile texts stay texts") {
   CHECK(count(page, "<img") == 0);
   CHECK(count(page, "<!--") == 0);
   CHECK(page.find('\xff') == std::string::npos);
+
+  // What is there without scripts names the finding and where the time goes, before the text of all.
+  CHECK(count(page, "<noscript") == 0);
+  const std::string_view still = between(page, "<div id=\"app\">", "</div>");
+  CHECK(still.find("<b>Slow &lt;b&gt;</b><p>gain: steps 1.10× to 1.25× as fast") != std::string_view::npos);
+  CHECK(still.find("<td>idle</td><td>1.00 ms</td>") != std::string_view::npos);
 
   std::string json(between(page, "id=\"report-data\">", "</script>"));
   CHECK(json.find('<') == std::string::npos);
