@@ -235,12 +235,14 @@ const later = (milliseconds: number, signal?: AbortSignal | null) =>
 
 /** The text of an answer; while the server still makes it (202), asks again and tells how far it is. */
 async function whenReady(url: string, init: RequestInit & { signal: AbortSignal }, share: (share: number | null) => void): Promise<string> {
+  const began = performance.now();
   for (;;) {
     const response = await answer(url, init);
     const text = await response.text();
     if (response.status !== 202) return text;
     share((JSON.parse(text) as { share?: number }).share ?? null);
-    await later(300, init.signal);
+    // What is soon there is soon shown; what takes minutes is not asked for all the time.
+    await later(Math.min(500, Math.max(50, (performance.now() - began) / 10)), init.signal);
   }
 }
 
