@@ -7,7 +7,7 @@ import { CopyButton } from "./copy";
 import { UNKNOWN, columnFormat, csv, grouped, isInstant, json, words } from "./format";
 import { PageLinks, momentOf } from "./page_links";
 import type { Moment } from "./page_links";
-import { LONGEST_FILTER, sqlOf, useTableState } from "./table_state";
+import { LONGEST_FILTER, MOST_ROWS, sqlOf, useTableState } from "./table_state";
 import type { Sort } from "./table_state";
 
 const PAGE = 500;
@@ -135,7 +135,7 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
           </tbody>
         </table>
       </div>
-      {rows.length > limit && (
+      {rows.length > limit && limit < MOST_ROWS && (
         <button type="button" class="more" onClick={() => setLimit(limit + PAGE)}>
           show {grouped(Math.min(PAGE, rows.length - limit))} more of {grouped(rows.length)}
         </button>
