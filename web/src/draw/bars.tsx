@@ -34,9 +34,10 @@ export function StackedBar(props: { label: string; parts: Part[]; unit: Unit; wh
 }
 
 export function Legend(props: { parts: Part[]; unit?: Unit; whole?: number }) {
+  const nothing = props.parts.filter((part) => part.value === 0);
   return (
     <ul class="legend">
-      {props.parts.map((part) => (
+      {props.parts.filter((part) => part.value !== 0).map((part) => (
         <li title={part.meaning} data-part={part.name}>
           <i style={{ background: partColor(part.name) }} aria-hidden="true" />
           {words(part.name)}
@@ -49,6 +50,17 @@ export function Legend(props: { parts: Part[]; unit?: Unit; whole?: number }) {
           )}
         </li>
       ))}
+      {nothing.length > 0 && (
+        <li class="soft">
+          0:{" "}
+          {nothing.map((part, i) => (
+            <span title={part.meaning} data-part={part.name}>
+              {i > 0 && ", "}
+              {words(part.name)}
+            </span>
+          ))}
+        </li>
+      )}
     </ul>
   );
 }

@@ -182,7 +182,7 @@ const SPELLED = new Map(Object.entries({
 /** snake_case names of the JSON as headings: "exposed_communication_ns" → "exposed communication", "bus_gb_per_s" → "bus GB/s". */
 export function words(name: string): string {
   return name
-    .replace(/_(ns|bytes|flop|flop_per_s)$/, "")
+    .replace(/_(ns|bytes|flop|flop_per_s)$|_ns(?=_per_)/, "")
     .split(/[_ ]/)
     .map((word) => SPELLED.get(word) ?? word)
     .join(" ")

@@ -149,9 +149,10 @@ function meaningOf(name: string, scalar: Scalar): string {
   return scalar.value === null || name === WINDOW ? "" : withoutWindow(scalar.meaning);
 }
 
-/** The notes of an answer, those left out that stand elsewhere on the page. */
+/** The notes of an answer, those left out that stand elsewhere on the page, as why a figure is unknown does. */
 export function Notes(props: { answer: Answer | undefined; but?: string[] }) {
-  const notes = (props.answer?.notes ?? []).filter((note) => !props.but?.includes(note));
+  const said = [...(props.but ?? []), ...Object.values(props.answer?.scalars ?? {}).filter((one) => one.value === null).map((one) => one.meaning)];
+  const notes = (props.answer?.notes ?? []).filter((note) => !said.includes(note));
   if (notes.length === 0) return null;
   return (
     <ul class="notes">

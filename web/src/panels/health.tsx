@@ -29,7 +29,7 @@ function Banner(props: { report: Report }) {
 function Quality(props: { report: Report }) {
   const { issues, answers } = props.report;
   const missing = answers.quality?.tables.missing;
-  const what = (missing?.rows ?? []).map((row) => String(row[columnIndex(missing!, "what")]));
+  const what = [...new Set((missing?.rows ?? []).map((row) => String(row[columnIndex(missing!, "what")])))]; // of any rank
   const odd = [counted(issues, "repaired", "repair"), counted(issues, "info", "note")].filter(Boolean);
   return (
     <p class="soft" data-part="quality">
@@ -181,7 +181,7 @@ function View(props: { report: Report }) {
             <Figures scalars={overview.scalars} />
             <TabbedTables name="overview" answer={overview} />
           </details>
-          <Notes answer={overview} but={Object.values(overview.scalars).filter((one) => one.value === null).map((one) => one.meaning)} />
+          <Notes answer={overview} />
         </>
       )}
     </>
