@@ -90,7 +90,9 @@ void append_findings(std::string& out, const Report& report) {
     out.append("<ul>");
     for (const Evidence& evidence : finding->evidence) {
       const bool known = !std::holds_alternative<std::monostate>(evidence.value);
-      append_element(out, "li", printable(evidence.text) + (known ? " " + printable(format_value(evidence.value, evidence.unit)) : ""));
+      append_element(
+          out, "li",
+          printable(evidence.text) + (known ? " " + printable(format_value(evidence.value, evidence.unit)) : ""));
     }
     out.append("</ul>");
     if (finding->next) append_element(out, "p", "Next: " + printable(*finding->next));
@@ -103,8 +105,8 @@ void append_static(std::string& out, const Report& report) {
   out.append("<main class=\"static\">");
   append_element(out, "h1", "stepscope: " + printable(last_part(report.path)));
   append_element(out, "p",
-                 "This is the report in short. Its pictures need scripts, which are not run here: save the file and open it "
-                 "in a browser, no network is needed and nothing is sent anywhere.");
+                 "This is the report in short. Its pictures need scripts, which are not run here: save the file and "
+                 "open it in a browser, no network is needed and nothing is sent anywhere.");
   append_findings(out, report);
   append_breakdown(out, report);
   append_element(out, "h2", "As text");
