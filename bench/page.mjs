@@ -5,12 +5,16 @@
 //   this was run before), frames with median and 95th percentile of the CPU time of the renderer and GPU processes, of all
 //   their threads, and the memory of the renderer beyond an empty tab's
 //
+//   node bench/page.mjs --memory STEPSCOPE SNAPSHOT…  →  JSON: first_picture_ms of the page of memory (from the start of the server;
+//   navigation_ms: from the navigation), the CPU time until then of the server and of the renderer and GPU processes, again_ms (the page is loaded again, the run is open), nodes of the document, renderer_mb
+//
 // Chromium draws in software here, as on a machine without a GPU. Not part of CI: figures of a shared machine.
 import { spawn } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
 import { chromium } from "../web/node_modules/playwright-core/index.mjs";
 
-const [stepscope, ...paths] = process.argv.slice(2);
+const memory = process.argv[2] === "--memory";
+const [stepscope, ...paths] = process.argv.slice(memory ? 3 : 2);
 const FRAMES = 300;
 
 function cpuMs(pid) {
@@ -48,7 +52,31 @@ const empty = Math.max(...(await processes("renderer")).map(privateMb));
 const began = performance.now();
 const server = spawn(stepscope, ["view", ...paths, "--no-browser"], { stdio: ["ignore", "pipe", "inherit"] });
 const address = await new Promise((resolve) => server.stdout.once("data", (text) => resolve(String(text).trim())));
-try {
+
+async function measureMemory() {
+  const drawn = () => page.waitForFunction(() => document.querySelector('[data-panel="snapshot"] .stack svg path') !== null, null, { timeout: 600_000, polling: 20 });
+  const pids = [...(await processes("renderer")), ...(await processes("GPU"))];
+  const cpu = () => pids.map(cpuMs).reduce((sum, value) => sum + value, 0);
+  const [navigated, idle] = [performance.now(), cpu()];
+  await page.goto(`${address}#/memory?run=r1`);
+  await drawn();
+  const [first, navigation] = [began, navigated].map((from) => Math.round(performance.now() - from));
+  const [serverCpu, pageCpu] = [cpuMs(server.pid), cpu() - idle].map(Math.round);
+  const reloaded = performance.now();
+  await page.reload();
+  await drawn();
+  return {
+    first_picture_ms: first,
+    navigation_ms: navigation,
+    server_cpu_ms: serverCpu,
+    page_cpu_ms: pageCpu,
+    again_ms: Math.round(performance.now() - reloaded),
+    nodes: await page.evaluate(() => document.getElementsByTagName("*").length),
+    renderer_mb: Math.round(Math.max(...(await processes("renderer")).map(privateMb)) - empty),
+  };
+}
+
+async function measureTimeline() {
   await page.goto(`${address}#/timeline?run=r1`);
   await page.waitForFunction(() => (window.stepscopeTimeline?.frame?.rects ?? 0) > 0, null, { timeout: 600_000, polling: 20 });
   const first = performance.now() - began;
@@ -71,14 +99,17 @@ try {
   }
   costs.sort((a, b) => a - b);
   const renderer = Math.max(...(await processes("renderer")).map(privateMb));
-  const figures = {
+  return {
     first_picture_ms: Math.round(first),
     frame_cpu_median_ms: quantile(costs, 0.5),
     frame_cpu_p95_ms: quantile(costs, 0.95),
     most_rects: rects,
     renderer_mb: Math.round(renderer - empty),
   };
-  console.log(JSON.stringify(figures));
+}
+
+try {
+  console.log(JSON.stringify(await (memory ? measureMemory() : measureTimeline())));
 } finally {
   server.kill();
   await browser.close();

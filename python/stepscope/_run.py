@@ -7,7 +7,7 @@ import os
 from stepscope._answer import Answer
 from stepscope._errors import StepscopeError
 from stepscope._library import library, new_handle
-from stepscope._table import QueryResult, Table, TableInfo, html_table
+from stepscope._table import QueryResult, Table, TableInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Run:
 
     def __init__(self, handle: Handle) -> None:
         self._handle: Handle | None = handle
+        self._html: str | None = None
 
     def report(self, names: str | Iterable[str] = ()) -> dict[str, Any]:
         """The report with the named answers (all when none is named), as `stepscope report --json` prints it."""
@@ -175,9 +176,13 @@ class Run:
         return f"<stepscope.Run {what}: {sum(file['slices'] for file in files):,} slices>"
 
     def _repr_html_(self) -> str:
-        shown = ("rank", "rank_source", "path", "writer", "events", "slices")
-        rows = [[file[name] for name in shown] for file in self.files]
-        return html_table([(name, "") for name in shown], rows, len(rows), "files of this run")
+        if self._handle is None:
+            return "<p>stepscope.Run, closed</p>"
+        if self._html is None:  # a run does not change, and a cell may be shown again and again
+            from stepscope._summary import run_html
+
+            self._html = run_html(self.report())
+        return self._html
 
 
 def _encoded(path: PathLike) -> bytes:

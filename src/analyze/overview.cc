@@ -281,9 +281,8 @@ void add_notes(Answer& answer, const Run& run, bool device_work) {
   }
   for (const Trace& trace : timelines(run)) {
     if (trace.step_source.empty()) continue;
-    if (std::find(answer.notes.begin(), answer.notes.end(), trace.step_source) == answer.notes.end()) {
-      answer.notes.push_back(trace.step_source);
-    }
+    const std::string note = steps_note(trace.step_source);
+    if (std::find(answer.notes.begin(), answer.notes.end(), note) == answer.notes.end()) answer.notes.push_back(note);
   }
   if (!device_work) {
     answer.notes.push_back(std::string(kNoDeviceWork));

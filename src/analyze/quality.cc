@@ -253,7 +253,9 @@ Result<Answer> run_quality(const Run& run, const AnalyzeOptions& options) {
   limit_rows(answer, answer.tables.back(), options.max_rows, "those with less time");
   add_findings(answer, unclassified_ns, work_ns, counts);
   const auto timed = timelines(run);
-  if (timed.size() == 1 && !timed.front().step_source.empty()) answer.notes.push_back(timed.front().step_source);
+  if (timed.size() == 1 && !timed.front().step_source.empty()) {
+    answer.notes.push_back(steps_note(timed.front().step_source));
+  }
   return answer;
 }
 

@@ -174,7 +174,7 @@ void add_notes(Answer& answer, const std::vector<RankSteps>& ranks, bool device_
   for (const RankSteps& rank : ranks) {
     if (!rank.trace->step_source.empty()) {
       answer.notes.push_back((ranks.size() > 1 ? "Rank " + std::to_string(rank.trace->rank.rank) + ": " : "") +
-                             rank.trace->step_source);
+                             steps_note(rank.trace->step_source));
     }
   }
   if (!device_work) answer.notes.push_back(std::string(kNoDeviceWork));

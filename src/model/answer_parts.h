@@ -65,6 +65,11 @@ std::int64_t busy_in(const DeviceTime& device, const Intervals& window);
 // sentence "… rows more, ", such as "all with less host time".
 void limit_rows(Answer& answer, Table& table, std::size_t max_rows, std::string_view rest);
 
+// Where the steps come from, as a note of an answer: "Steps: ProfilerStep annotations".
+inline std::string steps_note(std::string_view step_source) {
+  return (step_source.starts_with("no steps") ? "" : "Steps: ") + std::string(step_source);
+}
+
 // Notes and reasons that several answers share.
 inline constexpr std::string_view kNoDeviceWork =
     "No device work was recorded: this is a CPU run, or the profiler did not trace the device. On a machine with a "

@@ -21,6 +21,11 @@ Report hostile_report() {
                             .summary = std::string(kHostile),
                             .scalars = {{.name = std::string(kHostile), .value = std::string(kHostile)}},
                             .notes = {std::string(kHostile)}});
+  const Table breakdown{.name = "breakdown",
+                        .columns = {{.name = "part"}, {.name = "time_ns", .unit = Unit::ns}},
+                        .rows = {{Value("idle"), Value(std::int64_t{1'000'000})}}};
+  const Finding finding{.sentence = "Slow <b>", .gain = Gain{1.1, 1.25, "", ""}, .next = std::string(kHostile)};
+  report.answers.push_back({.name = "overview", .tables = {breakdown}, .findings = {finding}});
   return report;
 }
 
@@ -62,6 +67,12 @@ TEST_CASE("the page carries the report's JSON and hostile texts stay texts") {
   CHECK(count(page, "<!--") == 0);
   CHECK(page.find('\xff') == std::string::npos);
 
+  // What is there without scripts names the finding and where the time goes, before the text of all.
+  CHECK(count(page, "<noscript") == 0);
+  const std::string_view still = between(page, "<div id=\"app\">", "</div>");
+  CHECK(still.find("<b>Slow &lt;b&gt;</b><p>gain: steps 1.10× to 1.25× as fast") != std::string_view::npos);
+  CHECK(still.find("<td>idle</td><td>1.00 ms</td>") != std::string_view::npos);
+
   std::string json(between(page, "id=\"report-data\">", "</script>"));
   CHECK(json.find('<') == std::string::npos);
   for (std::size_t at = json.find("\\u003c"); at != json.npos; at = json.find("\\u003c", at)) json.replace(at, 6, "<");
@@ -70,5 +81,7 @@ TEST_CASE("the page carries the report's JSON and hostile texts stay texts") {
   CHECK(between(page, "<title>", "</title>").find("script&gt;&lt;img") != std::string_view::npos);
   CHECK(page.find("Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-") != std::string::npos);
   CHECK(page.find("<script>" + std::string(report::bundle_script()) + "</script>") != std::string::npos);
-  CHECK(count(page, "http://") + count(page, "https://") == count(report::bundle_script(), "http://"));
+  for (const std::string_view address : {"http://", "https://"}) {
+    CHECK(count(page, address) == count(report::bundle_script(), address));
+  }
 }

@@ -226,13 +226,8 @@ int doubt(const Finding& finding) {
   return confidence == "high" ? 0 : confidence == "medium" ? 1 : 2;
 }
 
-// What is sure comes first, as on the page; of the same confidence in the order of the answers.
 void write_findings(Page& page, const Report& report) {
-  std::vector<const Finding*> all;
-  for (const auto& answer : report.answers) {
-    for (const auto& finding : answer.findings) all.push_back(&finding);
-  }
-  std::stable_sort(all.begin(), all.end(), [](const Finding* a, const Finding* b) { return doubt(*a) < doubt(*b); });
+  const auto all = surest_first(report);
   if (!all.empty()) page.section("Findings");
   for (const Finding* finding : all) write_finding(page, *finding);
 }
@@ -249,6 +244,15 @@ void write_joint_gain(Page& page, const Answer* overview) {
 }
 
 }  // namespace
+
+std::vector<const Finding*> surest_first(const Report& report) {
+  std::vector<const Finding*> all;
+  for (const auto& answer : report.answers) {
+    for (const auto& finding : answer.findings) all.push_back(&finding);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Finding* a, const Finding* b) { return doubt(*a) < doubt(*b); });
+  return all;
+}
 
 void write_overview(Page& page, const Report& report) {
   const Answer* overview = find(report, "overview");

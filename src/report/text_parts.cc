@@ -183,8 +183,6 @@ void write_scalars(Page& page, const Answer& answer) {
 // Names of kernels are hundreds of characters long.
 constexpr std::size_t kLongestGround = 72;
 
-namespace {
-
 std::string gain_text(const Gain& gain) {
   const std::string least = fmt::format("{:.2f}×", gain.speedup_low), most = fmt::format("{:.2f}×", gain.speedup_high);
   std::string text =
@@ -193,8 +191,6 @@ std::string gain_text(const Gain& gain) {
   if (!gain.how.empty()) text += " (" + printable(gain.how) + ")";
   return text;
 }
-
-}  // namespace
 
 void write_finding(Page& page, const Finding& finding) {
   page.hanging(page.ink(Ink::accent, "  * "), printable(finding.sentence));

@@ -13,6 +13,10 @@ void write_overview(Page& page, const Report& report);
 
 // All scalars of an answer, one a line.
 void write_scalars(Page& page, const Answer& answer);
+// Of all answers. What is sure comes first, as on the page; of the same confidence in the order of the answers.
+std::vector<const Finding*> surest_first(const Report& report);
+// "gain: steps 1.10× to 1.25× as fast, then bound by compute".
+std::string gain_text(const Gain& gain);
 // The sentence, then its evidence and the next thing to do, indented.
 void write_finding(Page& page, const Finding& finding);
 

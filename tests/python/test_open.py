@@ -10,7 +10,9 @@ import pytest
 
 import stepscope
 from stepscope import StepscopeError
+from stepscope._summary import run_html
 
+TRACES = Path(__file__).resolve().parent.parent / "traces"
 WriteTrace = Callable[..., Path]
 
 
@@ -141,9 +143,53 @@ def test_answers_are_the_report_and_their_tables_can_be_taken(write_trace: Write
         assert [list(row.values()) for row in rows] == table["rows"]
 
 
+def test_what_a_notebook_shows_is_small_inert_and_about_the_report(tmp_path: Path) -> None:
+    from html.parser import HTMLParser
+
+    hostile = "</script><img src=x onerror=alert(1)>" + "x" * 5000
+    run = stepscope.open(TRACES / "tiny_train.json", cache=False)
+    report = run.report()
+    overview = report["answers"]["overview"]
+    findings = [finding for answer in report["answers"].values() for finding in answer["findings"]]
+    shown = run._repr_html_()
+    for finding in findings:
+        assert finding["sentence"].split("'")[0] in shown
+    assert "1.10× as fast" in shown  # the data loader's
+    for row in overview["tables"]["breakdown"]["rows"]:
+        assert str(row[2]) in shown
+
+    report["input"]["path"] = f"a b'{hostile}"
+    row = overview["tables"]["breakdown"]["rows"][0]
+    overview["tables"]["breakdown"]["rows"] = [[rank, 0, hostile, *row[3:]] for rank in range(64) for _ in range(20)]
+    for finding in findings:
+        finding["sentence"] = finding["next"] = hostile
+        finding["evidence"] = [{"text": hostile, "value": None, "unit": "", "query": None}] * 20
+    overview["findings"] *= 100
+    report["issues"] = [{"severity": "lost", "sentence": hostile}] * 9
+    tags: set[str] = set()
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            tags.add(tag)
+
+    worst = run_html(report)
+    Tags().feed(worst)
+    assert tags <= {"div", "p", "b", "span", "ol", "li", "br", "code"}
+    for page in (shown, worst):
+        assert len(page.encode()) < 30_000
+
+
+def test_a_closed_run_says_so_in_a_notebook(write_trace: WriteTrace) -> None:
+    run = stepscope.open(write_trace(), cache=False)
+    run.close()
+    assert "closed" in run._repr_html_()
+
+
 def test_a_notebook_shows_runs_and_tables(write_trace: WriteTrace) -> None:
     run = stepscope.open(write_trace(events=None), cache=False)
-    assert "<table>" in run._repr_html_()
+    shown = run._repr_html_()
+    for part in ("Step 200.0 µs", "Where the time goes", "What to change first", "stepscope view"):
+        assert part in shown, part
     page = run.table("slices")._repr_html_()
     assert "aten::mm" in page
     assert "[ns]" in page

@@ -118,7 +118,7 @@ describe("the page", { skip: noBrowser }, () => {
     const { panel, page } = shown;
     assert.deepEqual(await panel.locator("[data-lane]").evaluateAll((all) => all.map((one) => one.dataset.lane)), ["cpu_time", "received"]);
     const text = await panel.textContent();
-    for (const part of ["0 – 10 cores", "0 – 4.00 KiB/s", "eth1", "0 all the time: oom kills"]) assert.ok(text.includes(part), part);
+    for (const part of ["0 – 10 cores", "0 – 4.00 KiB/s", "eth1", "0 all the time: OOM kills"]) assert.ok(text.includes(part), part);
     assert.equal(await panel.locator(".behind [data-band]").count(), 2);
     const colors = (of) => panel.locator(of).first().evaluate((one) => getComputedStyle(one)[one.tagName === "I" ? "backgroundColor" : "fill"]);
     assert.equal(await colors('.behind [data-band="forward"]'), await colors('[data-part="forward"] i'));

@@ -96,4 +96,11 @@ test("a strip has holes where a value is unknown", () => {
   assert.equal(valueAt(lane, -1), null);
 });
 
-test("names read as words", () => assert.equal(words("exposed_communication_ns"), "exposed communication"));
+test("names read as words, acronyms as the field spells them", () => {
+  assert.equal(words("exposed_communication_ns"), "exposed communication");
+  assert.deepEqual(["causal_mfu", "bus_gb_per_s", "sm_efficiency", "cpu op", "constructor", "calls_per_step"].map(words), [
+    "causal MFU", "bus GB/s", "SM efficiency", "CPU op", "constructor", "calls per step",
+  ]);
+  const rate = columnFormat({ name: "bus_gb_per_s", type: "real", unit: "GB/s", meaning: "" }, [212, 0.5, null]);
+  assert.deepEqual([rate.suffix, ...[212, 0.5, null].map(rate.cell)], ["GB/s", "212", "0.5000", "unknown"]);
+});

@@ -103,23 +103,23 @@ describe("the panel", { skip: noBrowser }, () => {
     const { panel, page, errors, requests } = await show(measured());
     const read = panel.locator(".tree-read");
     assert.match(await panel.textContent(), /end of backward pass 0 of step 1/);
-    assert.equal(await panel.locator(".sunburst path").count(), 6);
+    assert.equal(await panel.locator(".sunburst path[data-node]").count(), 6);
     assert.match(await read.textContent(), /^all: 1,000.0 KiB/);
     await page.mouse.move(...(await pointOn(page, "activation/up")));
     assert.match(await read.textContent(), /^activation of up \(Linear\): 500.0 KiB; 50.0 % of all/);
     await page.mouse.click(...(await pointOn(page, "activation/(all)")));
-    assert.deepEqual(await panel.locator(".sunburst path").evaluateAll((all) => all.map((one) => one.dataset.node)), ["activation/(all)", "activation/up"]);
+    assert.deepEqual(await panel.locator(".sunburst [data-node]").evaluateAll((all) => all.map((one) => one.dataset.node)), ["activation/(all)", "activation/up"]);
     assert.match(await panel.locator(".tree-children").textContent(), /up500.0 KiB.*its own100.0 KiB/);
     await panel.locator(".tree-path button").click();
-    assert.equal(await panel.locator(".sunburst path").count(), 6);
+    assert.equal(await panel.locator(".sunburst [data-node]").count(), 6);
     await panel.locator('[data-shape="icicle"]').click();
-    assert.equal(await panel.locator(".icicle .cell").count(), 6);
+    assert.equal(await panel.locator(".icicle [data-node]").count(), 6);
     assert.equal(await panel.locator(".sunburst").count(), 0);
     await panel.locator(".tree-drawing").focus();
     for (const key of ["ArrowDown", "ArrowRight", "Enter", "ArrowDown"]) await page.keyboard.press(key);
     assert.match(await read.textContent(), / of up/);
     await page.keyboard.press("Escape");
-    assert.equal(await panel.locator(".icicle .cell").count(), 6);
+    assert.equal(await panel.locator(".icicle [data-node]").count(), 6);
     assert.deepEqual([errors, requests()], [[], []]);
   });
 

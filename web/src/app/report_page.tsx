@@ -1,4 +1,5 @@
 // The self-contained report: its panels one below the other with a list of contents beside them.
+import { useEffect } from "preact/hooks";
 import { SCHEMA_VERSION } from "../data/load";
 import type { Report } from "../data/report";
 import { panelsFor } from "../panels";
@@ -12,8 +13,24 @@ function inputLine(report: Report): string {
   return files.length === 0 ? "no input" : `${counted(paths, "file")} · ${counted(ranks, "rank")}`;
 }
 
+/** In a frame whose page stands in its srcdoc (Jupyter, VS Code) "#ID" is a place on the page around it: here it is on this one. */
+function useLinksInFrames(): void {
+  useEffect(() => {
+    if (location.protocol !== "about:") return;
+    const clicked = (event: MouseEvent) => {
+      const id = (event.target as HTMLElement).closest?.("a[href^='#']")?.getAttribute("href")?.slice(1);
+      if (id === undefined) return;
+      event.preventDefault();
+      document.getElementById(id)?.scrollIntoView();
+    };
+    addEventListener("click", clicked);
+    return () => removeEventListener("click", clicked);
+  }, []);
+}
+
 export function ReportPage(props: { report: Report }) {
   const { report } = props;
+  useLinksInFrames();
   const panels = panelsFor(report);
   return (
     <>

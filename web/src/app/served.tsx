@@ -91,11 +91,11 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
   }, [text.value]);
   const { report } = parsed;
   const parts = useMemo(() => (report === null ? [] : partsOf(report)), [report]);
-  const links: [string, string][] = [...parts.map((part): [string, string] => [part.view, part.label]), ...OWN_VIEWS.map((own): [string, string] => [own.view, own.label])];
-  usePageKeys(links.map(([name]) => name), view, run.id);
+  const links: Pick<ReportPart, "view" | "label" | "without">[] = [...parts, ...OWN_VIEWS];
+  usePageKeys(links.map((one) => one.view), view, run.id);
   usePanelLinks(parts, run.id);
   useEffect(() => {
-    document.title = `${links.find(([name]) => name === view)?.[1] ?? "stepscope"} · ${run.name.slice(0, 100)} · stepscope`;
+    document.title = `${links.find((one) => one.view === view)?.label ?? "stepscope"} · ${run.name.slice(0, 100)} · stepscope`;
   });
   const part = parts.find((one) => one.view === view);
   const chosen = useMemo(() => pageState(route), [route]);
@@ -109,10 +109,15 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
     <div class={own?.wholeWindow ? "served-body whole-window" : "served-body"}>
       <nav class="views" aria-label="views">
         <ul>
-          {links.map(([name, label]) => (
+          {links.map((one) => (
             <li>
-              <a href={formatRoute({ view: name, params: { run: run.id } })} aria-current={name === view ? "page" : undefined}>
-                {label}
+              <a
+                href={formatRoute({ view: one.view, params: { run: run.id } })}
+                class={one.without ? "without" : undefined}
+                title={one.without ? "nothing of this was recorded" : undefined}
+                aria-current={one.view === view ? "page" : undefined}
+              >
+                {one.label}
               </a>
             </li>
           ))}
@@ -134,7 +139,7 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
               The server's answers have schema_version {report.schema_version}, the page knows {SCHEMA_VERSION}: what is new is left out.
             </p>
           )}
-          {report !== null && part === undefined && <p class="empty">This run has nothing to show here.</p>}
+          {report !== null && part === undefined && <p class="empty">This run has nothing to show here; the page Files says what was not recorded.</p>}
           {report !== null && part !== undefined && (
             <PageLinks.Provider value={pages}>
               <PageState.Provider value={chosen}>{sections}</PageState.Provider>

@@ -156,3 +156,14 @@ export function rowsByRank(of: Table): Map<Value, Value[][]> {
   }
   return groups;
 }
+
+/** No figure is known, no table has a row, nothing was found. */
+export function knowsNothing(answer: Answer): boolean {
+  const figures = Object.values(answer.scalars).every((scalar) => scalar.value === null);
+  const tables = Object.values(answer.tables).every((table) => table.rows.length === 0);
+  return figures && tables && answer.findings.length === 0 && Object.keys(answer.series).length === 0;
+}
+
+export function knowsSomething(answer: Answer | undefined): boolean {
+  return answer !== undefined && !knowsNothing(answer);
+}

@@ -238,13 +238,12 @@ const later = (milliseconds: number, signal?: AbortSignal | null) =>
     });
   });
 
-const AGAIN_MS = 300;
-
 /**
  * The answer; while the server still makes it (202), or makes as many others as it can (503), asks again and tells how far
  * it is.
  */
 async function whenReady(url: string, init: RequestInit & { signal?: AbortSignal }, share: Share = () => undefined): Promise<Response> {
+  const began = performance.now();
   for (;;) {
     let response: Response | null = null;
     try {
@@ -254,7 +253,8 @@ async function whenReady(url: string, init: RequestInit & { signal?: AbortSignal
     }
     if (response !== null && response.status !== 202) return response;
     if (response !== null) share(((await response.json()) as { share?: number }).share ?? null);
-    await later(AGAIN_MS, init.signal);
+    // What is soon there is soon shown; what takes minutes is not asked for all the time.
+    await later(Math.min(500, Math.max(50, (performance.now() - began) / 10)), init.signal);
   }
 }
 

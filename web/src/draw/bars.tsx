@@ -34,9 +34,10 @@ export function StackedBar(props: { label: string; parts: Part[]; unit: Unit; wh
 }
 
 export function Legend(props: { parts: Part[]; unit?: Unit; whole?: number }) {
+  const nothing = props.parts.filter((part) => part.value === 0);
   return (
     <ul class="legend">
-      {props.parts.map((part) => (
+      {props.parts.filter((part) => part.value !== 0).map((part) => (
         <li title={part.meaning} data-part={part.name}>
           <i style={{ background: partColor(part.name) }} aria-hidden="true" />
           {words(part.name)}
@@ -49,6 +50,17 @@ export function Legend(props: { parts: Part[]; unit?: Unit; whole?: number }) {
           )}
         </li>
       ))}
+      {nothing.length > 0 && (
+        <li class="soft">
+          0:{" "}
+          {nothing.map((part, i) => (
+            <span title={part.meaning} data-part={part.name}>
+              {i > 0 && ", "}
+              {words(part.name)}
+            </span>
+          ))}
+        </li>
+      )}
     </ul>
   );
 }
@@ -61,12 +73,27 @@ export interface Upright {
 
 const HEIGHT = 180;
 
-/** Upright stacked bars with a scale from 0. More bars than fit are drawn thinner, never left out. */
+const MOST_BARS = 500; // as many as can be told apart
+
+const total = (bar: Upright) => bar.parts.reduce((sum, part) => sum + Math.max(0, part.value ?? 0), 0);
+
+/** Of each bunch of `size` neighbors the highest, so that no outlier is lost. */
+export function highest(bars: Upright[], size: number): Upright[] {
+  if (size <= 1) return bars;
+  const out: Upright[] = [];
+  for (let i = 0; i < bars.length; i += size) {
+    out.push(bars.slice(i, i + size).reduce((most, bar) => (total(bar) > total(most) ? bar : most)));
+  }
+  return out;
+}
+
+/** Upright stacked bars with a scale from 0. */
 export function UprightBars(props: { label: string; bars: Upright[]; unit: Unit; most?: number }) {
-  const total = (bar: Upright) => bar.parts.reduce((sum, part) => sum + Math.max(0, part.value ?? 0), 0);
-  const largest = Math.max(1, props.most ?? 0, ...props.bars.map(total));
-  const slot = 1000 / props.bars.length;
-  const everyLabel = Math.ceil(props.bars.length / 24);
+  const size = Math.ceil(props.bars.length / MOST_BARS);
+  const bars = highest(props.bars, size);
+  const largest = bars.reduce((most, bar) => Math.max(most, total(bar)), Math.max(1, props.most ?? 0));
+  const slot = 1000 / bars.length;
+  const everyLabel = Math.ceil(bars.length / 24);
   return (
     <div class="upright" role="img" aria-label={props.label}>
       <div class="scale" aria-hidden="true">
@@ -77,7 +104,7 @@ export function UprightBars(props: { label: string; bars: Upright[]; unit: Unit;
       <div class="plot">
         <svg viewBox={`0 0 1000 ${HEIGHT}`} preserveAspectRatio="none" height={HEIGHT} aria-hidden="true">
           <line class="grid" x1="0" x2="1000" y1={HEIGHT / 2} y2={HEIGHT / 2} />
-          {props.bars.map((bar, i) => {
+          {bars.map((bar, i) => {
             let top = HEIGHT;
             const width = Math.min(slot * 0.8, 90);
             return (
@@ -101,10 +128,15 @@ export function UprightBars(props: { label: string; bars: Upright[]; unit: Unit;
           })}
         </svg>
         <div class="names" aria-hidden="true">
-          {props.bars.map((bar, i) => (
+          {bars.map((bar, i) => (
             <span>{i % everyLabel === 0 ? bar.label : ""}</span>
           ))}
         </div>
+        {size > 1 && (
+          <p class="soft">
+            Drawn: of each {size} neighbors the longest, {bars.length} of {props.bars.length}.
+          </p>
+        )}
       </div>
     </div>
   );

@@ -123,8 +123,8 @@ export function formatValue(value: Value | undefined, unit: Unit): string {
 }
 
 /** A point on a clock, not a length: shown from the first one on, because the clock's own zero says nothing. */
-function isInstant(column: Column): boolean {
-  return /^(start|end|t)_ns$/.test(column.name);
+export function isInstant(column: Column): boolean {
+  return /^(start|end|t|peak_t)_ns$/.test(column.name);
 }
 
 function earliest(values: Value[]): number {
@@ -156,6 +156,7 @@ function momentsFormat(values: Value[]): ColumnFormat {
 
 export function columnFormat(column: Column, values: Value[]): ColumnFormat {
   if (column.unit === "Unix ns") return momentsFormat(values);
+  if (column.unit === "GB/s") return { suffix: "GB/s", cell: (value) => formatValue(value, typeof value === "number" ? "count" : "") };
   const scales = SCALES[column.unit];
   if (scales === undefined) return { suffix: "", cell: (value) => formatValue(value, column.unit) };
   let largest = 0;
@@ -171,9 +172,21 @@ export function columnFormat(column: Column, values: Value[]): ColumnFormat {
   return { suffix: from === 0 ? scale.suffix : `${scale.suffix} from the first`, cell };
 }
 
-/** snake_case names of the JSON as headings: "exposed_communication_ns" → "exposed communication". */
+// As the field writes them.
+const SPELLED = new Map(Object.entries({
+  cpu: "CPU", cuda: "CUDA", dtype: "dtype", flop: "FLOP", flops: "FLOPS", gb: "GB", gpu: "GPU", hfu: "HFU", io: "I/O", l2: "L2", macs: "MACs",
+  mfu: "MFU", moe: "MoE", nccl: "NCCL", nvlink: "NVLink", oom: "OOM", ooms: "OOMs", pcie: "PCIe", python: "Python", rdma: "RDMA", rss: "RSS",
+  sm: "SM", sql: "SQL", tcp: "TCP",
+}));
+
+/** snake_case names of the JSON as headings: "exposed_communication_ns" → "exposed communication", "bus_gb_per_s" → "bus GB/s". */
 export function words(name: string): string {
-  return name.replace(/_(ns|bytes|flop|flop_per_s)$/, "").replace(/_/g, " ");
+  return name
+    .replace(/_(ns|bytes|flop|flop_per_s)$|_ns(?=_per_)/, "")
+    .split(/[_ ]/)
+    .map((word) => SPELLED.get(word) ?? word)
+    .join(" ")
+    .replace(/ per s\b/g, "/s");
 }
 
 export function csv(columns: Column[], rows: Value[][]): string {

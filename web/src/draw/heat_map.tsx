@@ -10,6 +10,7 @@ export interface HeatRow {
 
 const MOST_COLUMNS = 200; // more are joined, the largest of each bunch is shown
 const MOST_ROWS = 512;
+const MOST_CELLS = 20_000; // each is an element of the page
 const CELL = 14; // px high, and at least as wide
 const WIDEST = 48;
 const ROOM = 1000; // px that a page has
@@ -39,7 +40,8 @@ export function strengths(rows: HeatRow[]): (value: number) => number {
 }
 
 export function HeatMap(props: { label: string; columns: string[]; rows: HeatRow[]; unit: Unit }) {
-  const size = Math.ceil(props.columns.length / MOST_COLUMNS);
+  const drawn = Math.min(props.rows.length, MOST_ROWS);
+  const size = Math.ceil(props.columns.length / Math.min(MOST_COLUMNS, Math.ceil(MOST_CELLS / Math.max(1, drawn))));
   const columns = props.columns.filter((_, i) => i % size === 0);
   const rows = props.rows.slice(0, MOST_ROWS).map((row) => ({ ...row, values: bunched(row.values, size) }));
   const strength = strengths(rows);

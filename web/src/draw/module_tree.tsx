@@ -36,7 +36,7 @@ export function moduleNodes(from: Table, rows: Value[][], own: string): TreeNode
     const type = at(row, "class");
     const id = String(path ?? "/outside");
     const depth = asNumber(at(row, "depth"));
-    const color = depth === branch ? seriesColor(branches++) : (colors.get(String(parent)) ?? "var(--c-compute)");
+    const color = path === null ? "var(--c-other)" : depth === branch ? seriesColor(branches++) : (colors.get(String(parent)) ?? "var(--c-compute)");
     colors.set(id, color);
     nodes.push({
       id,
@@ -64,6 +64,7 @@ export function ModuleTree(props: { name: string; source: string; label: string;
   const [rank, choose] = useRank(props.name, ranks);
   const [rows, device] = useMemo(() => ofOneDevice(from, groups.get(rank) ?? [], own), [from, groups, rank, own]);
   const nodes = useMemo(() => moduleNodes(from, rows, own), [from, rows, own]);
+  const table = useMemo(() => ({ columns: from.columns, rows: named(from, rows) }), [from, rows]);
   return (
     <>
       <RankChoice ranks={ranks} rank={rank} onChoose={choose} />
@@ -73,9 +74,15 @@ export function ModuleTree(props: { name: string; source: string; label: string;
         </p>
       )}
       <Tree key={String(rank)} name={props.name} label={props.label} nodes={nodes} unit={props.unit} shape="icicle" />
-      <DataTable name={props.name} table={{ columns: from.columns, rows }} first={12} source={rows.length === from.rows.length ? props.source : undefined} />
+      <DataTable name={props.name} table={table} first={12} source={rows.length === from.rows.length ? props.source : undefined} />
     </>
   );
+}
+
+/** Here null is no lack of knowledge: what is in no module, and a module that no other holds. */
+function named(from: Table, rows: Value[][]): Value[][] {
+  const [module, parent] = [columnIndex(from, "module"), columnIndex(from, "parent")];
+  return rows.map((row) => row.map((value, i) => (value !== null ? value : i === module ? "in no module" : i === parent ? "" : value)));
 }
 
 /** Rows of the device that has most, where there are several; its name then. */

@@ -14,7 +14,9 @@ export function Card(props: { name: string; label?: string; scalar: Scalar | und
         {unknown ? UNKNOWN : formatValue(scalar.value, scalar.unit)}
         {!unknown && props.of && props.of.value !== null && <small> of {formatValue(props.of.value, props.of.unit)}</small>}
       </div>
-      <div class="meaning">{withoutWindow(scalar.meaning)}</div>
+      <div class="meaning" title={scalar.meaning}>
+        {withoutWindow(scalar.meaning)}
+      </div>
     </div>
   );
 }
@@ -23,6 +25,8 @@ export function Card(props: { name: string; label?: string; scalar: Scalar | und
 function withoutWindow(meaning: string): string {
   return meaning.replace(/, (from the first to the last device work|inside the whole steps)/, "");
 }
+
+const WINDOW = "length of the window";
 
 /** Two scalars of one thing: in the whole recording (span) and in the whole steps. */
 interface Pair {
@@ -46,7 +50,7 @@ function pairs(scalars: Record<string, Scalar>, names: string[]): { paired: Pair
       const other = name.replace(pattern, ending!);
       const steps = scalars[other];
       if (used.has(name) || other === name || steps === undefined) continue;
-      paired.push({ name: name === "span_ns" ? "length of the window" : words(name.replace(/_span/, "")), span: scalars[name]!, steps });
+      paired.push({ name: name === "span_ns" ? WINDOW : words(name.replace(/_span/, "")), span: scalars[name]!, steps });
       used.add(name).add(other);
     }
   }
@@ -57,12 +61,14 @@ function pairs(scalars: Record<string, Scalar>, names: string[]): { paired: Pair
 export function Figures(props: { scalars: Record<string, Scalar>; names?: string[] }) {
   const names = (props.names ?? Object.keys(props.scalars)).filter((name) => props.scalars[name] !== undefined);
   const { paired, single } = pairs(props.scalars, names);
+  const together = unknownTogether(props.scalars, single);
+  const alone = single.filter((name) => props.scalars[name]!.value !== null || !together.has(props.scalars[name]!.meaning));
   return (
     <>
       {paired.length > 0 && <Windows paired={paired} scalars={props.scalars} />}
-      {single.length > 0 && (
+      {alone.length > 0 && (
         <dl class="figures">
-          {single.map((name) => {
+          {alone.map((name) => {
             const scalar = props.scalars[name]!;
             return (
               <div data-scalar={name}>
@@ -74,8 +80,29 @@ export function Figures(props: { scalars: Record<string, Scalar>; names?: string
           })}
         </dl>
       )}
+      {[...together].map(([meaning, group]) => (
+        <p class="unknown-figures">
+          {group.map((name, i) => (
+            <span data-scalar={name}>
+              {i > 0 && ", "}
+              {words(name)}
+            </span>
+          ))}
+          : <span class="unknown">{UNKNOWN}</span>. {meaning}
+        </p>
+      ))}
     </>
   );
+}
+
+/** Figures that are unknown for one reason: it is said once. */
+function unknownTogether(scalars: Record<string, Scalar>, names: string[]): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const name of names) {
+    const { value, meaning } = scalars[name]!;
+    if (value === null) groups.set(meaning, [...(groups.get(meaning) ?? []), name]);
+  }
+  return new Map([...groups].filter(([, group]) => group.length > 1));
 }
 
 function Windows(props: { paired: Pair[]; scalars: Record<string, Scalar> }) {
@@ -107,7 +134,7 @@ function Windows(props: { paired: Pair[]; scalars: Record<string, Scalar> }) {
               <th scope="row">{name}</th>
               {cell(span)}
               {cell(steps)}
-              <td class="meaning">{withoutWindow((span.value !== null ? span : steps).meaning)}</td>
+              <td class="meaning">{meaningOf(name, span.value !== null ? span : steps)}</td>
             </tr>
           ))}
         </tbody>
@@ -117,9 +144,15 @@ function Windows(props: { paired: Pair[]; scalars: Record<string, Scalar> }) {
   );
 }
 
-/** The notes of an answer, those left out that stand elsewhere on the page. */
+/** Why a figure is unknown stands beneath, once for all. */
+function meaningOf(name: string, scalar: Scalar): string {
+  return scalar.value === null || name === WINDOW ? "" : withoutWindow(scalar.meaning);
+}
+
+/** The notes of an answer, those left out that stand elsewhere on the page, as why a figure is unknown does. */
 export function Notes(props: { answer: Answer | undefined; but?: string[] }) {
-  const notes = (props.answer?.notes ?? []).filter((note) => !props.but?.includes(note));
+  const said = [...(props.but ?? []), ...Object.values(props.answer?.scalars ?? {}).filter((one) => one.value === null).map((one) => one.meaning)];
+  const notes = (props.answer?.notes ?? []).filter((note) => !said.includes(note));
   if (notes.length === 0) return null;
   return (
     <ul class="notes">

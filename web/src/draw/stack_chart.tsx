@@ -67,7 +67,7 @@ export function StackChart(props: Props) {
   const [at, setAt] = useState<number | null>(null); // share of the width
   const [paths, line, largest] = useMemo(() => {
     const sums = x.map((_, i) => layers.reduce((sum, layer) => sum + Math.max(0, layer.v[i] ?? 0), 0));
-    const most = Math.max(1, ...sums, ...(outline?.v ?? []).map((value) => value ?? 0));
+    const most = [...sums, ...(outline?.v ?? [])].reduce<number>((most, value) => Math.max(most, value ?? 0), 1);
     return [layerPaths(layers, x, length, most), outline ? outlinePath(outline, length, most) : "", most] as const;
   }, [layers, x, length, outline]);
   const press = (event: KeyboardEvent) => {

@@ -4,10 +4,10 @@ import { useContext, useMemo, useState } from "preact/hooks";
 import type { Column, Table, Value } from "../data/report";
 import { asNumber } from "../data/report";
 import { CopyButton } from "./copy";
-import { UNKNOWN, columnFormat, csv, grouped, json, words } from "./format";
+import { UNKNOWN, columnFormat, csv, grouped, isInstant, json, words } from "./format";
 import { PageLinks, momentOf } from "./page_links";
 import type { Moment } from "./page_links";
-import { LONGEST_FILTER, sqlOf, useTableState } from "./table_state";
+import { LONGEST_FILTER, MOST_ROWS, sqlOf, useTableState } from "./table_state";
 import type { Sort } from "./table_state";
 
 const PAGE = 500;
@@ -135,7 +135,7 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
           </tbody>
         </table>
       </div>
-      {rows.length > limit && (
+      {rows.length > limit && limit < MOST_ROWS && (
         <button type="button" class="more" onClick={() => setLimit(limit + PAGE)}>
           show {grouped(Math.min(PAGE, rows.length - limit))} more of {grouped(rows.length)}
         </button>
@@ -162,14 +162,14 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
   );
 }
 
-/** Columns worth a place: not the rank where there is one only, and not those of which every cell is unknown. */
+/** Columns worth a place: not the rank or the moment where there is one only, and not those of which every cell is unknown. */
 function columnsToShow(table: Table, all: boolean): [number[], Column[]] {
   const shown: number[] = [];
   const unknown: Column[] = [];
   table.columns.forEach((column, i) => {
     const first = table.rows[0]?.[i] ?? null;
     const same = table.rows.every((row) => (row[i] ?? null) === first);
-    if (!all && same && (column.name === "rank" || column.name === "device") && table.columns.length > 2) return;
+    if (!all && same && (column.name === "rank" || column.name === "device" || (isInstant(column) && first !== null)) && table.columns.length > 2) return;
     if (same && first === null && table.rows.length > 0) unknown.push(column);
     else shown.push(i);
   });
@@ -196,6 +196,9 @@ function longest(table: Table, column: number): number {
 function Heading(props: { column: Column; suffix: string; sort: Sort | null; onSort: () => void }) {
   const { column, sort } = props;
   const numeric = column.type === "integer" || column.type === "real";
+  // A column that is named as its unit says it once: "bus GB/s", "TFLOP/s".
+  const [heading, unit] = [words(column.name), unitName(column)];
+  const name = props.suffix !== "" && heading.endsWith(unit) ? heading.slice(0, heading.length - unit.length).trim() : heading;
   return (
     <th
       scope="col"
@@ -204,14 +207,18 @@ function Heading(props: { column: Column; suffix: string; sort: Sort | null; onS
       data-column={column.name}
     >
       <button type="button" title={column.meaning} onClick={props.onSort}>
-        {words(column.name)}
-        {props.suffix !== "" && <span class="suffix"> {props.suffix}</span>}
+        {name !== "" && `${name} `}
+        {props.suffix !== "" && <span class="suffix">{props.suffix}</span>}
         <span class="arrow" aria-hidden="true">
           {sort === null ? "" : sort.descending ? " ▼" : " ▲"}
         </span>
       </button>
     </th>
   );
+}
+
+function unitName(column: Column): string {
+  return /^(GB\/s|FLOP|FLOP\/s|bytes)$/.test(column.unit) ? column.unit : "\0";
 }
 
 function MomentCell(props: { address: (moment: Moment) => string | null; moment: Moment | null }) {

@@ -30,7 +30,7 @@ const SHAPES = ["sunburst", "icicle"];
 const RINGS = 6;
 const SIZE = 1000;
 const HOLE = 0.16; // of the radius
-const NARROWEST = 1 / 1500; // of the whole
+const NARROWEST = 1 / 1000; // of what is looked at: about a pixel
 
 /** Where each node lies: x from 0 to 1 among all, y its depth. A node whose parent is not there belongs to the whole. */
 export function place(nodes: TreeNode[]): Placed | null {
@@ -69,10 +69,6 @@ export function partsOf(focus: Placed, levels = RINGS): Part[] {
   return parts;
 }
 
-function find(root: Placed, id: string | null): Placed {
-  return (id === null ? undefined : root.find((at) => at.data.node.id === id)) ?? root;
-}
-
 function fill(part: Part): string {
   const strength = Math.max(25, 80 - part.at.depth * 9); // so that dark and light text can be read on it
   return part.at.depth === 0 ? "var(--tint)" : `color-mix(in srgb, ${part.at.data.node.color} ${strength}%, var(--bg))`;
@@ -97,7 +93,7 @@ function neighbor(at: Placed, key: string): Placed | undefined {
 }
 
 interface Drawing {
-  parts: Part[];
+  parts: Part[]; // the same as long as the same is looked at: pointing at one does not draw thousands anew
   selected: Placed;
   unit: Unit;
   whole: number;
@@ -108,7 +104,7 @@ interface Drawing {
 const ring = arc<Part>();
 
 function Sunburst(props: Drawing) {
-  const deepest = Math.max(1, ...props.parts.map((part) => part.level));
+  const deepest = props.parts.reduce((most, part) => Math.max(most, part.level), 1);
   const radius = SIZE / 2 - 4;
   const width = ((1 - HOLE) * radius) / deepest;
   const at = (level: number) => HOLE * radius + (level - 1) * width;
@@ -117,24 +113,35 @@ function Sunburst(props: Drawing) {
     .endAngle((part) => part.to * 2 * Math.PI)
     .innerRadius((part) => (part.level === 0 ? 0 : at(part.level)))
     .outerRadius((part) => (part.level === 0 ? at(1) : at(part.level) + width));
-  return (
-    <svg class="sunburst" viewBox={`${-SIZE / 2} ${-SIZE / 2} ${SIZE} ${SIZE}`} aria-hidden="true">
-      {props.parts.map((part) => (
+  const selected = props.parts.find((part) => part.at === props.selected);
+  const drawn = useMemo(
+    () =>
+      props.parts.map((part) => (
         <path
           d={ring(part) ?? ""}
           fill={fill(part)}
-          class={part.at === props.selected ? "selected" : ""}
           data-node={part.at.data.node.id}
           onMouseEnter={() => props.onPoint(part.at)}
           onClick={() => props.onOpen(part.at)}
         >
           <title>{readOut(part.at, props.whole, props.unit)}</title>
         </path>
-      ))}
-      {props.parts.map((part) => {
+      )),
+    [props.parts, props.unit],
+  );
+  const labels = useMemo(
+    () =>
+      props.parts.map((part) => {
         if (part.level === 0) return <Center name={part.at.data.node.name} value={formatNumber(part.at.value ?? 0, props.unit)} />;
         return <Label part={part} from={at(part.level)} width={width} />;
-      })}
+      }),
+    [props.parts, props.unit],
+  );
+  return (
+    <svg class="sunburst" viewBox={`${-SIZE / 2} ${-SIZE / 2} ${SIZE} ${SIZE}`} aria-hidden="true">
+      {drawn}
+      {selected && <path class="selected" d={ring(selected) ?? ""} />}
+      {labels}
     </svg>
   );
 }
@@ -176,18 +183,15 @@ function Center(props: { name: string; value: string }) {
 }
 
 function Icicle(props: Drawing) {
-  const deepest = Math.max(...props.parts.map((part) => part.level));
-  return (
-    <div class="icicle" style={{ height: `${(deepest + 1) * 26}px` }} aria-hidden="true">
-      {props.parts.map((part) => (
+  const deepest = props.parts.reduce((most, part) => Math.max(most, part.level), 0);
+  const selected = props.parts.find((part) => part.at === props.selected);
+  const box = (part: Part) => ({ left: `${part.from * 100}%`, width: `${(part.to - part.from) * 100}%`, top: `${part.level * 26}px` });
+  const drawn = useMemo(
+    () =>
+      props.parts.map((part) => (
         <div
-          class={part.at === props.selected ? "cell selected" : "cell"}
-          style={{
-            left: `${part.from * 100}%`,
-            width: `${(part.to - part.from) * 100}%`,
-            top: `${part.level * 26}px`,
-            background: fill(part),
-          }}
+          class="cell"
+          style={{ ...box(part), background: fill(part) }}
           title={readOut(part.at, props.whole, props.unit)}
           data-node={part.at.data.node.id}
           onMouseEnter={() => props.onPoint(part.at)}
@@ -195,7 +199,13 @@ function Icicle(props: Drawing) {
         >
           {part.to - part.from > 0.025 && part.at.data.node.name}
         </div>
-      ))}
+      )),
+    [props.parts, props.unit],
+  );
+  return (
+    <div class="icicle" style={{ height: `${(deepest + 1) * 26}px` }} aria-hidden="true">
+      {drawn}
+      {selected && <div class="cell selected" style={box(selected)} />}
     </div>
   );
 }
@@ -274,9 +284,11 @@ export function Tree(props: TreeProps) {
   const focusId = kept[`look.${props.name}`] ?? null;
   const setFocus = (id: string) => keep(`look.${props.name}`, id === root?.data.node.id ? "" : id, false);
   const [selectedId, select] = useState<string | null>(null);
-  if (root === null || (root.value ?? 0) <= 0) return <p class="empty">Nothing of this was measured.</p>;
-  const focus = find(root, focusId);
-  const selected = find(root, selectedId);
+  const byId = useMemo(() => new Map((root?.descendants() ?? []).map((at) => [at.data.node.id, at])), [root]);
+  const focus = (focusId === null ? undefined : byId.get(focusId)) ?? root;
+  const parts = useMemo(() => (focus === null ? [] : partsOf(focus, props.levels)), [focus, props.levels]);
+  if (root === null || focus === null || (root.value ?? 0) <= 0) return <p class="empty">Nothing of this was measured.</p>;
+  const selected = (selectedId === null ? undefined : byId.get(selectedId)) ?? root;
   const open = (at: Placed) => {
     const target = at === focus && at.parent !== null ? at.parent : at.children === undefined ? (at.parent ?? at) : at;
     setFocus(target.data.node.id);
@@ -291,7 +303,7 @@ export function Tree(props: TreeProps) {
     else return;
     event.preventDefault();
   };
-  const drawing = { parts: partsOf(focus, props.levels), selected, unit: props.unit, whole: root.value ?? 0, onPoint: point, onOpen: open };
+  const drawing = { parts, selected, unit: props.unit, whole: root.value ?? 0, onPoint: point, onOpen: open };
   return (
     <div class="tree">
       <div class="tree-head">

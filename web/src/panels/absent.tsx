@@ -3,21 +3,14 @@ import type { Answer, Report } from "../data/report";
 import { words } from "../draw/format";
 import type { Panel } from "../draw/panel";
 
-/** No figure is known, no table has a row, nothing was found. */
-export function knowsNothing(answer: Answer): boolean {
-  const figures = Object.values(answer.scalars).every((scalar) => scalar.value === null);
-  const tables = Object.values(answer.tables).every((table) => table.rows.length === 0);
-  return figures && tables && answer.findings.length === 0 && Object.keys(answer.series).length === 0;
-}
-
 function reasons(answer: Answer): string[] {
   const said = answer.notes.length > 0 ? answer.notes : Object.values(answer.scalars).map((scalar) => scalar.meaning);
   return [...new Set(said)];
 }
 
-export function absentPanel(answers: [string, Answer][]): Panel {
+export function absentPanel(answers: [string, Answer][], id = "absent"): Panel {
   return {
-    id: "absent",
+    id,
     label: "Not recorded",
     title: "What this recording does not tell",
     shows: [],

@@ -1,6 +1,6 @@
 // Communication: per device how much compute hides and how much is exposed, then each collective with its bandwidth.
 import type { Report, Table, Value } from "../data/report";
-import { asNumber, columnIndex, table } from "../data/report";
+import { asNumber, columnIndex, knowsSomething, table } from "../data/report";
 import { TabbedTables } from "../draw/answer";
 import { StackedBar } from "../draw/bars";
 import { formatValue } from "../draw/format";
@@ -53,6 +53,6 @@ export const communication: Panel = {
   label: "Communication",
   title: "Is communication hidden?",
   shows: ["communication"],
-  applies: (report) => report.answers.communication !== undefined,
+  applies: (report) => knowsSomething(report.answers.communication),
   view: View,
 };

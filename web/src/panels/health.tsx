@@ -1,6 +1,6 @@
-// The first look: the few figures that say whether the run is healthy, where the device's time went, and a banner where
-// data is missing.
-import type { Answer, Report, Table, Value } from "../data/report";
+// The first look: the few figures that say whether the run is healthy, where the device's time went, and how good the
+// data is that says so.
+import type { Answer, Issue, Report, Table, Value } from "../data/report";
 import { asNumber, columnIndex } from "../data/report";
 import { BarList } from "../draw/bar_list";
 import { StackedBar } from "../draw/bars";
@@ -11,6 +11,7 @@ import { TabbedTables } from "../draw/answer";
 import type { Panel } from "../draw/panel";
 import { Card, Figures, Notes } from "../draw/parts";
 
+const MAX_FAMILIES = 6; // so that the findings are in sight; the page of kernels has them all
 const MAX_BARS = 16; // devices drawn; the table has them all
 
 function Banner(props: { report: Report }) {
@@ -24,8 +25,43 @@ function Banner(props: { report: Report }) {
   );
 }
 
+/** One line: what is odd in the input, and what was not recorded at all. */
+function Quality(props: { report: Report }) {
+  const { issues, answers } = props.report;
+  const missing = answers.quality?.tables.missing;
+  const what = [...new Set((missing?.rows ?? []).map((row) => String(row[columnIndex(missing!, "what")])))]; // of any rank
+  const odd = [counted(issues, "repaired", "repair"), counted(issues, "info", "note")].filter(Boolean);
+  return (
+    <p class="soft" data-part="quality">
+      <b>Data:</b> {issues.some((issue) => issue.severity === "lost") ? "partial" : "nothing was lost"}
+      {odd.length > 0 && `, ${odd.join(", ")}`}
+      {what.length > 0 && <>; not recorded: {what.join(", ")}</>}. <a href="#quality">How good the data is</a>
+    </p>
+  );
+}
+
+function counted(issues: Issue[], severity: Issue["severity"], word: string): string {
+  const count = issues.filter((issue) => issue.severity === severity).length;
+  return count === 0 ? "" : `${count} ${word}${count === 1 ? "" : "s"}`;
+}
+
+/** Figures of other answers that stand beside the overview's where they are known. */
+const BESIDE: [answer: string, name: string, label: string][] = [
+  ["utilization", "sm_efficiency", "SM efficiency"],
+  ["utilization", "tensor_core_share", "tensor core share"],
+  ["flops", "mfu", "MFU"],
+  ["memory", "peak_device_bytes", "peak memory"],
+];
+
+function besideCards(report: Report, window: string) {
+  return BESIDE.map(([answer, name, label]) => {
+    const scalars = report.answers[answer]?.scalars;
+    return [name, label, scalars?.[`${name}_${window}`] ?? scalars?.[name]] as const;
+  }).filter(([, , scalar]) => scalar !== undefined && scalar.value !== null);
+}
+
 /** The figures of the headline's window: the steps where there are enough, else the whole recording. */
-function Cards(props: { overview: Answer }) {
+function Cards(props: { report: Report; overview: Answer }) {
   const { scalars } = props.overview;
   const window = scalars.window?.value === "span" ? "span" : "steps";
   const cards: [string, string][] = [
@@ -52,6 +88,9 @@ function Cards(props: { overview: Answer }) {
               of={name.endsWith(`_${window}_ns`) ? scalars[`${window}_ns`] : undefined}
             />
           ))}
+        {besideCards(props.report, window).map(([name, label, scalar]) => (
+          <Card name={name} label={label} scalar={scalar} />
+        ))}
       </div>
       {reasons.map((reason) => (
         <p class="unknown-cards">
@@ -113,6 +152,7 @@ function Families(props: { families: Table | undefined }) {
       <BarList
         label="families of device work"
         unit="ns"
+        most={MAX_FAMILIES}
         bars={families.rows.map((row) => ({
           name: String(at(row, "family")),
           value: asNumber(at(row, "total_ns")) ?? 0,
@@ -132,15 +172,16 @@ function View(props: { report: Report }) {
       <Banner report={props.report} />
       {overview && (
         <>
-          <Cards overview={overview} />
+          <Cards report={props.report} overview={overview} />
           <Breakdown overview={overview} />
+          <Quality report={props.report} />
           <Families families={overview.tables.top_families} />
           <details class="more-figures">
             <summary>All figures and tables of the overview</summary>
             <Figures scalars={overview.scalars} />
             <TabbedTables name="overview" answer={overview} />
           </details>
-          <Notes answer={overview} but={Object.values(overview.scalars).filter((one) => one.value === null).map((one) => one.meaning)} />
+          <Notes answer={overview} />
         </>
       )}
     </>
@@ -150,7 +191,7 @@ function View(props: { report: Report }) {
 export const health: Panel = {
   id: "overview",
   label: "Overview",
-  title: "Where does the time go?",
+  title: "Is the run healthy, and where does its time go?",
   shows: ["overview"],
   applies: (report) => report.answers.overview !== undefined || report.issues.some((issue) => issue.severity === "lost"),
   view: View,

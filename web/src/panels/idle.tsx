@@ -1,6 +1,6 @@
 // Why the device is idle: causes as bars, then what the host did meanwhile and the longest gaps.
 import type { Report, Table, Value } from "../data/report";
-import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
+import { asNumber, columnIndex, knowsSomething, rowsByRank, table } from "../data/report";
 import { TabbedTables } from "../draw/answer";
 import { BarList } from "../draw/bar_list";
 import type { Bar } from "../draw/bar_list";
@@ -49,6 +49,6 @@ export const idle: Panel = {
   label: "Idle time",
   title: "Why is the device idle?",
   shows: ["idle"],
-  applies: (report) => report.answers.idle !== undefined,
+  applies: (report) => knowsSomething(report.answers.idle),
   view: View,
 };

@@ -1,7 +1,8 @@
 // The list of panels, in page order: one line per view. Answers that none of them shows get a generic panel, before
 // the tables of operators and kernels; those that know nothing share the last one.
 import type { Report } from "../data/report";
-import { absentPanel, knowsNothing } from "./absent";
+import { knowsNothing } from "../data/report";
+import { absentPanel } from "./absent";
 import { communication } from "./communication";
 import { findings } from "./findings";
 import { flops } from "./flops";

@@ -1,6 +1,6 @@
 // Which kernels take the device's time: families as bars, then the kernels themselves.
 import type { Report, Table, Value } from "../data/report";
-import { asNumber, columnIndex, rowsByRank, table } from "../data/report";
+import { asNumber, columnIndex, knowsSomething, rowsByRank, table } from "../data/report";
 import { BarList } from "../draw/bar_list";
 import type { Bar } from "../draw/bar_list";
 import { partColor } from "../draw/color";
@@ -56,6 +56,6 @@ export const kernels: Panel = {
   label: "Kernels",
   title: "Which kernels take the device's time?",
   shows: ["kernels"],
-  applies: (report) => report.answers.kernels !== undefined,
+  applies: (report) => knowsSomething(report.answers.kernels),
   view: View,
 };

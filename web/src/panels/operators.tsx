@@ -1,5 +1,6 @@
 // Which operators cost: by name, by shape, by place in the code.
 import type { Report } from "../data/report";
+import { knowsSomething } from "../data/report";
 import { TabbedTables } from "../draw/answer";
 import { Figures, Notes } from "../draw/parts";
 import type { Panel } from "../draw/panel";
@@ -20,6 +21,6 @@ export const operators: Panel = {
   label: "Operators",
   title: "Which operators cost?",
   shows: ["operators"],
-  applies: (report) => report.answers.operators !== undefined,
+  applies: (report) => knowsSomething(report.answers.operators),
   view: View,
 };
