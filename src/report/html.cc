@@ -137,8 +137,7 @@ Result<std::string> to_html(const Report& report) {
   append_escaped(out, printable(last_part(report.path)));
   out.append("</title>\n<style>");
   out.append(bundle_style());
-  out.append(
-      "</style>\n</head>\n<body>\n<div id=\"app\">");
+  out.append("</style>\n</head>\n<body>\n<div id=\"app\">");
   append_static(out, report);
   out.append("</div>\n<script type=\"application/json\" id=\"report-data\">");
   append_inert_json(out, json);
