@@ -91,7 +91,7 @@ Response query_answer(OpenedRun& run, const std::string& sql) {
     for (const Value& value : row) json.value(value);
     json.end_array();
   }
-  json.end_array().key("cut").boolean(done->cut).key("rows_total").number(done->rows).end_object();
+  json.end_array().key("cut").boolean(done->cut).end_object();
   return {200, "application/json", json.take() + "\n"};
 }
 

@@ -65,18 +65,13 @@ OpenedRun::OpenedRun(Run run, std::uint64_t revision, std::function<Result<Run>(
 OpenedRun::~OpenedRun() = default;
 
 const Scene* OpenedRun::scene() {
-  if (scene_made_) return scene_.get();
-  const std::unique_lock lock(scene_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return nullptr;
-  if (!scene_) {
+  return scene_.get([this] {
     const auto traces = timelines(run_);
     pyramids_.resize(traces.size());
     for_each_index(traces.size(), usable_cores(),
                    [&](std::size_t i) { pyramids_[i] = std::make_unique<timeline::Pyramid>(traces[i]); });
-    scene_ = std::make_unique<Scene>(*this);
-    scene_made_ = true;
-  }
-  return scene_.get();
+    return Scene(*this);
+  });
 }
 
 std::shared_ptr<OpenedRun> OpenedRun::with_predicted(const std::string& changes) {
@@ -117,15 +112,11 @@ Result<std::shared_ptr<OpenedRun>> OpenedRun::make_predicted(const std::string& 
 }
 
 const Result<std::string>* OpenedRun::report_json() {
-  if (report_made_) return &*report_;
-  const std::unique_lock lock(report_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return nullptr;
-  if (!report_) {
-    Result<Report> made = session::answer(run_, {});
-    report_ = made ? Result<std::string>(report::to_json(*made)) : fail(made.error());
-    report_made_ = true;
-  }
-  return &*report_;
+  return report_.get([this]() -> Result<std::string> {
+    const Result<Report> made = session::answer(run_, {});
+    if (!made) return fail(made.error());
+    return report::to_json(*made);
+  });
 }
 
 query::Source OpenedRun::source() {

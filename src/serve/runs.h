@@ -3,7 +3,6 @@
 // by path.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
@@ -19,6 +18,7 @@
 #include "model/answer.h"
 #include "model/trace.h"
 #include "query/query.h"
+#include "serve/made_once.h"
 #include "timeline/pyramid.h"
 
 namespace stepscope::serve {
@@ -61,11 +61,10 @@ class OpenedRun {
   std::mutex predicting_mutex_;  // held while one is made
   std::mutex predicted_mutex_;
   std::vector<std::pair<std::string, std::shared_ptr<OpenedRun>>> predicted_;  // by changes; the newest is the last
-  std::mutex scene_mutex_, report_mutex_, answers_mutex_;
-  std::atomic<bool> scene_made_{false}, report_made_{false};  // then no lock is asked
   std::vector<std::unique_ptr<timeline::Pyramid>> pyramids_;
-  std::unique_ptr<Scene> scene_;
-  std::optional<Result<std::string>> report_;
+  MadeOnce<Scene> scene_;
+  MadeOnce<Result<std::string>> report_;
+  std::mutex answers_mutex_;
   std::map<std::string, std::shared_ptr<const Answer>> answers_;
 };
 

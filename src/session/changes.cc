@@ -148,13 +148,24 @@ Result<Change> read_change(std::string_view name, std::string_view value) {
   return read_value(*option, value);
 }
 
+namespace {
+
+// As the documents have it for a shell.
+std::string_view without_quotes(std::string_view value) {
+  const bool quoted =
+      value.size() > 1 && value.front() == value.back() && (value.front() == '\'' || value.front() == '"');
+  return quoted ? value.substr(1, value.size() - 2) : value;
+}
+
+}  // namespace
+
 Result<std::vector<Change>> read_changes(std::string_view lines) {
   std::vector<Change> changes;
   for (std::string_view line : split(lines, "\n")) {
     if (line.starts_with("--")) line.remove_prefix(2);
     if (line.empty()) continue;
     const std::size_t blank = std::min(line.find(' '), line.size());
-    Result<Change> change = read_change(line.substr(0, blank), trimmed(line.substr(blank)));
+    Result<Change> change = read_change(line.substr(0, blank), without_quotes(trimmed(line.substr(blank))));
     if (!change) return fail(change.error());
     changes.push_back(*std::move(change));
   }

@@ -17,7 +17,8 @@ std::string change_text(const Change& change);
 // how it is written. The network of more ranks is not in the text.
 Result<Change> read_change(std::string_view option, std::string_view value);
 
-// One change a line, blank lines and "--" before an option aside, in the order in which they work.
+// One change a line, blank lines, "--" before an option and quotes around its value aside, in the order in which they
+// work.
 Result<std::vector<Change>> read_changes(std::string_view lines);
 
 // Of changes that touch the same time the order matters: what makes more ranks comes after what makes links faster,

@@ -26,6 +26,7 @@ TEST_CASE("changes: lines, dashes, blanks and order") {
   for (const Change& change : *changes) text += change_text(change) + "\n";
   CHECK(text == "remove host:a name with blanks\nno-waits\nbandwidth 2\nranks 8\n");
   CHECK(read_changes(" \n ")->empty());
+  CHECK(change_text(read_changes("--scale 'kernel:gemm=0.5'")->front()) == "scale kernel:gemm=0.5");
 }
 
 TEST_CASE("changes: what cannot be meant says how it is written") {

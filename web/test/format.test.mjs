@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./load.mjs";
 
-const { formatNumber, formatValue, columnFormat, csv, words } = await load("draw/format.ts");
+const { formatNumber, formatValue, columnFormat, columnFormats, csv, words } = await load("draw/format.ts");
 const { sortedRows, filteredRows } = await load("draw/table.tsx");
 const { parseReport } = await load("data/load.ts");
 const { areaPath, valueAt } = await load("draw/strip.tsx");
@@ -42,6 +42,8 @@ test("a column has one scale", () => {
 
 test("a point on a clock is shown from the first one, a length never", () => {
   const column = (name) => ({ name, type: "integer", unit: "ns", meaning: "" });
+  const both = columnFormats([column("start_ns"), column("device_end_ns"), column("dur_ns")], [[5_000_000, 9_000_000, 4_000_000], [7_000_000, 12_000_000, 5_000_000]]);
+  assert.deepEqual([5e6, 12e6, 4e6].map((value, i) => both[i].cell(value)), ["0.000", "7.000", "4.000"]); // one zero for all moments
   const clock = columnFormat(column("start_ns"), [1_760_000_000_000_000_000n, 1_760_000_000_002_500_000n]);
   assert.equal(clock.suffix, "ms from the first");
   assert.equal(clock.cell(1_760_000_000_002_500_000n), "2.500");

@@ -313,7 +313,7 @@ export async function startStub(options = {}) {
         if (sql === null) return json({ error: { message: "not a POST", hint: "" } }, 405);
         if (!/^select/i.test(sql)) return json({ error: { message: `near "${sql.slice(0, 20)}": syntax error`, hint: "Queries begin with SELECT." } }, 400);
         const rows = Array.from({ length: 120 }, (_, i) => [`kernel_${i}`, i * 1000, null]);
-        return json({ columns: ["name", "total_ns", "nothing"], rows, cut: true, rows_total: 4000 });
+        return json({ columns: ["name", "total_ns", "nothing"], rows, cut: true });
       }
       default:
         return json({ error: { message: "unknown", hint: "" } }, 404);

@@ -8,6 +8,7 @@ import { useDraft } from "../draw/draft";
 import { grouped } from "../draw/format";
 import { DataTable } from "../draw/table";
 import { FaultBox, Waiting, useAsked } from "./asking";
+import { Editor } from "./editor";
 import { navigate } from "./navigation";
 import type { ViewProps } from "./own_views";
 
@@ -64,23 +65,7 @@ export function QueryPage(props: ViewProps) {
   return (
     <main id="main" class="query">
       <h2>Ask anything</h2>
-      <textarea
-        aria-label="SQL"
-        rows={7}
-        spellcheck={false}
-        dir="ltr"
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-          event.preventDefault();
-          start(text);
-        }}
-      />
-      <p class="query-tools">
-        <button type="button" class="run" onClick={() => start(text)}>
-          Run
-        </button>
+      <Editor label="SQL" rows={7} text={text} onText={setText} run="Run" onRun={start}>
         <span class="soft">Ctrl + Enter. It can only read. For a start:</span>
         {EXAMPLES.map(([name, example]) => (
           <button
@@ -93,7 +78,7 @@ export function QueryPage(props: ViewProps) {
             {name}
           </button>
         ))}
-      </p>
+      </Editor>
       {busy && <Waiting what="The query runs" share={null} />}
       {asked.error !== null && <FaultBox error={asked.error} />}
       {asked.error === null && asked.value !== null && !busy && <Result key={`${sql}\n${again}`} result={asked.value.result} />}
@@ -107,7 +92,7 @@ function Result(props: { result: QueryResult }) {
     <>
       {result.cut && (
         <p class="banner">
-          The first {grouped(result.rows.length)} of {grouped(result.rows_total)} rows are here: the rest is cut. Use “stepscope query” for all.
+          The first {grouped(result.rows.length)} rows are here; there are more. Use “stepscope query” for all.
         </p>
       )}
       {result.rows.length === 0 ? <p class="empty">No rows.</p> : <DataTable name="query" table={tableOf(result)} first={50} allColumns />}

@@ -10,6 +10,7 @@ import { Rest } from "../draw/answer";
 import { useDraft } from "../draw/draft";
 import { formatNumber } from "../draw/format";
 import { FaultBox, Waiting, useAsked } from "./asking";
+import { Editor } from "./editor";
 import { navigate } from "./navigation";
 import type { ViewProps } from "./own_views";
 
@@ -32,12 +33,12 @@ function Headline(props: { answer: Answer }) {
   const binds = scalar(props.answer, "binds");
   if (now == null) return null;
   const then = typeof binds === "string" && binds !== "" ? `, ${low == null ? "bound" : "then bound"} by ${binds}` : "";
-  if (low == null || high == null) return <p class="headline">A step takes {formatNumber(now, "ns")}{then}.</p>;
+  if (low == null || high == null) return <p class="headline">A step takes {formatNumber(now, "ns")} in the mean{then}.</p>;
   const range = low === high ? formatNumber(low, "ns") : `${formatNumber(low, "ns")} to ${formatNumber(high, "ns")}`;
   const times = least == null || most == null ? "" : ` (${least === most ? "" : `${least.toFixed(2)}× to `}${most.toFixed(2)}× as fast)`;
   return (
     <p class="headline">
-      A step of {formatNumber(now, "ns")} would take <b>{range}</b>
+      A step of {formatNumber(now, "ns")} (the mean) would take <b>{range}</b>
       {times}
       {then}.
     </p>
@@ -68,32 +69,23 @@ export function WhatIfPage(props: ViewProps) {
   return (
     <main id="main" class="query">
       <h2>What would a change be worth?</h2>
-      <textarea
-        aria-label="changes, one a line"
-        placeholder={"one change a line, such as\nscale kernel:gemm=0.5\nremove op:aten::sort"}
+      <Editor
+        label="changes, one a line"
+        hint={"one change a line, such as\nscale kernel:gemm=0.5\nremove op:aten::sort"}
         rows={4}
-        spellcheck={false}
-        dir="ltr"
-        value={text}
-        onInput={(event) => setText(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-          event.preventDefault();
-          start(text);
-        }}
-      />
-      <p class="query-tools">
-        <button type="button" class="run" onClick={() => start(text)}>
-          Predict
-        </button>
+        text={text}
+        onText={setText}
+        run="Predict"
+        onRun={start}
+      >
         <span class="soft">Ctrl + Enter. Nothing runs: it is predicted from the recording.</span>
-        {changes !== "" && <a href={formatRoute({ view: "timeline", params: { run: run.id, changes } })}>On the timeline, beside the recording</a>}
+        {changes !== "" && answer !== null && text.trim() === changes && <a href={formatRoute({ view: "timeline", params: { run: run.id, changes } })}>On the timeline, beside the recording</a>}
         {changes !== "" && (
           <button type="button" onClick={() => start("")}>
             without changes
           </button>
         )}
-      </p>
+      </Editor>
       {tries.length > 0 && (
         <p class="query-tools">
           <span class="soft">Worth a try, most first:</span>

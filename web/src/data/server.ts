@@ -181,8 +181,7 @@ export interface QueryColumn {
 export interface QueryResult {
   columns: (string | QueryColumn)[];
   rows: Value[][];
-  cut: boolean;
-  rows_total: number;
+  cut: boolean; // there are more rows
 }
 
 export class ServerError extends Error {

@@ -122,9 +122,9 @@ export function formatValue(value: Value | undefined, unit: Unit): string {
   return typeof value === "string" ? value : formatNumber(value, unit);
 }
 
-/** A point on a clock, not a length: shown from the first one on, because the clock's own zero says nothing. */
+/** A point on a clock, not a length: shown from the first one of its table on, because the clock's own zero says nothing. */
 export function isInstant(column: Column): boolean {
-  return /^(start|end|t|peak_t)_ns$/.test(column.name);
+  return column.unit === "ns" && /(^|_)(start|end|t)_ns$/.test(column.name);
 }
 
 function earliest(values: Value[]): number {
@@ -132,7 +132,7 @@ function earliest(values: Value[]): number {
   for (const value of values) {
     if (typeof value === "number" || typeof value === "bigint") first = Math.min(first, Number(value));
   }
-  return Number.isFinite(first) ? first : 0;
+  return first;
 }
 
 /** How one table column is shown: one scale for all its cells, so that they compare at a glance. */
@@ -154,7 +154,15 @@ function momentsFormat(values: Value[]): ColumnFormat {
   return { suffix: "UTC", cell };
 }
 
-export function columnFormat(column: Column, values: Value[]): ColumnFormat {
+/** How each column of a table is shown: moments of several columns are of one clock, so they count from one zero. */
+export function columnFormats(columns: Column[], rows: Value[][]): ColumnFormat[] {
+  const values = columns.map((_, i) => rows.map((row) => row[i] ?? null));
+  const moments = values.filter((_, i) => isInstant(columns[i]!));
+  const zero = Math.min(...moments.map(earliest));
+  return columns.map((column, i) => columnFormat(column, values[i]!, moments.length > 0 ? zero : undefined));
+}
+
+export function columnFormat(column: Column, values: Value[], zero = earliest(values)): ColumnFormat {
   if (column.unit === "Unix ns") return momentsFormat(values);
   if (column.unit === "GB/s") return { suffix: "GB/s", cell: (value) => formatValue(value, typeof value === "number" ? "count" : "") };
   const scales = SCALES[column.unit];
@@ -163,7 +171,7 @@ export function columnFormat(column: Column, values: Value[]): ColumnFormat {
   for (const value of values) {
     if (typeof value === "number" || typeof value === "bigint") largest = Math.max(largest, Math.abs(Number(value)));
   }
-  const from = isInstant(column) ? earliest(values) : 0;
+  const from = isInstant(column) && Number.isFinite(zero) ? zero : 0;
   const scale = scaleFor(largest - from, scales);
   const cell = (value: Value): string =>
     typeof value === "number" || typeof value === "bigint"

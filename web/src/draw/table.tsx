@@ -4,7 +4,7 @@ import { useContext, useMemo, useState } from "preact/hooks";
 import type { Column, Table, Value } from "../data/report";
 import { asNumber } from "../data/report";
 import { CopyButton } from "./copy";
-import { UNKNOWN, columnFormat, csv, grouped, isInstant, json, words } from "./format";
+import { UNKNOWN, columnFormats, csv, grouped, isInstant, json, words } from "./format";
 import { PageLinks, momentOf } from "./page_links";
 import type { Moment } from "./page_links";
 import { LONGEST_FILTER, MOST_ROWS, sqlOf, useTableState } from "./table_state";
@@ -51,7 +51,7 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
   const links = useContext(PageLinks);
   const [whole, setWhole] = useState(false);
   const formats = useMemo(
-    () => table.columns.map((column, i) => columnFormat(column, table.rows.map((row) => row[i] ?? null))),
+    () => columnFormats(table.columns, table.rows),
     [table],
   );
   const wide = useMemo(() => table.columns.map((column, i) => column.type === "text" && longest(table, i) > 24), [table]);
