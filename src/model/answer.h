@@ -146,6 +146,13 @@ struct Report {
   std::vector<Answer> answers;
   // Answers that could not be made, with the reason: (name, sentence).
   std::vector<std::pair<std::string, std::string>> failed;
+  // All findings: those whose fix is worth most first, then those without a price, what is surer first.
+  struct FindingAt {
+    std::uint32_t answer = 0, finding = 0;  // indices
+  };
+  std::vector<FindingAt> by_worth = {};
+
+  const Finding& finding(FindingAt at) const { return answers[at.answer].findings[at.finding]; }
 };
 
 }  // namespace stepscope

@@ -180,6 +180,7 @@ void append_trace(Trace& to, const Trace& from) {
   if (to.groups.empty()) to.groups = from.groups;
   if (to.held_before.empty()) to.held_before = from.held_before;
   if (to.module_sizes.empty()) to.module_sizes = from.module_sizes;
+  if (to.code.empty()) to.code = from.code;
   to.issues.insert(to.issues.end(), from.issues.begin(), from.issues.end());
 }
 

@@ -322,6 +322,15 @@ struct HeldBefore {
   std::int64_t bytes = 0;
 };
 
+// A call as the program's own source has it: in the function that begins at `function_line` of `file`, at `line`. Each
+// of its files has a row that calls nothing.
+struct CodeCall {
+  std::string file;  // as Python frames are recorded: "train.py"
+  std::int64_t function_line = 0;
+  std::string called;  // "item", "forward"; empty: nothing
+  std::int64_t line = 0;
+};
+
 enum class Phase : std::uint8_t {
   other,
   dataloader,
@@ -394,6 +403,7 @@ struct Trace {
   std::vector<ProcessGroup> groups;
   std::vector<HeldBefore> held_before;   // empty: not recorded
   std::vector<ModuleSize> module_sizes;  // of every module; empty: not recorded
+  std::vector<CodeCall> code;            // of the program itself; empty: not recorded
   std::vector<Category> categories;
   std::vector<Track> tracks;
   std::int64_t clock_base_ns = kAbsent;  // baseTimeNanoseconds: add to times for Unix time

@@ -169,6 +169,12 @@ void each_member(MaybeConst<ModuleSize> auto& part, V& visit) {
 }
 
 template <class V>
+void each_member(MaybeConst<CodeCall> auto& part, V& visit) {
+  auto& [file, function_line, called, line] = part;
+  detail::visit_all(visit, file, function_line, called, line);
+}
+
+template <class V>
 void each_member(MaybeConst<ModuleCall> auto& part, V& visit) {
   auto& [slice, name, type] = part;
   detail::visit_all(visit, slice, name, type);
@@ -194,14 +200,14 @@ void each_member(MaybeConst<Issue> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<Trace> auto& part, V& visit) {
-  auto& [source, rank, strings, metadata, devices, groups, held_before, module_sizes, categories, tracks, clock_base,
-         slices, ops, launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes, samples,
+  auto& [source, rank, strings, metadata, devices, groups, held_before, module_sizes, code, categories, tracks,
+         clock_base, slices, ops, launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes, samples,
          sampled, snapshot, memory_timeline, memory_file, issues, by_track, track_begin, class_rules, steps,
          step_source, modules, backward, links, snapshot_history, clock] = part;
   (void)clock;                   // belongs to the run
   (void)samples, (void)sampled;  // of traces of telemetry, which are read anew each time
   (void)snapshot, (void)memory_timeline, (void)memory_file, (void)snapshot_history;  // of Run::snapshots, which are too
-  detail::visit_all(visit, source, rank, strings, metadata, devices, groups, held_before, module_sizes, categories,
+  detail::visit_all(visit, source, rank, strings, metadata, devices, groups, held_before, module_sizes, code, categories,
                     tracks, clock_base, slices, ops, launches, device, copy_speeds, collectives, memory, flows,
                     instants, counters, nodes, issues, by_track, track_begin, class_rules, steps, step_source, modules,
                     backward, links);

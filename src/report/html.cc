@@ -79,7 +79,7 @@ void append_breakdown(std::string& out, const Report& report) {
 }
 
 void append_findings(std::string& out, const Report& report) {
-  const auto findings = surest_first(report);
+  const auto findings = findings_by_worth(report);
   if (findings.empty()) return;
   append_element(out, "h2", "What to change first");
   out.append("<ol>\n");

@@ -1,6 +1,6 @@
 // The report as one JSON object; docs/report-json.md is its specification.
 #include "base/version.h"
-#include "report/json_writer.h"
+#include "report/json_parts.h"
 #include "report/report.h"
 
 namespace stepscope::report {
@@ -120,7 +120,9 @@ void write_place(JsonWriter& json, const Place& where) {
   json.end_object();
 }
 
-void write_finding(JsonWriter& json, const Finding& finding) {
+}  // namespace
+
+void write_json(JsonWriter& json, const Finding& finding) {
   json.begin_object().key("id").text(finding.id).key("cause").text(finding.cause);
   json.key("sentence").text(finding.sentence);
   write_place(json, finding.where);
@@ -148,6 +150,8 @@ void write_finding(JsonWriter& json, const Finding& finding) {
   json.end_object();
 }
 
+namespace {
+
 void write_answer(JsonWriter& json, const Answer& answer) {
   json.key(answer.name).begin_object().key("summary").text(answer.summary);
   json.key("scalars").begin_object();
@@ -167,7 +171,7 @@ void write_answer(JsonWriter& json, const Answer& answer) {
     json.end_array();
   }
   json.key("findings").begin_array();
-  for (const auto& finding : answer.findings) write_finding(json, finding);
+  for (const auto& finding : answer.findings) write_json(json, finding);
   json.end_array().key("notes").begin_array();
   for (const auto& note : answer.notes) json.text(note);
   json.end_array().end_object();
@@ -186,7 +190,15 @@ std::string to_json(const Report& report) {
   for (const auto& issue : report.issues) write_issue(json, issue);
   json.end_array().key("answers").begin_object();
   for (const auto& answer : report.answers) write_answer(json, answer);
-  json.end_object().key("failed").begin_object();
+  json.end_object();
+  if (!report.by_worth.empty()) {
+    json.key("findings_by_worth").begin_array(Layout::line);
+    for (const auto at : report.by_worth) {
+      json.begin_array(Layout::line).text(report.answers[at.answer].name).number(std::uint64_t{at.finding}).end_array();
+    }
+    json.end_array();
+  }
+  json.key("failed").begin_object();
   for (const auto& [name, reason] : report.failed) json.key(name).text(reason);
   json.end_object().end_object();
   return json.take() + "\n";

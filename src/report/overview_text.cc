@@ -221,13 +221,8 @@ void write_top(Page& page, const Answer* answer, std::string_view table_name, st
   write_table(page, *table, {.max_rows = page.style().max_rows, .columns = std::move(columns), .say_left_out = false});
 }
 
-int doubt(const Finding& finding) {
-  const std::string confidence = finding.confidence.value_or("");
-  return confidence == "high" ? 0 : confidence == "medium" ? 1 : 2;
-}
-
 void write_findings(Page& page, const Report& report) {
-  const auto all = surest_first(report);
+  const auto all = findings_by_worth(report);
   if (!all.empty()) page.section("Findings");
   for (const Finding* finding : all) write_finding(page, *finding);
 }
@@ -245,12 +240,13 @@ void write_joint_gain(Page& page, const Answer* overview) {
 
 }  // namespace
 
-std::vector<const Finding*> surest_first(const Report& report) {
+std::vector<const Finding*> findings_by_worth(const Report& report) {
   std::vector<const Finding*> all;
+  for (const auto at : report.by_worth) all.push_back(&report.finding(at));
+  if (!all.empty()) return all;
   for (const auto& answer : report.answers) {
     for (const auto& finding : answer.findings) all.push_back(&finding);
   }
-  std::stable_sort(all.begin(), all.end(), [](const Finding* a, const Finding* b) { return doubt(*a) < doubt(*b); });
   return all;
 }
 

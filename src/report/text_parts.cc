@@ -192,8 +192,27 @@ std::string gain_text(const Gain& gain) {
   return text;
 }
 
+std::string place_text(const Place& where) {
+  std::vector<std::string> parts;
+  const auto add = [&](const std::optional<std::string>& part, std::string_view before = "") {
+    if (part && !part->empty()) parts.push_back(std::string(before) + printable(*part));
+  };
+  if (where.file && where.line) {
+    parts.push_back(fmt::format("{}:{}", printable(*where.file), *where.line));
+  } else {
+    add(where.file);
+  }
+  add(where.function, "in ");
+  add(where.module);
+  add(where.op);
+  add(where.phase, "phase ");
+  if (where.rank) parts.push_back(fmt::format("rank {}", *where.rank));
+  return fmt::format("{}", fmt::join(parts, " · "));
+}
+
 void write_finding(Page& page, const Finding& finding) {
   page.hanging(page.ink(Ink::accent, "  * "), printable(finding.sentence));
+  if (const std::string place = place_text(finding.where); !place.empty()) page.hanging("    at ", place);
   std::vector<std::string> grounds;
   for (const auto& evidence : finding.evidence) grounds.push_back(printable(evidence.text));
   grounds = shorten_names(grounds, kLongestGround);

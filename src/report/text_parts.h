@@ -13,11 +13,13 @@ void write_overview(Page& page, const Report& report);
 
 // All scalars of an answer, one a line.
 void write_scalars(Page& page, const Answer& answer);
-// Of all answers. What is sure comes first, as on the page; of the same confidence in the order of the answers.
-std::vector<const Finding*> surest_first(const Report& report);
+// Of all answers: Report::by_worth, or where that was not made, in the order of the answers.
+std::vector<const Finding*> findings_by_worth(const Report& report);
 // "gain: steps 1.10× to 1.25× as fast, then bound by compute".
 std::string gain_text(const Gain& gain);
-// The sentence, then its evidence and the next thing to do, indented.
+// "train.py:48 · in forward · rank 0"; empty: nothing is known of it.
+std::string place_text(const Place& where);
+// The sentence, then where, its evidence and the next thing to do, indented.
 void write_finding(Page& page, const Finding& finding);
 
 // Answers that could not be made, and why.

@@ -18,8 +18,6 @@ namespace {
 using simulate::Prediction;
 using simulate::Predictor;
 
-// A report is not to take twice its time and memory for the sake of its prices.
-constexpr std::size_t kMostSlices = 3'000'000;
 // Less is no gain.
 constexpr double kWorthTelling = 1.005;
 
@@ -68,7 +66,7 @@ void add_joint(Report& report, const Predictor& predictor, const std::vector<Cha
 
 }  // namespace
 
-void price_findings(const Run& run, Report& report) {
+void price_findings(Player& player, Report& report) {
   std::vector<Finding*> priced;
   std::vector<Change> all;
   for (Answer& answer : report.answers) {
@@ -80,21 +78,45 @@ void price_findings(const Run& run, Report& report) {
       }
     }
   }
-  if (priced.empty() || timelines(run).empty()) return;
-  std::size_t slices = 0;
-  for (const Trace& trace : timelines(run)) slices += trace.slices.size();
-  if (slices > kMostSlices) {
+  if (priced.empty() || timelines(player.run()).empty()) return;
+  if (player.is_large()) {
     for (Finding* finding : priced) {
       finding->gain_reason =
-          fmt::format("Not predicted in a report of {} slices; {} does it.", slices, how(finding->changes));
+          fmt::format("Not predicted in a report of {} slices; {} does it.", player.slices(), how(finding->changes));
     }
     return;
   }
-  const Predictor predictor(run);
+  const Predictor& predictor = player.predictor();
   for (Finding* finding : priced) price(*finding, predictor);
   const auto gains =
       std::count_if(priced.begin(), priced.end(), [](const Finding* one) { return one->gain.has_value(); });
   if (gains > 1) add_joint(report, predictor, all);
+}
+
+namespace {
+
+// What bounds the steps, and is no finding of its own once something explains it.
+int order_of(const Finding& finding) {
+  const std::string confidence = finding.confidence.value_or("");
+  return confidence == "high" ? 0 : confidence == "medium" ? 1 : 2;
+}
+
+double worth_of(const Finding& finding) {
+  return finding.gain ? (finding.gain->speedup_low + finding.gain->speedup_high) / 2 : 1;
+}
+
+}  // namespace
+
+void put_by_worth(Report& report) {
+  report.by_worth.clear();
+  for (std::uint32_t a = 0; a < report.answers.size(); a++) {
+    for (std::uint32_t f = 0; f < report.answers[a].findings.size(); f++) report.by_worth.push_back({a, f});
+  }
+  std::stable_sort(report.by_worth.begin(), report.by_worth.end(), [&](const auto& one, const auto& other) {
+    const Finding &a = report.finding(one), &b = report.finding(other);
+    if (worth_of(a) != worth_of(b)) return worth_of(a) > worth_of(b);
+    return order_of(a) < order_of(b);
+  });
 }
 
 }  // namespace stepscope::session

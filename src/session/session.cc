@@ -22,6 +22,7 @@
 #include "session/inputs.h"
 #include "session/memory_files.h"
 #include "session/parts.h"
+#include "session/player.h"
 #include "session/prices.h"
 #include "session/ranks.h"
 #include "session/report_inputs.h"
@@ -194,6 +195,7 @@ std::vector<std::string_view> compat_modes() { return compat::mode_names(); }
 std::vector<std::string_view> answer_names(std::string_view mode) {
   std::vector<std::string_view> names;
   if (mode.empty()) {
+    names.push_back(kAdvice);
     for (const auto& analysis : analyze::analyses()) names.push_back(analysis.name);
   } else if (const auto analyses = compat::analyses(mode)) {
     for (const auto& analysis : *analyses) names.push_back(analysis.name);
@@ -221,8 +223,8 @@ Result<std::vector<Question>> choose(std::vector<Question> all, std::span<const 
   return chosen;
 }
 
-std::vector<Question> ordinary_questions(const Run& run) {
-  std::vector<Question> all;
+std::vector<Question> ordinary_questions(const Run& run, Player& player) {
+  std::vector<Question> all{{kAdvice, [&run, &player] { return titled_advice(run, player); }}};
   for (const auto& analysis : analyze::analyses())
     all.push_back({analysis.name, [&run, &analysis] { return analysis.run(run, {}); }});
   return all;
@@ -272,7 +274,9 @@ void lower_confidence(Report& report) {
 }  // namespace
 
 Result<Report> answer(const Run& run, std::span<const std::string> names, const compat::Options& compat) {
-  Result<std::vector<Question>> all = compat.mode.empty() ? ordinary_questions(run) : compatible_questions(run, compat);
+  Player player(run);
+  Result<std::vector<Question>> all =
+      compat.mode.empty() ? ordinary_questions(run, player) : compatible_questions(run, compat);
   if (!all) return fail(all.error());
   const auto questions = choose(*std::move(all), names, compat.mode);
   if (!questions) return fail(questions.error());
@@ -290,8 +294,9 @@ Result<Report> answer(const Run& run, std::span<const std::string> names, const 
       report.failed.emplace_back((*questions)[i].name, to_text(answers[i]->error()));
     }
   }
-  if (compat.mode.empty()) price_findings(run, report);
+  if (compat.mode.empty()) price_findings(player, report);
   lower_confidence(report);
+  put_by_worth(report);
   return report;
 }
 

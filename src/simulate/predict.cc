@@ -49,7 +49,7 @@ double ratio(std::int64_t before, std::int64_t after) {
 
 }  // namespace
 
-Result<Prediction> Predictor::predict(std::span<const Change> changes) const {
+Result<Prediction> Predictor::predict(std::span<const Change> changes, const Rewrite& rewrite) const {
   Prediction out;
   out.costs = graph_.costs;
   for (const Change& change : changes) {
@@ -63,12 +63,17 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes) const {
                    "Give a smaller factor or time"});
     }
   }
+  for (const Rewrite::Node& one : rewrite.nodes) {
+    out.costs.cost_ns[one.node] = one.least_ns;
+    if (one.most_ns == 0) out.costs.wait_ns[one.node] = std::min<std::int64_t>(out.costs.wait_ns[one.node], 0);
+  }
   const Longest best = longest(out.costs, play(graph_, out.costs, Waits::freed), changes);
   for (const Applied& applied : out.applied) {  // the slow end of what is not known exactly
     for (std::size_t node = 0; node < applied.longer_ns.size(); node++) {
       out.costs.cost_ns[node] += applied.longer_ns[node];
     }
   }
+  for (const Rewrite::Node& one : rewrite.nodes) out.costs.cost_ns[one.node] += one.most_ns - one.least_ns;
   out.played = play(graph_, out.costs, Waits::frozen);
   const Longest now = longest(graph_.costs, frozen_, {}), now_freed = longest(graph_.costs, freed_, {});
   const Longest after = longest(out.costs, out.played, changes);
@@ -87,7 +92,9 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes) const {
     const double speedup = i == 0 ? out.speedup_high : out.speedup_low;
     out.after_ns[i] = speedup > 0 ? static_cast<std::int64_t>(static_cast<double>(now.step_ns) / speedup) : 0;
   }
-  find_path(out, after);
+  out.window = *after.window;
+  out.time = after.time;
+  name_path(out);
   return out;
 }
 
@@ -99,44 +106,55 @@ std::string Predictor::resource(const PathPart& part) const {
 }
 
 // Walks back from the end of the last step, through what made each node begin when it did.
-void Predictor::find_path(Prediction& out, const Longest& end) const {
-  const Played& played = out.played;
-  std::map<std::tuple<std::uint32_t, NodeRole, bool, std::string>, std::int64_t> parts;
+std::vector<PathPiece> Predictor::path_of(const Prediction& made) const {
+  const Played& played = made.played;
+  const std::int64_t start_ns = made.time.start_ns;
+  std::vector<PathPiece> path;
   const auto add = [&](std::uint32_t node, std::int64_t from, std::int64_t until, bool handed_over) {
-    from = std::max(from, end.time.start_ns);
-    const std::uint32_t lane = graph_.lane[node];
-    if (from >= until || lane == kNone) return;
-    const Trace& trace = run_.traces[graph_.lanes[lane].trace];
-    const SliceId slice = graph_.slice[node];
-    std::string name = slice == SliceId::none ? "(nothing recorded)" : normal_name(trace.name(slice));
-    const NodeRole role = graph_.role[node] == NodeRole::arrival ? NodeRole::communicate : graph_.role[node];
-    parts[{lane, role, handed_over, std::move(name)}] += until - from;
-    out.path_ns += until - from;
+    from = std::max(from, start_ns);
+    if (from < until && graph_.lane[node] != kNone) path.push_back({node, from, until, handed_over});
   };
-  std::uint32_t node = end.time.last;
-  std::int64_t at = end.time.end_ns;
+  std::uint32_t node = made.time.last;
+  std::int64_t at = made.time.end_ns;
   if (node == kNone) {  // the last node of the thread that began before the end
-    const auto& nodes = graph_.lanes[end.window->lane].nodes;
+    const auto& nodes = graph_.lanes[made.window.lane].nodes;
     const auto after = std::upper_bound(nodes.begin(), nodes.end(), at,
                                         [&](std::int64_t time, std::uint32_t n) { return time < played.start_ns[n]; });
     node = after == nodes.begin() ? kNone : *(after - 1);
   }
-  while (node != kNone && at > end.time.start_ns) {
+  while (node != kNone && at > start_ns) {
     if (played.start_ns[node] < at) {
       add(node, played.start_ns[node], at, false);
       at = played.start_ns[node];
     }
-    const Binding binds = binding_of(graph_, out.costs, played, node);
+    const Binding binds = binding_of(graph_, made.costs, played, node);
     if (binds.from == kNone) {  // its lane begins here: nothing shows what was before
-      add(node, end.time.start_ns, at, true);
+      add(node, start_ns, at, true);
       break;
     }
-    const std::int64_t reached = played.start_ns[binds.from] + (binds.from_start ? 0 : out.costs.cost_ns[binds.from]);
+    const std::int64_t reached = played.start_ns[binds.from] + (binds.from_start ? 0 : made.costs.cost_ns[binds.from]);
     if (reached < at) {
       add(graph_.lane[node] == kNone ? binds.from : node, reached, at, true);
       at = reached;
     }
     node = binds.from;
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+// The path by names, and what has most of it.
+void Predictor::name_path(Prediction& out) const {
+  std::map<std::tuple<std::uint32_t, NodeRole, bool, std::string>, std::int64_t> parts;
+  for (const PathPiece& piece : path_of(out)) {
+    const std::uint32_t lane = graph_.lane[piece.node];
+    const Trace& trace = run_.traces[graph_.lanes[lane].trace];
+    const SliceId slice = graph_.slice[piece.node];
+    std::string name = slice == SliceId::none ? "(nothing recorded)" : normal_name(trace.name(slice));
+    const NodeRole recorded = graph_.role[piece.node];
+    const NodeRole role = recorded == NodeRole::arrival ? NodeRole::communicate : recorded;
+    parts[{lane, role, piece.handed_over, std::move(name)}] += piece.until_ns - piece.from_ns;
+    out.path_ns += piece.until_ns - piece.from_ns;
   }
   std::map<std::string, std::int64_t> resources;
   for (auto& [key, time_ns] : parts) {

@@ -16,13 +16,30 @@
 
 namespace stepscope::simulate {
 
-// One name on a lane of the path that bounds the steps.
+// A stretch of the path that bounds the steps: in the played run, at every instant just one. They touch, from the start
+// of the first step to the end of the last.
+struct PathPiece {
+  std::uint32_t node = kNone;        // a meeting is told by what came last to it
+  std::int64_t from_ns = 0, until_ns = 0;
+  bool handed_over = false;  // not the work itself: its launch latency, the way from what came before, a wait
+};
+
+// One name on a lane of that path.
 struct PathPart {
   std::uint32_t lane = kNone;
   NodeRole role = NodeRole::host;
   bool handed_over = false;  // not the work itself: its launch latency, the way from what came before, a wait
   std::string name;
   std::int64_t time_ns = 0;
+};
+
+// What a fix makes of single nodes: their new costs, as a range. What is gone (0 at both ends) waits for nothing either.
+struct Rewrite {
+  struct Node {
+    std::uint32_t node = kNone;
+    std::int64_t least_ns = 0, most_ns = 0;
+  };
+  std::vector<Node> nodes;
 };
 
 struct Prediction {
@@ -34,6 +51,8 @@ struct Prediction {
   std::vector<PathPart> path;  // of all steps of that rank, most time first
   std::int64_t path_ns = 0;
   std::vector<Applied> applied;  // per change
+  StepWindow window;             // of the rank whose steps they are, with the time that they take
+  StepTime time;
   // the slow end: waits frozen, and what takes between a shorter and a longer time takes the longer
   Costs costs;
   Played played;
@@ -52,7 +71,9 @@ class Predictor {
   const Played& now() const { return frozen_; }  // as recorded, played again
 
   // All changes together. An error names the change that cannot be applied.
-  Result<Prediction> predict(std::span<const Change> changes) const;
+  Result<Prediction> predict(std::span<const Change> changes, const Rewrite& rewrite = {}) const;
+  // The path that bounds the steps of a prediction, by time.
+  std::vector<PathPiece> path_of(const Prediction& made) const;
 
   // "thread 123 of rank 0", "stream 7 of rank 0"
   std::string lane_name(std::uint32_t lane) const;
@@ -64,7 +85,7 @@ class Predictor {
     StepTime time;
   };
   Longest longest(const Costs& costs, const Played& played, std::span<const Change> changes) const;
-  void find_path(Prediction& out, const Longest& end) const;
+  void name_path(Prediction& out) const;
   std::string resource(const PathPart& part) const;
 
   const Run& run_;

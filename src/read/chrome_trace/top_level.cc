@@ -88,6 +88,18 @@ void add_held_before(Trace& trace, std::string_view array) {
   }
 }
 
+// [["train.py", 48, "item", 53], …].
+void add_code(Trace& trace, std::string_view array) {
+  for (const std::string_view item : items(array)) {
+    if (item.front() != '[') continue;
+    const std::vector<std::string_view> row = items(item);
+    if (row.size() != 4) continue;
+    const long long function_line = formats::value_int(row[1], -1), line = formats::value_int(row[3], -1);
+    if (function_line < 0 || line < 0) continue;
+    trace.code.push_back({formats::value_text(row[0]), function_line, formats::value_text(row[2]), line});
+  }
+}
+
 void add_rank(Trace& trace, std::string_view object) {
   for (const auto& [key, raw_key, value] : formats::members(object)) {
     if (key == "backend") trace.rank.backend = formats::value_text(value);
@@ -109,6 +121,7 @@ void apply_top_level(Trace& trace, std::string_view key, std::string_view value)
   if (key == "distributedInfo" && value.front() == '{') add_rank(trace, value);
   if (key == "stepscope_modules" && value.front() == '[') add_module_sizes(trace, value);
   if (key == "stepscope_held" && value.front() == '[') add_held_before(trace, value);
+  if (key == "stepscope_code" && value.front() == '[') add_code(trace, value);
   if (key == "baseTimeNanoseconds") trace.clock_base_ns = formats::value_int(value, kAbsent);
   if (key == "schemaVersion" || key == "deviceProperties" || key == "traceName") trace.source.writer = "kineto";
   trace.metadata.push_back({std::string(key), std::string(value.substr(0, kMetadataLimit))});

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 
-from . import modules, moments, other_profiler, parallel, process, torch_profiler
+from . import modules, moments, other_profiler, parallel, process, program_code, torch_profiler
 from .execution_trace import ExecutionTrace
 from .held_before import held_before
 from .spool import Spool
@@ -192,6 +192,9 @@ class Recorder:
             self.profiler.add_metadata_json("stepscope_modules", json.dumps(list(self.sizes.items())))
         if self.held:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
+        if self.kind == "stacks":
+            with self.notes.guard("reading the program's own source"):
+                self.profiler.add_metadata_json("stepscope_code", json.dumps(program_code.calls()))
         if self.execution_trace is not None:
             self.execution_trace.stop()
         with torch_profiler.quiet_kineto():

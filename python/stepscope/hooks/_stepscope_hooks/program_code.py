@@ -1,0 +1,83 @@
+"""Which functions are the program's own, and on which lines they call what.
+
+Recorded frames name a function by the line at which it begins, and give no hint of whether it is the user's or a
+library's. Both are in the sources that the program has loaded: its own are those that lie neither beside torch and
+other installed packages nor beside Python's.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import site
+import sys
+import sysconfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_FILES = 200
+MOST_BYTES = 1_000_000  # of a source that is still read
+
+Call = tuple[str, int, str, int]  # file as frames are recorded, first line of the function, what is called, line
+
+
+def calls() -> list[Call]:
+    """One row per call, and one for each file that calls nothing ("", 0), so that all files are known."""
+    rows: list[Call] = []
+    prefixes = _prefixes()
+    for path in sorted(_own_files())[:MOST_FILES]:
+        try:
+            if os.path.getsize(path) > MOST_BYTES:
+                continue
+            with open(path, "rb") as source:
+                tree = ast.parse(source.read(), path)
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        name = next((path.removeprefix(prefix) for prefix in prefixes if path.startswith(prefix)), path)
+        rows.extend((name, *row) for row in _rows(tree))
+    return rows
+
+
+def _own_files() -> set[str]:
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    libraries = {os.path.abspath(path) for path in sysconfig.get_paths().values()}
+    with_site = [*site.getsitepackages(), site.getusersitepackages(), ours]
+    libraries |= {os.path.abspath(path) for path in with_site}
+    libraries -= {os.path.abspath(os.path.dirname(sys.executable)), os.path.abspath(sys.prefix)}
+    around = tuple(path + os.sep for path in libraries if path != os.sep)
+    files = set()
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and path.endswith(".py"):
+            path = os.path.abspath(path)
+            if not path.startswith(around) and "site-packages" not in path and "dist-packages" not in path:
+                files.add(path)
+    return files
+
+
+def _prefixes() -> list[str]:
+    """What torch's profiler takes off the paths of frames."""
+    try:
+        from torch.profiler import python_tracer
+
+        return list(python_tracer._prefix_regex())
+    except Exception:
+        return sorted({os.path.abspath(path) + os.sep for path in sys.path}, reverse=True)
+
+
+def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
+    def walk(node: ast.AST, function: int) -> Iterator[tuple[int, str, int]]:
+        for child in ast.iter_child_nodes(node):
+            inside = function
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                inside = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+            elif isinstance(child, ast.Call):
+                called = child.func.attr if isinstance(child.func, ast.Attribute) else getattr(child.func, "id", "")
+                if called:  # of a call that goes over several lines, that of the name
+                    yield function, called, child.func.end_lineno or child.lineno
+            yield from walk(child, inside)
+
+    yield 1, "", 0
+    yield from walk(tree, 1)

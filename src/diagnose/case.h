@@ -1,0 +1,63 @@
+// Case: what bounds the steps of a run, cut into stretches that add up to their time, with all that a cause looks at.
+//
+// The partition behind every finding: at each instant of the steps one thing is on the path (simulate/predict.h). A fix
+// alters nodes of the graph, and explains the stretches of the path that are of these. So findings that explain the
+// same time can be told, and none is worth more than the time that it explains.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/code_places.h"
+#include "model/trace.h"
+#include "simulate/predict.h"
+
+namespace stepscope::diagnose {
+
+// A node of the graph, and what it belongs to.
+struct Work {
+  const Trace* trace = nullptr;
+  simulate::NodeRole role = simulate::NodeRole::host;
+  bool device = false;
+  TrackId track = TrackId::none;
+  std::int64_t start_ns = 0, cost_ns = 0;  // start on the clock of its file
+  SliceId slice = SliceId::none;           // what ran; none: nothing was recorded
+  SliceId operation = SliceId::none;       // outermost operator around it, or around its launch; none: there is none
+
+  // The program's own code on a thread of the host, outside of operators, launches and the data loader.
+  bool between_operators() const {
+    return !device && role == simulate::NodeRole::host && operation == SliceId::none;
+  }
+  std::string_view name() const {
+    return slice == SliceId::none ? std::string_view() : trace->name(slice);
+  }
+};
+
+struct Case {
+  Case(const Run& run, const simulate::Predictor& predictor, simulate::Prediction now);
+
+  const Run& run;
+  const simulate::Predictor& predictor;
+  simulate::Prediction now;
+  const Trace& trace;  // of the rank whose steps take longest
+  std::vector<simulate::PathPiece> path;
+  std::int64_t path_ns = 0, steps = 1;
+  CodePlaces places;
+
+  std::size_t size() const { return predictor.graph().size(); }  // nodes
+  bool is_work(std::uint32_t node) const { return predictor.graph().lane[node] != simulate::kNone; }
+  Work work(std::uint32_t node) const;
+  // Time on the path, per node.
+  std::int64_t on_path(std::uint32_t node) const { return on_path_[node]; }
+  double share(std::int64_t ns) const {
+    return path_ns > 0 ? static_cast<double>(ns) / static_cast<double>(path_ns) : 0;
+  }
+  // Where the work comes from in the program's code; empty: not recorded.
+  Code code(const Work& work) const;
+
+ private:
+  std::vector<std::int64_t> on_path_;
+};
+
+}  // namespace stepscope::diagnose

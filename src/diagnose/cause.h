@@ -1,0 +1,36 @@
+// Contract of the causes: one file each, one line in causes.list.
+//
+// A cause looks at the work of a run and says why some of it costs too much, where in the code, and what a fix would
+// make of it. It knows principles (what work is of its kind), never names of programs, and says nothing of its worth:
+// that is for the simulator.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/case.h"
+#include "model/answer.h"
+#include "simulate/predict.h"
+
+namespace stepscope::diagnose {
+
+struct Diagnosis {
+  Finding finding;            // without a gain
+  simulate::Rewrite rewrite;  // what the fix makes of nodes, beside finding.changes
+};
+
+struct Cause {
+  std::string_view id;       // of its findings
+  std::string_view summary;  // what is wrong, in a few words
+  void (*find)(const Case& about, std::vector<Diagnosis>& out);
+};
+
+namespace causes {
+std::span<const Cause> causes();  // from causes/causes.list, in that order
+}
+
+// What is less of the steps is not worth a sentence.
+inline constexpr double kWorthSaying = 0.02;
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,106 @@
+#include "diagnose/code_between.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+namespace stepscope::diagnose {
+namespace {
+
+// What Python takes from one operator to the next, through the layers of torch, is shorter.
+constexpr std::int64_t kLongNs = 150'000;
+
+struct Sign {
+  Doing doing;
+  std::string_view frame;  // a function, or the start of a file
+};
+
+// Of Python's and torch's own names; the first that fits a stack from the program's function inwards.
+constexpr std::array kSigns{
+    Sign{Doing::collecting, "collect"},           Sign{Doing::compiling, "torch/_dynamo/"},
+    Sign{Doing::compiling, "torch/_inductor/"},   Sign{Doing::saving, "torch/serialization.py"},
+    Sign{Doing::saving, "pickle.py"},             Sign{Doing::saving, "dump"},
+    Sign{Doing::logging, "print"},                Sign{Doing::logging, "logging/"},
+    Sign{Doing::logging, "torch/utils/tensorboard/"},
+    Sign{Doing::talking, "socket.py"},            Sign{Doing::talking, "http/"},
+    Sign{Doing::talking, "urllib/"},              Sign{Doing::talking, "recv"},
+    Sign{Doing::talking, "recv_into"},            Sign{Doing::talking, "sendall"},
+    Sign{Doing::talking, "connect"},              Sign{Doing::reading, "read"},
+    Sign{Doing::reading, "readline"},             Sign{Doing::reading, "open"},
+    Sign{Doing::reading, "pathlib.py"},           Sign{Doing::reading, "fromfile"},
+    Sign{Doing::reading, "readinto"},             Sign{Doing::reading, "numpy/lib/npyio.py"},
+    Sign{Doing::reading, "numpy/lib/_npyio_impl.py"}, Sign{Doing::reading, "load"},
+    Sign{Doing::reading, "loads"},                Sign{Doing::logging, "write"},
+    Sign{Doing::logging, "flush"},                Sign{Doing::saving, "fsync"},
+    Sign{Doing::sleeping, "sleep"},
+};
+
+Doing doing_of(const Code& code) {
+  if (code.stack.empty()) return Doing::unknown;
+  for (const Sign& sign : kSigns) {
+    if (code.below(sign.frame) != nullptr) return sign.doing;
+  }
+  return Doing::computing;
+}
+
+}  // namespace
+
+std::vector<BetweenOperators> code_between(const Case& about) {
+  std::vector<BetweenOperators> out;
+  for (std::uint32_t node = 0; node < about.size(); node++) {
+    if (!about.is_work(node)) continue;
+    const Work work = about.work(node);
+    if (!work.between_operators() || work.cost_ns < kLongNs) continue;
+    if (work.slice != SliceId::none && work.trace->kind(work.slice) == SliceKind::runtime) continue;
+    BetweenOperators one{.node = node, .code = about.code(work)};
+    one.doing = doing_of(one.code);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+void find_code_between(const Case& about, const WordsOf& words, std::vector<Diagnosis>& out) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<BetweenOperators>> functions;
+  for (BetweenOperators& one : code_between(about)) {
+    // What nothing shows is at least no operator.
+    const Doing doing = one.doing == Doing::unknown ? Doing::computing : one.doing;
+    if (doing != words.doing) continue;
+    const CodeFrame* own = one.code.own();
+    auto key = own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line);
+    functions[std::move(key)].push_back(std::move(one));
+  }
+  for (const auto& [key, stretches] : functions) {
+    Diagnosis found;
+    std::int64_t time_ns = 0, longest_ns = 0;
+    const BetweenOperators* longest = nullptr;
+    for (const BetweenOperators& one : stretches) {
+      const std::int64_t cost = about.predictor.graph().costs.cost_ns[one.node];
+      found.rewrite.nodes.push_back({one.node, static_cast<std::int64_t>(words.least * static_cast<double>(cost)),
+                                     static_cast<std::int64_t>(words.most * static_cast<double>(cost))});
+      time_ns += about.on_path(one.node);
+      if (cost > longest_ns) longest_ns = cost, longest = &one;
+    }
+    if (longest == nullptr || about.share(time_ns) < kWorthSaying) continue;
+    Finding& finding = found.finding;
+    const Work work = about.work(longest->node);
+    finding.cause = std::string(words.cause);
+    finding.where.rank = work.trace->rank.rank;
+    finding.where.t_ns = work.start_ns;
+    longest->code.put_into(finding.where);
+    finding.sentence = std::string(words.sentence);
+    finding.evidence = {{.text = "Of the steps", .value = about.share(time_ns), .unit = Unit::ratio},
+                        {.text = "Per step", .value = time_ns / about.steps, .unit = Unit::ns}};
+    if (const CodeFrame* own = longest->code.own()) {
+      finding.sentence += fmt::format(": {}", own->function);
+      if (own + 1 < longest->code.stack.data() + longest->code.stack.size()) {
+        finding.evidence.push_back({.text = "It calls " + own[1].function, .value = Value()});
+      }
+    }
+    finding.confidence = longest->code.stack.empty() ? "medium" : "high";
+    finding.next = std::string(words.next);
+    out.push_back(std::move(found));
+  }
+}
+
+}  // namespace stepscope::diagnose

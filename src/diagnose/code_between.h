@@ -1,0 +1,44 @@
+// Code of the program between operators, on the threads of the steps: what it was busy with, function by function.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/cause.h"
+
+namespace stepscope::diagnose {
+
+// What a stretch of code does, by what it calls of Python's or torch's own.
+enum class Doing : std::uint8_t {
+  unknown,     // no frames are recorded
+  computing,   // none of the others
+  saving,      // torch.save, pickle
+  logging,     // print, logging, TensorBoard
+  reading,     // files
+  talking,     // sockets
+  collecting,  // Python's garbage
+  sleeping,    // nothing, on purpose
+  compiling,   // torch.compile
+};
+
+struct BetweenOperators {
+  std::uint32_t node = 0;
+  Doing doing = Doing::unknown;
+  Code code;
+};
+
+// Stretches that are too long for what lies between two operators anyway.
+std::vector<BetweenOperators> code_between(const Case& about);
+
+// A finding for each function of the program that is busy with it and has part of the steps. What remains of it when
+// it is mended is between these shares.
+struct WordsOf {
+  Doing doing;
+  std::string_view cause, sentence, next;  // the function is named behind the sentence
+  double least = 0, most = 0.1;
+};
+void find_code_between(const Case& about, const WordsOf& words, std::vector<Diagnosis>& out);
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,270 @@
+#include "diagnose/code_places.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+
+#include "model/windows.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+// Where a recording does not say which files are the program's own: what is surely none of them.
+bool is_library(std::string_view file) {
+  constexpr std::array<std::string_view, 8> inside{"site-packages/", "dist-packages/", "/lib/python3",
+                                                   "<frozen",        "_stepscope_hooks/"};
+  constexpr std::array<std::string_view, 32> first{
+      "torch/",         "numpy/",         "threading.py",  "contextlib.py", "typing.py",    "functools.py", "logging/",
+      "json/",          "re/",            "abc.py",        "enum.py",       "weakref.py",   "_weakrefset.py", "copy.py",
+      "collections/",   "multiprocessing/", "concurrent/", "asyncio/",      "queue.py",     "selectors.py", "socket.py",
+      "pickle.py",      "random.py",      "signal.py",     "warnings.py",   "inspect.py",   "dataclasses.py", "os.py",
+      "subprocess.py",  "tempfile.py",    "shutil.py",     "runpy.py"};
+  const auto has = [&](std::string_view part) { return !part.empty() && file.find(part) != file.npos; };
+  return file.empty() || std::any_of(inside.begin(), inside.end(), has) ||
+         std::any_of(first.begin(), first.end(), [&](std::string_view part) { return file.starts_with(part); });
+}
+
+bool has_frames(const Trace& trace) {
+  return std::any_of(trace.categories.begin(), trace.categories.end(),
+                     [](const Category& category) { return category.kind == SliceKind::python_function; });
+}
+
+TrackId thread_of_steps(const Trace& trace) {
+  for (const Step& step : trace.steps) {
+    if (step.track != TrackId::none) return step.track;
+  }
+  return TrackId::none;
+}
+
+bool is_operation(const Trace& trace, SliceId slice) { return trace.kind(slice) == SliceKind::cpu_op; }
+
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15 + (a << 6) + (a >> 2))); }
+
+std::uint64_t key_of(std::string_view name) { return std::hash<std::string_view>()(name); }
+
+}  // namespace
+
+CodeFrame read_frame(std::string_view name) {
+  const std::size_t colon = name.find("): ");
+  const std::size_t open = colon == std::string_view::npos ? colon : name.rfind('(', colon);
+  CodeFrame frame;
+  if (open != std::string_view::npos && !name.starts_with("<built-in")) {
+    const auto parsed = std::from_chars(name.data() + open + 1, name.data() + colon, frame.line);
+    if (parsed.ec == std::errc() && parsed.ptr == name.data() + colon) {
+      frame.function = std::string(name.substr(colon + 3));
+      frame.file = std::string(name.substr(0, open));
+      return frame;
+    }
+  }
+  // "<built-in method item of Tensor object at 0x7f…>", "<built-in function isinstance>", "nn.Module: Linear_0"
+  std::string_view rest = name;
+  for (const std::string_view start : {"<built-in method ", "<built-in function "}) {
+    if (!rest.starts_with(start)) continue;
+    rest.remove_prefix(start.size());
+    rest = rest.substr(0, std::min(rest.find(" of "), rest.find('>')));
+  }
+  frame.function = std::string(rest);
+  frame.line = 0;
+  return frame;
+}
+
+const CodeFrame* Code::own() const {
+  const auto last = std::find_if(stack.rbegin(), stack.rend(), [](const CodeFrame& frame) { return frame.own; });
+  return last == stack.rend() ? nullptr : &*last;
+}
+
+const CodeFrame* Code::below(std::string_view function_or_file) const {
+  const CodeFrame* from = own();
+  for (const CodeFrame* frame = from == nullptr ? stack.data() : from; frame != stack.data() + stack.size(); frame++) {
+    if (frame->function == function_or_file || frame->file.starts_with(function_or_file)) return frame;
+  }
+  return nullptr;
+}
+
+void Code::put_into(Place& place) const {
+  const CodeFrame* frame = own();
+  if (frame == nullptr) return;
+  place.function = frame->function;
+  place.file = frame->file;
+  place.line = call_line > 0 ? call_line : frame->line;
+}
+
+CodePlaces::CodePlaces(const Run& run) : run_(run) {
+  for (const Trace& trace : timelines(run)) {
+    Map& map = maps_.emplace_back();
+    const auto step = std::find_if(run.stack_steps.begin(), run.stack_steps.end(),
+                                   [&](const Trace& other) { return other.rank.rank == trace.rank.rank; });
+    map.frames = has_frames(trace) ? &trace : step == run.stack_steps.end() ? nullptr : &*step;
+    if (map.frames == nullptr) continue;
+    map.track = thread_of_steps(trace);
+    map.frames_track = thread_of_steps(*map.frames);
+    if (map.track == TrackId::none || map.frames_track == TrackId::none) {
+      map.frames = nullptr;
+      continue;
+    }
+    map.own = landmarks_of(trace, map.track);
+    map.other = landmarks_of(*map.frames, map.frames_track);
+    for (std::uint32_t i = 0; i < map.other.size(); i++) {
+      map.by_key[map.other[i].key].push_back(i);
+      map.by_name[map.other[i].name_key].push_back(i);
+    }
+    map.leaves = LeafTimes(*map.frames).of(map.frames_track);
+    for (const CodeCall& call : map.frames->code) map.calls[call.file].push_back(&call);
+  }
+}
+
+std::vector<CodePlaces::Landmark> CodePlaces::landmarks_of(const Trace& trace, TrackId track) {
+  std::vector<Landmark> marks;
+  const auto t = static_cast<std::size_t>(track);
+  std::vector<StepId> steps;
+  for (std::uint32_t i = trace.track_begin[t]; i < trace.track_begin[t + 1]; i++) {
+    const SliceId slice = trace.by_track[i];
+    if (!is_operation(trace, slice)) continue;
+    // Outermost: the operators before it on this thread have ended.
+    if (!marks.empty() && trace.slices.end_ns(marks.back().slice) > trace.slices.start_ns[slice]) continue;
+    marks.push_back({.slice = slice, .name_key = key_of(trace.name(slice))});
+    steps.push_back(trace.step_at(trace.slices.start_ns[slice]));
+  }
+  std::unordered_map<std::uint64_t, std::uint32_t> turns, name_turns;
+  for (std::size_t i = 0; i < marks.size(); i++) {
+    if (i > 0 && steps[i] != steps[i - 1]) turns.clear(), name_turns.clear();
+    const std::uint64_t before = i > 0 ? marks[i - 1].name_key : 0, after = i + 1 < marks.size() ? marks[i + 1].name_key : 0;
+    marks[i].key = mixed(mixed(before, marks[i].name_key), after);
+    marks[i].turn = turns[marks[i].key]++;
+    marks[i].name_turn = name_turns[marks[i].name_key]++;
+  }
+  return marks;
+}
+
+const CodePlaces::Map* CodePlaces::map_of(const Trace& trace) const {
+  const auto index = static_cast<std::size_t>(&trace - run_.traces.data());
+  return index < maps_.size() && maps_[index].frames != nullptr ? &maps_[index] : nullptr;
+}
+
+bool CodePlaces::known(const Trace& trace) const { return map_of(trace) != nullptr; }
+
+const CodePlaces::Landmark* CodePlaces::same_as(const Map& map, std::size_t slot) const {
+  const Landmark& mark = map.own[slot];
+  const auto find = [&](const auto& index, std::uint64_t key, std::uint32_t turn) -> const Landmark* {
+    const auto found = index.find(key);
+    if (found == index.end()) return nullptr;
+    return &map.other[found->second[std::min<std::size_t>(turn, found->second.size() - 1)]];
+  };
+  if (const Landmark* same = find(map.by_key, mark.key, mark.turn)) return same;
+  return find(map.by_name, mark.name_key, mark.name_turn);
+}
+
+Code CodePlaces::of_operator(const Trace& trace, SliceId operation) const {
+  const Map* map = map_of(trace);
+  if (map == nullptr) return {};
+  const std::int64_t start_ns = trace.slices.start_ns[operation];
+  const auto at = std::lower_bound(map->own.begin(), map->own.end(), start_ns, [&](const Landmark& mark, std::int64_t t) {
+    return trace.slices.start_ns[mark.slice] < t;
+  });
+  if (at == map->own.end() || at->slice != operation) return {};
+  const Landmark* same = same_as(*map, static_cast<std::size_t>(at - map->own.begin()));
+  return same == nullptr ? Code() : stack_of(*map, map->frames->slices.parent[same->slice]);
+}
+
+Code CodePlaces::between(const Trace& trace, TrackId track, std::int64_t time_ns) const {
+  const Map* map = map_of(trace);
+  if (map == nullptr || track != map->track || map->own.empty()) return {};
+  const auto after = std::upper_bound(
+      map->own.begin(), map->own.end(), time_ns,
+      [&](std::int64_t time, const Landmark& mark) { return time < trace.slices.start_ns[mark.slice]; });
+  const Trace& frames = *map->frames;
+  // From the end of the landmark before to the start of the one after it; where these are not neighbors there, one of
+  // them alone says where it is.
+  Interval when{0, 0};
+  const auto next_start = [&](const Landmark* mark) {
+    return mark + 1 < map->other.data() + map->other.size() ? frames.slices.start_ns[mark[1].slice]
+                                                            : frames.slices.end_ns(mark->slice);
+  };
+  const auto previous_end = [&](const Landmark* mark) {
+    return mark > map->other.data() ? frames.slices.end_ns(mark[-1].slice) : frames.slices.start_ns[mark->slice];
+  };
+  if (after != map->own.begin()) {
+    if (const Landmark* before = same_as(*map, static_cast<std::size_t>(after - map->own.begin()) - 1)) {
+      when = {frames.slices.end_ns(before->slice), next_start(before)};
+    }
+  }
+  if (when.end <= when.start && after != map->own.end()) {
+    if (const Landmark* next = same_as(*map, static_cast<std::size_t>(after - map->own.begin()))) {
+      when = {previous_end(next), frames.slices.start_ns[next->slice]};
+    }
+  }
+  return heaviest_in(*map, when);
+}
+
+const Code& CodePlaces::heaviest_in(const Map& map, Interval when) const {
+  const auto [known, is_new] = map.heaviest.try_emplace(when.start);  // every step asks for the same
+  if (is_new) known->second = find_heaviest(map, when);
+  return known->second;
+}
+
+// The function of the program that most of the time belongs to, with the frame below it that has most of that.
+Code CodePlaces::find_heaviest(const Map& map, Interval when) const {
+  std::map<SliceId, std::int64_t> by_leaf;
+  const auto& pieces = map.leaves.pieces;
+  auto piece = std::upper_bound(pieces.begin(), pieces.end(), when.start,
+                                [](std::int64_t time, const Leaf& leaf) { return time < leaf.start_ns; });
+  if (piece != pieces.begin()) --piece;
+  for (; piece != pieces.end() && piece + 1 != pieces.end() && piece->start_ns < when.end; ++piece) {
+    const std::int64_t ns = std::min((piece + 1)->start_ns, when.end) - std::max(piece->start_ns, when.start);
+    if (ns > 0 && piece->slice != SliceId::none) by_leaf[piece->slice] += ns;
+  }
+  struct Called {
+    std::int64_t ns = 0;
+    Code code;
+  };
+  struct Function {
+    std::int64_t ns = 0;
+    std::map<std::string, Called> called;  // by what it calls; "": its own work
+  };
+  std::map<std::pair<std::string, std::int64_t>, Function> functions;
+  for (const auto& [leaf, ns] : by_leaf) {
+    Code code = stack_of(map, leaf);
+    if (std::any_of(code.stack.begin(), code.stack.end(), [](const CodeFrame& frame) {
+          return frame.file.find("_stepscope_hooks/") != std::string::npos;
+        })) {
+      continue;
+    }
+    const CodeFrame* own = code.own();
+    Function& function = functions[own == nullptr ? std::pair(std::string(), std::int64_t{0})
+                                                  : std::pair(own->file, own->line)];
+    function.ns += ns;
+    const bool calls = own != nullptr && own + 1 < code.stack.data() + code.stack.size();
+    Called& called = function.called[calls ? own[1].function : ""];
+    if (called.ns == 0) called.code = std::move(code);
+    called.ns += ns;
+  }
+  const auto less = [](const auto& a, const auto& b) { return a.second.ns < b.second.ns; };
+  const auto most = std::max_element(functions.begin(), functions.end(), less);
+  if (most == functions.end()) return {};
+  return std::max_element(most->second.called.begin(), most->second.called.end(), less)->second.code;
+}
+
+Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
+  Code code;
+  const Trace& frames = *map.frames;
+  for (SliceId at = leaf; at != SliceId::none; at = frames.slices.parent[at]) {
+    if (frames.kind(at) != SliceKind::python_function) continue;
+    CodeFrame frame = read_frame(frames.name(at));
+    frame.own = map.calls.empty() ? !is_library(frame.file) : map.calls.count(frame.file) > 0;
+    code.stack.push_back(std::move(frame));
+  }
+  std::reverse(code.stack.begin(), code.stack.end());
+  const CodeFrame* own = code.own();
+  if (own == nullptr || own + 1 >= code.stack.data() + code.stack.size()) return code;
+  const auto calls = map.calls.find(own->file);
+  if (calls == map.calls.end()) return code;
+  for (const CodeCall* call : calls->second) {
+    if (call->function_line == own->line && call->called == own[1].function && code.call_line == 0) {
+      code.call_line = call->line;
+    }
+  }
+  return code;
+}
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,83 @@
+// Where in the program's code an instant of a recording is.
+//
+// Python frames are recorded in one step only, after the others, since they slow it down (Run::stack_steps). What ran
+// in another step is looked up there by its order: the operators of a thread are the landmarks, the third aten::mm
+// between an aten::t and an aten::relu of a step is the third such one of that step. A recording with frames is its own
+// map.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/intervals.h"
+#include "model/answer.h"
+#include "model/leaf_time.h"
+#include "model/trace.h"
+
+namespace stepscope::diagnose {
+
+// A Python function as recorded: "train.py(48): forward".
+struct CodeFrame {
+  std::string function, file;  // file is empty for what is built in
+  std::int64_t line = 0;       // 0: none
+  bool own = false;            // of the program itself, not of Python, torch or another library
+};
+
+CodeFrame read_frame(std::string_view name);
+
+// What the program did in a stretch: most of its time.
+struct Code {
+  std::vector<CodeFrame> stack;  // outermost first; empty: not known
+  std::int64_t call_line = 0;    // where the innermost function of the program calls what is below it; 0: not known
+
+  // The innermost function of the program itself; nullptr: none.
+  const CodeFrame* own() const;
+  // A frame from that one inwards which is called so, or whose file begins so; nullptr: none.
+  const CodeFrame* below(std::string_view function_or_file) const;
+  void put_into(Place& place) const;
+};
+
+class CodePlaces {
+ public:
+  explicit CodePlaces(const Run& run);
+
+  bool known(const Trace& trace) const;
+  // Of an outermost operator on the thread of the steps.
+  Code of_operator(const Trace& trace, SliceId operation) const;
+  // Of the code on a thread between the operators around `time_ns`, clock of the file.
+  Code between(const Trace& trace, TrackId track, std::int64_t time_ns) const;
+
+ private:
+  // An outermost operator, and which of its like in its step it is: of those with the same neighbors, and of its name.
+  struct Landmark {
+    SliceId slice = SliceId::none;
+    std::uint64_t key = 0, name_key = 0;
+    std::uint32_t turn = 0, name_turn = 0;
+  };
+  struct Map {
+    const Trace* frames = nullptr;  // the trace that has them
+    TrackId track = TrackId::none, frames_track = TrackId::none;
+    std::vector<Landmark> own, other;  // of the thread of the steps, here and in that trace; by start
+    std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_key, by_name;  // into other, by turn
+    LeafTime leaves;                                                                // of frames_track
+    std::unordered_map<std::string, std::vector<const CodeCall*>> calls;            // by file of the program
+    mutable std::unordered_map<std::int64_t, Code> heaviest;                        // by start of the stretch
+  };
+
+  static std::vector<Landmark> landmarks_of(const Trace& trace, TrackId track);
+  const Map* map_of(const Trace& trace) const;
+  const Landmark* same_as(const Map& map, std::size_t slot) const;
+  const Code& heaviest_in(const Map& map, Interval when) const;
+  Code find_heaviest(const Map& map, Interval when) const;
+  Code stack_of(const Map& map, SliceId leaf) const;
+
+  std::vector<Map> maps_;  // per timeline
+  const Run& run_;
+};
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,163 @@
+#include "diagnose/diagnosis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "diagnose/cause.h"
+#include "model/answer_parts.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+using simulate::NodeRole;
+using simulate::Prediction;
+
+// Less is no gain.
+constexpr double kWorthTelling = 1.005;
+// Two findings that share less of the smaller one are about different things.
+constexpr double kShared = 0.1;
+
+struct Priced {
+  Diagnosis diagnosis;
+  std::string id;
+  std::vector<bool> explains;  // per node
+  std::int64_t time_ns = 0;    // on the path
+};
+
+std::string_view part_of(const Work& work, bool handed_over) {
+  if (work.role == NodeRole::communicate || work.role == NodeRole::arrival) return "communication";
+  if (work.device) return handed_over ? "way to the device" : "device work";
+  if (handed_over) return "wait of a thread";
+  if (work.role == NodeRole::data_loader) return "data loader";
+  if (work.role == NodeRole::launch) return "launches";
+  return work.operation == SliceId::none ? "code between operators" : "operators on the host";
+}
+
+Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
+  Priced out{.diagnosis = std::move(diagnosis), .id = std::string(id), .explains = std::vector<bool>(about.size(), false)};
+  Finding& finding = out.diagnosis.finding;
+  finding.id = out.id;
+  const Result<Prediction> made = about.predictor.predict(finding.changes, out.diagnosis.rewrite);
+  if (!made) {
+    finding.gain_reason = "Not predicted: " + made.error().message + ".";
+    return out;
+  }
+  const simulate::Costs& now = about.predictor.graph().costs;
+  for (std::uint32_t node = 0; node < about.size(); node++) {
+    if (made->costs.cost_ns[node] >= now.cost_ns[node]) continue;
+    out.explains[node] = true;
+    out.time_ns += about.on_path(node);
+  }
+  if (made->speedup_high < kWorthTelling) {
+    finding.gain_reason = "None: the steps would still be bound by " + made->binds + ".";
+    return out;
+  }
+  finding.gain = Gain{.speedup_low = made->speedup_low,
+                      .speedup_high = made->speedup_high,
+                      .binds = made->binds,
+                      .how = fmt::format("the graph of the steps played again without most of this work ({:.1f} % of "
+                                         "what bounds them)",
+                                         100 * about.share(out.time_ns))};
+  return out;
+}
+
+double worth(const Priced& one) {
+  const auto& gain = one.diagnosis.finding.gain;
+  return gain ? (gain->speedup_low + gain->speedup_high) / 2 : 1;
+}
+
+// Each instant of the steps in one row.
+Table partition_table(const Case& about, const std::vector<Priced>& all) {
+  Table table{.name = "partition",
+              .columns = {{"rank", ValueType::integer, Unit::none, "Rank whose time it is"},
+                          {"part", ValueType::text, Unit::none, "What bounds the steps there"},
+                          {"phase", ValueType::text, Unit::none, "Phase of the step"},
+                          {"finding", ValueType::text, Unit::none,
+                           "The finding worth most that explains it; unknown: none does"},
+                          {"time_ns", ValueType::integer, Unit::ns, "Time per step"},
+                          {"share", ValueType::real, Unit::ratio, "Share of the steps"}}};
+  std::map<std::tuple<std::int64_t, std::string, std::string, std::string>, std::int64_t> parts;
+  for (const simulate::PathPiece& piece : about.path) {
+    const Work work = about.work(piece.node);
+    std::uint8_t phase = 0;
+    if (work.device) {
+      phase = work.trace->device.phase[about.predictor.graph().row[piece.node]];
+    } else if (work.slice != SliceId::none) {
+      phase = work.trace->slices.phase[work.slice];
+    }
+    const auto explained =
+        std::find_if(all.begin(), all.end(), [&](const Priced& one) { return one.explains[piece.node]; });
+    parts[{work.trace->rank.rank, std::string(part_of(work, piece.handed_over)),
+           std::string(to_string(static_cast<Phase>(phase))), explained == all.end() ? "" : explained->id}] +=
+        piece.until_ns - piece.from_ns;
+  }
+  std::vector<std::pair<std::tuple<std::int64_t, std::string, std::string, std::string>, std::int64_t>> sorted(
+      parts.begin(), parts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (const auto& [key, ns] : sorted) {
+    const auto& [rank, part, phase, finding] = key;
+    table.rows.push_back({rank, part, phase, text(finding), ns / about.steps, share(ns, about.path_ns)});
+  }
+  return table;
+}
+
+// Findings that explain the same time: fixing both is worth less than the sum of their gains.
+void say_what_is_shared(const Case& about, std::vector<Priced>& all) {
+  for (std::size_t b = 1; b < all.size(); b++) {
+    for (std::size_t a = 0; a < b; a++) {
+      std::int64_t both = 0;
+      for (std::uint32_t node = 0; node < about.size(); node++) {
+        if (all[a].explains[node] && all[b].explains[node]) both += about.on_path(node);
+      }
+      const std::int64_t smaller = std::min(all[a].time_ns, all[b].time_ns);
+      if (smaller == 0 || static_cast<double>(both) < kShared * static_cast<double>(smaller)) continue;
+      all[b].diagnosis.finding.evidence.push_back({.text = "Of this also explained by " + all[a].id,
+                                                   .value = share(both, all[b].time_ns),
+                                                   .unit = Unit::ratio});
+    }
+  }
+}
+
+}  // namespace
+
+Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
+  Result<Prediction> now = predictor.predict({});
+  if (!now) return fail(now.error());
+  const Case about(run, predictor, *std::move(now));
+  std::vector<Priced> all;
+  for (const Cause& cause : causes::causes()) {
+    std::vector<Diagnosis> found;
+    cause.find(about, found);
+    for (Diagnosis& one : found) all.push_back(priced(about, cause.id, std::move(one)));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Priced& a, const Priced& b) { return worth(a) > worth(b); });
+  say_what_is_shared(about, all);
+
+  Answer answer;
+  std::int64_t explained = 0;
+  for (std::uint32_t node = 0; node < about.size(); node++) {
+    if (std::any_of(all.begin(), all.end(), [&](const Priced& one) { return one.explains[node]; })) {
+      explained += about.on_path(node);
+    }
+  }
+  add_scalar(answer, "step_ns", about.now.now_ns, Unit::ns, "Mean step of the rank that takes longest");
+  add_scalar(answer, "bound_by", about.now.binds, Unit::none, "What is longest on the path that bounds the steps");
+  add_scalar(answer, "bound_share", about.now.binds_share, Unit::ratio, "Its share of that path");
+  add_scalar(answer, "explained_share", share(explained, about.path_ns), Unit::ratio,
+             "Share of the steps that some finding here explains");
+  answer.tables.push_back(partition_table(about, all));
+  for (Priced& one : all) answer.findings.push_back(std::move(one.diagnosis.finding));
+  if (!about.places.known(about.trace)) {
+    answer.notes.push_back(
+        "No Python frames are recorded, so no place in the code is known. Record with stepscope run, which adds one "
+        "step with them, or with_stack=True.");
+  }
+  return answer;
+}
+
+}  // namespace stepscope::diagnose

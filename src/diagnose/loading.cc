@@ -1,0 +1,63 @@
+#include "diagnose/loading.h"
+
+#include <utility>
+
+#include "model/host_names.h"
+#include "model/telemetry.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+LoadsIn where_of(const Work& work) {
+  for (SliceId at = work.slice; at != SliceId::none; at = work.trace->slices.parent[at]) {
+    const std::string_view name = work.trace->name(at);
+    if (!is_data_loader(name)) continue;
+    if (name.find("SingleProcess") != name.npos) return LoadsIn::main_process;
+    if (name.find("MultiProcessing") != name.npos) return LoadsIn::workers;
+  }
+  return LoadsIn::unknown;
+}
+
+}  // namespace
+
+Loading loading(const Case& about) {
+  Loading out{.idle_cores = idle_cores(about.run)};
+  std::int64_t longest_ns = 0;
+  for (std::uint32_t node = 0; node < about.size(); node++) {
+    if (!about.is_work(node)) continue;
+    const Work work = about.work(node);
+    if (work.role != simulate::NodeRole::data_loader) continue;
+    out.nodes.push_back(node);
+    out.time_ns += about.on_path(node);
+    if (out.where == LoadsIn::unknown) out.where = where_of(work);
+    if (work.cost_ns <= longest_ns) continue;
+    Code code = about.code(work);
+    if (code.own() == nullptr) continue;
+    longest_ns = work.cost_ns;
+    out.code = std::move(code);
+  }
+  return out;
+}
+
+Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::string sentence, std::string next,
+                           double least, double most) {
+  Diagnosis found;
+  for (const std::uint32_t node : loading.nodes) {
+    const auto cost = static_cast<double>(about.predictor.graph().costs.cost_ns[node]);
+    found.rewrite.nodes.push_back(
+        {node, static_cast<std::int64_t>(least * cost), static_cast<std::int64_t>(most * cost)});
+  }
+  Finding& finding = found.finding;
+  finding.cause = "input";
+  finding.sentence = std::move(sentence);
+  finding.where.phase = "dataloader";
+  loading.code.put_into(finding.where);
+  finding.evidence = {{.text = "Of the steps", .value = about.share(loading.time_ns), .unit = Unit::ratio},
+                      {.text = "Per step", .value = loading.time_ns / about.steps, .unit = Unit::ns}};
+  if (loading.idle_cores) finding.evidence.push_back({.text = "Idle cores of the machine", .value = *loading.idle_cores});
+  finding.confidence = "high";
+  finding.next = std::move(next);
+  return found;
+}
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,29 @@
+// The waits for a torch.utils.data.DataLoader on the threads of the steps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnose/cause.h"
+
+namespace stepscope::diagnose {
+
+enum class LoadsIn : std::uint8_t { main_process, workers, unknown };
+
+struct Loading {
+  LoadsIn where = LoadsIn::unknown;
+  std::vector<std::uint32_t> nodes;
+  std::int64_t time_ns = 0;           // on the path
+  Code code;                          // of the program's own, where it loads itself
+  std::optional<double> idle_cores;   // of the machine
+};
+
+Loading loading(const Case& about);
+
+// A finding about it; what remains of the waits is between these shares.
+Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::string sentence, std::string next,
+                           double least, double most);
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,92 @@
+// What to change first: the findings of a report by their worth, with nothing else.
+#include "report/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/shell_word.h"
+#include "base/version.h"
+#include "report/format.h"
+#include "report/json_parts.h"
+#include "report/text_parts.h"
+#include "report/utf8.h"
+
+namespace stepscope::report {
+namespace {
+
+const Answer* advice_of(const Report& report) {
+  const auto found = std::find_if(report.answers.begin(), report.answers.end(),
+                                  [](const Answer& answer) { return answer.name == "advice"; });
+  return found == report.answers.end() ? nullptr : &*found;
+}
+
+std::string shown(const Answer* answer, std::string_view name) {
+  const Scalar* scalar = answer == nullptr ? nullptr : answer->scalar(name);
+  return scalar == nullptr ? std::string(kUnknown) : printable(format_value(scalar->value, scalar->unit));
+}
+
+void write_headline(Page& page, const Answer* advice, bool any) {
+  const std::string bound = shown(advice, "bound_by"), step = shown(advice, "step_ns");
+  if (bound == kUnknown) return;
+  page.line();
+  page.hanging("", fmt::format("{}, bound by {} ({} of what bounds it)", page.ink(Ink::strong, "Step " + step),
+                               page.ink(Ink::strong, bound), shown(advice, "bound_share")));
+  if (!any) {
+    page.hanging("", fmt::format("Nothing was found that is worth more than {:.0f} %: bound by {}.",
+                                 100 * (kWorthAdvice - 1), bound));
+  }
+}
+
+}  // namespace
+
+double worth(const Finding& finding) {
+  return finding.gain ? (finding.gain->speedup_low + finding.gain->speedup_high) / 2 : 1;
+}
+
+std::string to_advice_text(const Report& report, const TextStyle& style) {
+  Page page(style);
+  write_input(page, report);
+  const Answer* advice = advice_of(report);
+  const auto all = findings_by_worth(report);
+  std::vector<const Finding*> first, rest;
+  for (const Finding* finding : all) (worth(*finding) >= kWorthAdvice ? first : rest).push_back(finding);
+  write_headline(page, advice, !first.empty());
+  if (!first.empty()) page.section("Worth changing, most first");
+  for (const Finding* finding : first) write_finding(page, *finding);
+  if (!rest.empty()) page.section("Also seen, without a gain that could be predicted");
+  for (const Finding* finding : rest) write_finding(page, *finding);
+  write_failed(page, report);
+  if (advice != nullptr && !advice->notes.empty()) {
+    page.line();
+    for (const std::string& note : advice->notes) page.hanging("  ", printable(note));
+  }
+  page.line();
+  const std::string path = shell_word(printable(report.path));
+  page.hanging(page.ink(Ink::dim, "Next: "), "change the first, record again, then: stepscope diff " + path + " NEW");
+  page.hanging("      ", "where the time goes: stepscope report " + path + " --only advice");
+  return page.take();
+}
+
+std::string to_advice_json(const Report& report) {
+  JsonWriter json;
+  json.begin_object().key("schema_version").number(kSchemaVersion);
+  json.key("stepscope").begin_object(JsonWriter::Layout::line).key("version").text(version());
+  json.key("commit").text(commit()).end_object();
+  json.key("path").text(report.path);
+  if (const Answer* advice = advice_of(report)) {
+    for (const Scalar& scalar : advice->scalars) {
+      json.key(scalar.name);
+      json.value(scalar.value);
+    }
+    json.key("notes").begin_array();
+    for (const std::string& note : advice->notes) json.text(note);
+    json.end_array();
+  }
+  json.key("findings").begin_array();
+  for (const Finding* finding : findings_by_worth(report)) write_json(json, *finding);
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+}  // namespace stepscope::report

@@ -1,0 +1,20 @@
+// What to change first: the findings of a report by their worth, with nothing else.
+#pragma once
+
+#include <string>
+
+#include "report/report.h"
+
+namespace stepscope::report {
+
+// Steps so many times as fast are worth a change.
+inline constexpr double kWorthAdvice = 1.03;
+
+// The middle of the gain; 1 where none is known.
+double worth(const Finding& finding);
+
+std::string to_advice_text(const Report& report, const TextStyle& style);
+// One JSON object; docs/report-json.md.
+std::string to_advice_json(const Report& report);
+
+}  // namespace stepscope::report
