@@ -49,6 +49,28 @@ Work Case::work(std::uint32_t node) const {
   return work;
 }
 
+std::vector<Operation> Case::operations(const Trace& of) const {
+  std::vector<Operation> out;
+  const simulate::ReplayGraph& graph = predictor.graph();
+  for (const simulate::StepWindow& window : predictor.windows()) {
+    if (&run.traces[window.trace] != &of || window.lane == simulate::kNone) continue;
+    for (const std::uint32_t node : graph.lanes[window.lane].nodes) {
+      const Work one = work(node);
+      if (one.device) break;
+      if (one.operation == SliceId::none) {
+        if (out.empty()) continue;
+        out.back().after.push_back(node);
+        out.back().after_ns += one.cost_ns;
+        continue;
+      }
+      if (out.empty() || out.back().slice != one.operation) out.push_back({.slice = one.operation});
+      out.back().nodes.push_back(node);
+      out.back().cost_ns += one.cost_ns;
+    }
+  }
+  return out;
+}
+
 Code Case::code(const Work& work) const {
   if (work.operation != SliceId::none) return places.of_operator(*work.trace, work.operation);
   return work.device ? Code() : places.between(*work.trace, work.track, work.start_ns);

@@ -34,6 +34,13 @@ struct Work {
   }
 };
 
+// An outermost operator on the thread of the steps, and what that thread did then until the next one began.
+struct Operation {
+  SliceId slice = SliceId::none;
+  std::int64_t cost_ns = 0, after_ns = 0;
+  std::vector<std::uint32_t> nodes, after;  // of it; of the code behind it
+};
+
 struct Case {
   Case(const Run& run, const simulate::Predictor& predictor, simulate::Prediction now);
 
@@ -53,8 +60,11 @@ struct Case {
   double share(std::int64_t ns) const {
     return path_ns > 0 ? static_cast<double>(ns) / static_cast<double>(path_ns) : 0;
   }
+  // Of the thread of the steps of a rank, by start. `trace` is a timeline.
+  std::vector<Operation> operations(const Trace& trace) const;
   // Where the work comes from in the program's code; empty: not recorded.
   Code code(const Work& work) const;
+  Code code(const Trace& of, SliceId operation) const { return places.of_operator(of, operation); }
 
  private:
   std::vector<std::int64_t> on_path_;

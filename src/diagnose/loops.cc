@@ -1,0 +1,241 @@
+#include "diagnose/loops.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "model/lookup.h"
+#include "model/windows.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+constexpr std::size_t kLeastTurns = 8, kLongestTurn = 256;
+// A call does not cost more by itself.
+constexpr std::int64_t kMostCallNs = 20'000;
+
+bool is_backward(std::string_view name) { return name.starts_with("autograd::engine::"); }
+
+// Operators of one step that are no part of a backward pass, cut where one is.
+struct Row {
+  std::vector<Operation> operations;
+  std::vector<StringId> names;
+};
+
+std::vector<Row> rows_of(const Case& about, const Trace& trace) {
+  std::vector<Row> rows(1);
+  StepId step = StepId::none;
+  for (Operation& one : about.operations(trace)) {
+    const StepId at = trace.step_at(trace.slices.start_ns[one.slice]);
+    const bool backward = is_backward(trace.name(one.slice));
+    if ((backward || at != step) && !rows.back().operations.empty()) rows.emplace_back();
+    step = at;
+    if (backward) continue;
+    rows.back().names.push_back(trace.slices.name[one.slice]);
+    rows.back().operations.push_back(std::move(one));
+  }
+  return rows;
+}
+
+// The modules that the program was in, outermost first.
+std::vector<std::string_view> modules_of(const Code& code) {
+  std::vector<std::string_view> out;
+  for (const CodeFrame& frame : code.stack) {
+    if (frame.function.starts_with("nn.Module: ")) out.push_back(frame.function);
+  }
+  return out;
+}
+
+// Two turns in modules of their own are two layers.
+bool is_layers(const Case& about, const Trace& trace, const Loop& loop) {
+  for (std::size_t i = 0; i < loop.period; i++) {
+    const Code first = about.code(trace, loop.operations[i].slice);
+    const Code second = about.code(trace, loop.operations[i + loop.period].slice);
+    if (modules_of(first) != modules_of(second)) return true;
+  }
+  return false;
+}
+
+void find_in(const Case& about, const Trace& trace, Row& row, std::vector<Loop>& out) {
+  const std::size_t size = row.names.size();
+  std::vector<bool> used(size, false);
+  for (std::size_t period = 1; period <= std::min(kLongestTurn, size / kLeastTurns); period++) {
+    for (std::size_t begin = 0; begin + period < size;) {
+      std::size_t end = begin + period;
+      while (end < size && !used[end] && !used[end - period] && row.names[end] == row.names[end - period]) end++;
+      const std::size_t turns = (end - begin) / period;
+      if (turns < kLeastTurns) {
+        begin = end - period + 1;
+        continue;
+      }
+      Loop loop{.trace = &trace, .period = period};
+      for (std::size_t i = begin; i < begin + turns * period; i++) {
+        used[i] = true;
+        loop.operations.push_back(row.operations[i]);
+      }
+      begin = end;
+      if (!is_layers(about, trace, loop)) out.push_back(std::move(loop));
+    }
+  }
+}
+
+void add_code(const Case& about, Loop& loop) {
+  const auto longest = std::max_element(loop.operations.begin(), loop.operations.begin() + static_cast<long>(loop.period),
+                                        [](const Operation& a, const Operation& b) { return a.cost_ns < b.cost_ns; });
+  loop.code = about.code(*loop.trace, longest->slice);
+  loop.phase = static_cast<Phase>(loop.trace->slices.phase[longest->slice]);
+}
+
+// The backward operators that belong to the operators of the loops: of an outermost one all that are of those in it.
+void add_backward(const Case& about, const Trace& trace, std::vector<Loop>& loops) {
+  std::unordered_map<SliceId, std::pair<std::size_t, std::size_t>> place_of;  // outermost forward → loop, operator
+  for (std::size_t i = 0; i < loops.size(); i++) {
+    if (loops[i].trace != &trace) continue;
+    loops[i].backward.resize(loops[i].period);
+    for (std::size_t k = 0; k < loops[i].operations.size(); k++) {
+      place_of[loops[i].operations[k].slice] = {i, k % loops[i].period};
+    }
+  }
+  if (place_of.empty()) return;
+  const auto outermost = [&](SliceId slice) {
+    SliceId out = slice;
+    for (SliceId at = slice; at != SliceId::none; at = trace.slices.parent[at]) {
+      if (trace.kind(at) == SliceKind::cpu_op) out = at;
+    }
+    return out;
+  };
+  std::unordered_map<SliceId, std::pair<std::size_t, std::size_t>> backward;  // outermost backward → the same
+  for (const Backward& pair : trace.backward) {
+    const auto found = place_of.find(outermost(pair.forward));
+    if (found != place_of.end()) backward[outermost(pair.backward)] = found->second;
+  }
+  for (std::uint32_t node = 0; node < about.size(); node++) {
+    if (!about.is_work(node)) continue;
+    const Work work = about.work(node);
+    if (work.trace != &trace || work.device || work.operation == SliceId::none) continue;
+    const auto found = backward.find(work.operation);
+    if (found != backward.end()) loops[found->second.first].backward[found->second.second].push_back(node);
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint32_t>> Loop::by_place(bool after) const {
+  std::vector<std::vector<std::uint32_t>> out(period);
+  for (std::size_t i = 0; i < operations.size(); i++) {
+    const auto& nodes = after ? operations[i].after : operations[i].nodes;
+    out[i % period].insert(out[i % period].end(), nodes.begin(), nodes.end());
+  }
+  return out;
+}
+
+std::vector<Loop> loops(const Case& about) {
+  std::vector<Loop> out;
+  for (const Trace& trace : timelines(about.run)) {
+    if (!about.places.known(trace)) continue;  // what is a layer and what a loop cannot be told
+    for (Row& row : rows_of(about, trace)) find_in(about, trace, row, out);
+    for (Loop& loop : out) {
+      if (loop.trace == &trace) add_code(about, loop);
+    }
+    add_backward(about, trace, out);
+  }
+  return out;
+}
+
+namespace {
+
+// Rewrites the loop as one turn over all of it.
+void as_one_call(const Case& about, const Loop& loop, const OneCall& how, simulate::Rewrite& out) {
+  const auto& cost_ns = about.predictor.graph().costs.cost_ns;
+  const auto turns = static_cast<std::int64_t>(loop.turns());
+  // One call stays in the first of the nodes, with what the others add to it.
+  const auto join = [&](const std::vector<std::uint32_t>& nodes, bool is_code) {
+    if (nodes.empty()) return;
+    std::int64_t total = 0, least = kMostCallNs * turns;
+    for (const std::uint32_t node : nodes) total += cost_ns[node];
+    // What a turn costs at least: the shortest of its like, as several nodes of a call share it.
+    const std::int64_t mean = total / turns;
+    least = std::min(mean, kMostCallNs);
+    const std::int64_t work = is_code ? 0 : total - least * turns;
+    const std::int64_t base = least + how.call_ns * turns;
+    const auto share = [&](double part) {
+      return std::min(total, base + static_cast<std::int64_t>(part * static_cast<double>(std::max<std::int64_t>(work, 0))));
+    };
+    const double low = total > 0 ? static_cast<double>(share(how.least)) / static_cast<double>(total) : 1;
+    const double high = total > 0 ? static_cast<double>(share(how.most)) / static_cast<double>(total) : 1;
+    for (const std::uint32_t node : nodes) {
+      out.nodes.push_back({node, static_cast<std::int64_t>(low * static_cast<double>(cost_ns[node])),
+                           static_cast<std::int64_t>(high * static_cast<double>(cost_ns[node]))});
+    }
+  };
+  for (const auto& nodes : loop.by_place(false)) join(nodes, false);
+  for (const auto& nodes : loop.by_place(true)) join(nodes, true);
+  for (const auto& nodes : loop.backward) join(nodes, false);
+}
+
+}  // namespace
+
+bool is_optimizer(const Loop& loop) {
+  return std::any_of(loop.code.stack.begin(), loop.code.stack.end(),
+                     [](const CodeFrame& frame) { return frame.file.starts_with("torch/optim/"); });
+}
+
+bool is_over_parameters(const Loop& loop) {
+  constexpr std::size_t kSizes = 3;
+  const Trace& trace = *loop.trace;
+  for (std::size_t place = 0; place < loop.period; place++) {
+    std::set<StringId> sizes;
+    for (std::size_t i = place; i < loop.operations.size(); i += loop.period) {
+      const std::size_t row = row_of(trace.ops.slice, loop.operations[i].slice);
+      if (row < trace.ops.size()) sizes.insert(trace.ops.input_dims[row]);
+    }
+    if (sizes.size() >= kSizes) return true;
+  }
+  return false;
+}
+
+void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const WordsOfLoop& words,
+                std::vector<Diagnosis>& out) {
+  struct Found {
+    Diagnosis diagnosis;
+    const Loop* longest = nullptr;
+    std::int64_t time_ns = 0;
+    std::size_t turns = 0, calls = 0, loops = 0;
+  };
+  std::map<std::pair<std::string, std::int64_t>, Found> places;
+  const std::vector<Loop> all = loops(about);
+  for (const Loop& loop : all) {
+    if (!is_meant(loop)) continue;
+    const CodeFrame* own = loop.code.own();
+    Found& found = places[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
+    as_one_call(about, loop, words.how, found.diagnosis.rewrite);
+    if (found.longest == nullptr || loop.turns() > found.longest->turns()) found.longest = &loop;
+    found.turns += loop.turns();
+    found.calls += loop.operations.size();
+    found.loops++;
+  }
+  for (auto& [place, found] : places) {
+    for (const simulate::Rewrite::Node& node : found.diagnosis.rewrite.nodes) found.time_ns += about.on_path(node.node);
+    if (about.share(found.time_ns) < kWorthSaying) continue;
+    const Loop& loop = *found.longest;
+    Finding& finding = found.diagnosis.finding;
+    finding.cause = std::string(words.cause);
+    finding.where.rank = loop.trace->rank.rank;
+    finding.where.t_ns = loop.trace->slices.start_ns[loop.operations.front().slice];
+    if (loop.phase != Phase::other) finding.where.phase = std::string(to_string(loop.phase));
+    loop.code.put_into(finding.where);
+    finding.sentence = std::string(words.sentence);
+    finding.evidence = {
+        {.text = "Of the steps", .value = about.share(found.time_ns), .unit = Unit::ratio},
+        {.text = "Turns of a loop", .value = static_cast<std::int64_t>(found.turns / found.loops), .unit = Unit::count},
+        {.text = "Operators in a turn", .value = static_cast<std::int64_t>(loop.period), .unit = Unit::count}};
+    finding.confidence = "high";
+    finding.next = std::string(words.next);
+    out.push_back(std::move(found.diagnosis));
+  }
+}
+
+}  // namespace stepscope::diagnose

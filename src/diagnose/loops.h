@@ -1,0 +1,50 @@
+// Loops of the program that call the same operators again and again: once per sample, per parameter, per word.
+//
+// A loop shows as the same operators in the same order many times in a row. A row of layers does so as well, but each
+// of its turns is in a module of its own.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/cause.h"
+
+namespace stepscope::diagnose {
+
+struct Loop {
+  const Trace* trace = nullptr;
+  std::vector<Operation> operations;  // turns one after the other
+  std::size_t period = 1;             // operators in a turn
+  std::vector<std::vector<std::uint32_t>> backward;  // nodes of the backward pass per operator of a turn
+  Code code;                          // of the first turn's longest operator
+  Phase phase = Phase::other;
+
+  std::size_t turns() const { return operations.size() / period; }
+  // Nodes of each operator of a turn over all turns, and of the code behind it.
+  std::vector<std::vector<std::uint32_t>> by_place(bool after) const;
+};
+
+// All of the run, of eight turns or more.
+std::vector<Loop> loops(const Case& about);
+
+// How much of the work of a call (beyond what a call costs at least) is left when all turns are one call.
+struct OneCall {
+  double least = 0.5, most = 1;
+  std::int64_t call_ns = 0;  // that each turn costs nevertheless
+};
+
+// Findings about the loops for which `is_meant` is true, one for each place in the code.
+struct WordsOfLoop {
+  std::string_view cause, sentence, next;
+  OneCall how;
+};
+void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const WordsOfLoop& words,
+                std::vector<Diagnosis>& out);
+
+// Of torch's own optimizers.
+bool is_optimizer(const Loop& loop);
+// Its turns are over tensors of many sizes, as parameters are.
+bool is_over_parameters(const Loop& loop);
+
+}  // namespace stepscope::diagnose
