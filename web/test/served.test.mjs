@@ -488,6 +488,23 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.goBack();
     await page.waitForSelector('[data-table="query"]');
     await page.waitForFunction(() => document.querySelector("textarea")?.value === "SELECT name, total_ns FROM x");
+    // Emptied and run: what was asked before is gone, and what to do is said.
+    await page.locator("textarea").fill(" ");
+    await page.locator("button.run").click();
+    await page.waitForSelector(".empty");
+    assert.match(await page.locator(".empty").textContent(), /No statement was run\. Write one above, or press one of the examples/);
+    assert.equal(await page.locator('[data-table="query"]').count(), 0);
+    assert.equal(params(page).sql, undefined);
+    await page.close();
+  });
+
+  test("a page that is not there is not called empty: the pages that are there are listed", async () => {
+    const { page, errors } = await open("#/no-page?run=r1");
+    await page.waitForSelector("main .failed");
+    assert.match(await page.locator("main .failed").textContent(), /There is no page “no-page”\. The pages of this run are Health, .*Query\./);
+    await page.locator("main .failed a", { hasText: "Kernels" }).click();
+    await page.waitForSelector('[data-panel="kernels"]');
+    assert.deepEqual(errors, []);
     await page.close();
   });
 
@@ -511,7 +528,33 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.locator("textarea").fill("nonsense <b>");
     await page.locator("textarea").press("Control+Enter");
     await page.waitForSelector(".failed");
-    assert.match(await page.locator(".failed").textContent(), /is no change.*Changes are/);
+    assert.match(await page.locator(".failed").textContent(), /is no change.*Changes are.*Look at the names with Operators, Kernels$/);
+    await page.locator(".failed a", { hasText: "Kernels" }).click();
+    await page.waitForSelector('[data-panel="kernels"]');
+    assert.match(page.url(), /#\/kernels\?run=r1$/);
+    await page.close();
+  });
+
+  test("what if: the menu comes back to the changes, a wrong change on the timeline has ways out, a network is of the command line", async () => {
+    const { page } = await open("#/what_if?run=r1&changes=no-waits");
+    await page.waitForSelector(".headline b");
+    await page.locator("nav.views a", { hasText: "Query" }).click();
+    await page.locator("textarea[aria-label='SQL']").waitFor();
+    await page.locator("nav.views a", { hasText: "What if" }).click();
+    await page.waitForSelector(".headline b");
+    assert.deepEqual(params(page), { run: "r1", changes: "no-waits" });
+    assert.equal(await page.getByText("--topology").count(), 0);
+    await page.locator("textarea").fill("ranks 64");
+    await page.locator("button.run").click();
+    assert.match(await page.locator("p", { hasText: "--topology" }).textContent(), /by the command line alone/);
+    await page.goto(`${stub.address}${TIMELINE}&changes=nonsense&colors=x`);
+    await page.waitForSelector(".failed");
+    await page.locator(".failed a", { hasText: "mend the changes" }).click();
+    await page.waitForFunction(() => document.querySelector("textarea")?.value === "nonsense");
+    await page.goBack();
+    await page.locator(".failed a", { hasText: "without changes" }).click();
+    await settled(page);
+    assert.equal(params(page).changes, undefined);
     await page.close();
   });
 

@@ -214,6 +214,8 @@ function search(text, limit) {
 const text = (name) => ({ name, type: "text", unit: "", meaning: "" });
 const figure = (value, unit = "") => ({ value, unit, meaning: "" });
 
+const NO_CHANGE = { message: "'nonsense' is no change", hint: "Changes are: scale. Look at the names with stepscope report PATH --only operators,kernels" };
+
 /** Without changes: a step of 10 ms, and candidates, of which the last is worth nothing; with: 8 to 9 ms. */
 function whatIf(changes) {
   const scalars = { step_ns: figure(10_000_000, "ns"), binds: figure(`stream 7 ${HOSTILE}`) };
@@ -275,6 +277,7 @@ export async function startStub(options = {}) {
       case "answers":
         return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : typeof report === "string" ? send(200, "application/json", report) : json(report);
       case "timeline":
+        if (/^nonsense/.test(query.get("changes") ?? "")) return json({ error: NO_CHANGE }, 400);
         return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(timeline(query.has("changes")));
       case "tiles":
         return send(200, "application/octet-stream", tiles(query));
@@ -303,7 +306,7 @@ export async function startStub(options = {}) {
       case "what_if": {
         const changes = await posted();
         if (changes === null) return json({ error: { message: "not a POST", hint: "" } }, 405);
-        if (/^nonsense/.test(changes)) return json({ error: { message: "'nonsense' is no change", hint: "Changes are: scale" } }, 400);
+        if (/^nonsense/.test(changes)) return json({ error: NO_CHANGE }, 400);
         return json(whatIf(changes));
       }
       case "diff":

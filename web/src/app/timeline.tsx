@@ -39,7 +39,18 @@ export function TimelinePage(props: ViewProps) {
   useEffect(() => {
     if (moment !== null) navigate({ view: "timeline", params: { ...moment, ...kept, run: run.id } }, true);
   }, [moment]);
-  if (asked.error !== null) return <FaultBox error={asked.error} />;
+  const alone = formatRoute({ view: "timeline", params: withoutNumbers({ ...params, run: run.id }) });
+  if (asked.error !== null) {
+    return (
+      <FaultBox error={asked.error}>
+        {changes && (
+          <p>
+            <a href={alone}>The timeline without changes</a> · <a href={formatRoute({ view: "what_if", params: { run: run.id, changes } })}>mend the changes</a>
+          </p>
+        )}
+      </FaultBox>
+    );
+  }
   if (index === null) return <Waiting what="The timeline is being made" share={asked.share ?? run.share ?? null} />;
   if (index.lanes.length === 0) {
     return (
@@ -55,7 +66,7 @@ export function TimelinePage(props: ViewProps) {
         <p class="banner" role="status">
           Below each rank stands what is predicted with {changes.split("\n").join(", ")}.{" "}
           <a href={formatRoute({ view: "what_if", params: { run: run.id, changes } })}>What it is worth</a> ·{" "}
-          <a href={formatRoute({ view: "timeline", params: withoutNumbers({ ...params, run: run.id }) })}>the recording alone</a>
+          <a href={alone}>the recording alone</a>
         </p>
       )}
       {at !== undefined && (

@@ -1,5 +1,6 @@
 // Small pieces that several panels share: a figure with its meaning, the notes of an answer, a row of scalars.
 import type { Answer, Scalar } from "../data/report";
+import { Said } from "./said";
 import { UNKNOWN, formatValue, words } from "./format";
 
 /** `of`: the whole that the figure is a part of, as a length of time. */
@@ -157,7 +158,9 @@ export function Notes(props: { answer: Answer | undefined; but?: string[] }) {
   return (
     <ul class="notes">
       {notes.map((note) => (
-        <li>{note}</li>
+        <li>
+          <Said text={note} />
+        </li>
       ))}
     </ul>
   );

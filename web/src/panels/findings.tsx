@@ -3,6 +3,7 @@ import type { Finding, Place, Report } from "../data/report";
 import { useContext } from "preact/hooks";
 import { formatValue } from "../draw/format";
 import { PageLinks } from "../draw/page_links";
+import { Said } from "../draw/said";
 import type { Panel } from "../draw/panel";
 
 const DOUBT: Record<string, number> = { high: 0, medium: 1 };
@@ -48,7 +49,9 @@ function One(props: { finding: Finding }) {
     <li class="finding" data-finding={finding.id}>
       <p class="sentence">{finding.sentence}</p>
       <p class="about">
-        <span>{gainText(finding)}</span>
+        <span>
+          <Said text={gainText(finding)} />
+        </span>
         {finding.confidence && <span>{finding.confidence} confidence</span>}
         {place && <span>{place}</span>}
         {address !== null && <a href={address}>show on the timeline</a>}
@@ -72,7 +75,7 @@ function One(props: { finding: Finding }) {
       )}
       {finding.next && (
         <p class="next">
-          <b>Next:</b> {finding.next}
+          <b>Next:</b> <Said text={finding.next} />
         </p>
       )}
     </li>
