@@ -138,9 +138,9 @@ std::vector<UnknownScalars> take_unknown(const Answer& answer, std::vector<const
     const std::string reason = printable(scalar.meaning);
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.reason == reason; });
     if (same != groups.end()) {
-      same->names += ", " + readable_name(scalar.name);
+      same->names += ", " + shown_name(scalar);
     } else {
-      groups.push_back({readable_name(scalar.name), reason});
+      groups.push_back({shown_name(scalar), reason});
     }
   }
   return groups;
@@ -155,12 +155,12 @@ void write_scalars(Page& page, const Answer& answer) {
   std::vector<std::string> values;
   for (const Scalar* scalar : scalars) {
     values.push_back(printable(format_value(scalar->value, scalar->unit)));
-    name_width = std::max(name_width, display_width(readable_name(scalar->name)));
+    name_width = std::max(name_width, display_width(shown_name(*scalar)));
     if (!std::holds_alternative<std::string>(scalar->value))
       value_width = std::max(value_width, display_width(values.back()));
   }
   for (std::size_t i = 0; i < scalars.size(); i++) {
-    const std::string name = readable_name(scalars[i]->name);
+    const std::string name = shown_name(*scalars[i]);
     std::string line = name + std::string(name_width - display_width(name) + 2, ' ');
     values[i] = shorten_name(values[i], page.width() - std::min(page.width(), name_width + 4));
     const std::size_t wide = display_width(values[i]);

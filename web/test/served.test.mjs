@@ -606,10 +606,29 @@ describe("the served page", { skip: noBrowser }, () => {
     const { page, errors } = await open("#/diff?run=r1", { stub: other });
     await page.locator("select").selectOption("r2");
     await page.waitForSelector('[data-panel="diff"]');
-    assert.match(await page.locator('[data-panel="diff"]').textContent(), /From r2 to r1/);
+    const panel = page.locator('[data-panel="diff"]');
+    assert.equal(await page.locator("h2", { hasText: "What changed" }).count(), 1);
+    assert.deepEqual(await panel.locator(".figures dt").allTextContents(), ["step of r2"]);
+    const falls = await panel.locator(".falls .row").evaluateAll((rows) => rows.map((row) => [row.querySelector(".name").textContent.slice(0, 14), row.className, row.querySelector(".value").textContent]));
+    assert.deepEqual(falls, [
+      ["A step of r2", "row whole", "10.0 ms"],
+      ["Compute kernel", "row class longer", "+5.00 ms 166.7 %"],
+      [`gemm ${HOSTILE}`.slice(0, 14), "row inside longer", "+6.00 ms 200.0 %"],
+      ["The rest of it", "row inside shorter", "−1.00 ms -33.3 %"],
+      ["Memory copies,", "row class shorter", "−2.00 ms -66.7 %"],
+      ["A step of r1", "row whole", "13.0 ms"],
+    ]);
+    // Each class begins where the one before it ended, and its parts end where it does.
+    const bars = await panel.locator(".falls .track > span").evaluateAll((all) => all.map((one) => [one.offsetLeft, one.offsetLeft + one.offsetWidth]));
+    const near = (x, y) => assert.ok(Math.abs(x - y) <= 2, `${x} is not ${y}`);
+    near(bars[0][1], bars[1][0]);
+    near(bars[2][0], bars[1][0]);
+    near(bars[3][0], bars[1][1]);
+    near(bars[4][1], bars[1][1]);
+    near(bars[4][0], bars[5][1]);
     assert.equal(params(page).before, "r2");
     await page.locator("button", { hasText: "the other way round" }).click();
-    await page.waitForFunction(() => document.querySelector('[data-panel="diff"]')?.textContent.includes("From r1 to r2"));
+    await page.waitForFunction(() => document.querySelector('[data-panel="diff"] dt')?.textContent === "step of r1");
     assert.equal(params(page).run, "r2");
     assert.deepEqual(errors, []);
     await page.close();

@@ -229,8 +229,22 @@ function whatIf(changes) {
   return { schema_version: 1, answers: { what_if: { summary: "Worth?", scalars: changes === "" ? scalars : { ...scalars, ...changed }, tables } } };
 }
 
+const whole = (name, label) => ({ name, type: "integer", unit: "ns", meaning: "", ...(label === undefined ? {} : { label }) });
+
+/** 10 ms become 13: compute adds 5, of which one kernel 6, copies take 2. */
 function difference(before, after) {
-  return { schema_version: 1, answers: { diff: { summary: `From ${before} to ${after}?`, scalars: { step_before_ns: figure(10_000_000, "ns") } } } };
+  const columns = [text("level"), text("class"), text("name"), text("name_b"), whole("a_ns", before), whole("b_ns", after), whole("delta_ns"), { name: "share", type: "real", unit: "ratio", meaning: "" }];
+  const row = (level, of, name, a, b) => [level, of, name, null, a * 1e6, b * 1e6, (b - a) * 1e6, (b - a) / 3];
+  const rows = [
+    row("step", "all", "The step", 10, 13),
+    row("class", "compute", "Compute kernels, all together", 6, 11),
+    row("part", "compute", `gemm ${HOSTILE}`, 1, 7),
+    row("rest", "compute", "The rest of it", 5, 4),
+    row("class", "copy", "Memory copies, all together", 4, 2),
+    row("class", "launch", "Launching, all together", 0, 0),
+  ];
+  const scalars = { step_a_ns: { ...figure(10_000_000, "ns"), label: `step of ${before}` } };
+  return { schema_version: 1, answers: { diff: { summary: "Changed?", scalars, tables: { waterfall: { columns, rows } } } } };
 }
 
 /** Starts it; `asked` grows with every question: its name and its parameters. */

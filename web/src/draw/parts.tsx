@@ -1,7 +1,7 @@
 // Small pieces that several panels share: a figure with its meaning, the notes of an answer, a row of scalars.
 import type { Answer, Scalar } from "../data/report";
 import { Said } from "./said";
-import { UNKNOWN, formatValue, words } from "./format";
+import { UNKNOWN, formatValue, shownName, words } from "./format";
 
 /** `of`: the whole that the figure is a part of, as a length of time. */
 export function Card(props: { name: string; label?: string; scalar: Scalar | undefined; of?: Scalar | undefined }) {
@@ -73,7 +73,7 @@ export function Figures(props: { scalars: Record<string, Scalar>; names?: string
             const scalar = props.scalars[name]!;
             return (
               <div data-scalar={name}>
-                <dt>{words(name)}</dt>
+                <dt>{shownName(name, scalar)}</dt>
                 <dd class={scalar.value === null ? "unknown" : ""}>{formatValue(scalar.value, scalar.unit)}</dd>
                 <dd class="meaning">{scalar.meaning}</dd>
               </div>
@@ -86,7 +86,7 @@ export function Figures(props: { scalars: Record<string, Scalar>; names?: string
           {group.map((name, i) => (
             <span data-scalar={name}>
               {i > 0 && ", "}
-              {words(name)}
+              {shownName(name, props.scalars[name]!)}
             </span>
           ))}
           : <span class="unknown">{UNKNOWN}</span>. {meaning}

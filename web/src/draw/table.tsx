@@ -4,7 +4,7 @@ import { useContext, useMemo, useState } from "preact/hooks";
 import type { Column, Table, Value } from "../data/report";
 import { asNumber } from "../data/report";
 import { CopyButton } from "./copy";
-import { UNKNOWN, columnFormats, csv, grouped, isInstant, json, words } from "./format";
+import { UNKNOWN, columnFormats, csv, grouped, isInstant, json, shownName, words } from "./format";
 import { PageLinks, momentOf } from "./page_links";
 import type { Moment } from "./page_links";
 import { LONGEST_FILTER, MOST_ROWS, sqlOf, useTableState } from "./table_state";
@@ -176,7 +176,7 @@ function LeftOut(props: { why: string; columns: Column[] }) {
       {props.columns.map((column, i) => (
         <span title={column.meaning}>
           {i > 0 && ", "}
-          {words(column.name)}
+          {shownName(column.name, column)}
         </span>
       ))}
       .
@@ -230,7 +230,7 @@ function Heading(props: { column: Column; suffix: string; sort: Sort | null; onS
   const { column, sort } = props;
   const numeric = column.type === "integer" || column.type === "real";
   // A column that is named as its unit says it once: "bus GB/s", "TFLOP/s".
-  const [heading, unit] = [words(column.name), unitName(column)];
+  const [heading, unit] = [shownName(column.name, column), unitName(column)];
   const name = props.suffix !== "" && heading.endsWith(unit) ? heading.slice(0, heading.length - unit.length).trim() : heading;
   return (
     <th
@@ -301,7 +301,7 @@ function ColumnMeanings(props: { columns: Column[] }) {
     <details class="meanings">
       <summary>What the columns mean</summary>
       <dl>
-        {known.map((column) => [<dt>{words(column.name)}</dt>, <dd>{column.meaning}</dd>])}
+        {known.map((column) => [<dt>{shownName(column.name, column)}</dt>, <dd>{column.meaning}</dd>])}
       </dl>
     </details>
   );

@@ -9,9 +9,12 @@ import type { Panel } from "../draw/panel";
 const DOUBT: Record<string, number> = { high: 0, medium: 1 };
 const doubt = (finding: Finding) => DOUBT[finding.confidence ?? ""] ?? 2;
 
-/** What is sure comes first; of the same confidence in the order of the answers. */
+/**
+ * What is sure comes first; of the same confidence in the order of the answers. What is found about a difference of runs
+ * stands in its panel: it says what changed, not what to change.
+ */
 export function allFindings(report: Report): Finding[] {
-  const all = Object.values(report.answers).flatMap((answer) => answer.findings);
+  const all = Object.entries(report.answers).flatMap(([name, answer]) => (name === "diff" ? [] : answer.findings));
   return all.sort((a, b) => doubt(a) - doubt(b));
 }
 
@@ -82,17 +85,21 @@ function One(props: { finding: Finding }) {
   );
 }
 
+export function FindingList(props: { findings: Finding[] }) {
+  return (
+    <ol class="findings">
+      {props.findings.map((finding) => (
+        <One finding={finding} />
+      ))}
+    </ol>
+  );
+}
+
 export const findings: Panel = {
   id: "findings",
   label: "Findings",
   title: "What to change first",
   shows: [],
   applies: (report) => allFindings(report).length > 0,
-  view: ({ report }) => (
-    <ol class="findings">
-      {allFindings(report).map((finding) => (
-        <One finding={finding} />
-      ))}
-    </ol>
-  ),
+  view: ({ report }) => <FindingList findings={allFindings(report)} />,
 };
