@@ -300,7 +300,7 @@ void add_findings(Answer& answer, const Compared& all) {
                               " than that of " + all.sides.a + ", by more than noise",
                   .evidence = {{.text = "Change", .value = ratio_of(step.delta(), step.a), .unit = Unit::ratio},
                                {.text = "Noise", .value = ratio_of(step.noise, step.a), .unit = Unit::ratio}},
-                  .gain_reason = "It has been measured: see step_change.",
+                  .gain_reason = "It has been measured: see step change.",
                   .confidence = "high",
                   .next = "See the waterfall: which parts of the critical path the change consists of"};
   // The classes that made it so, each with the name in it that did most.

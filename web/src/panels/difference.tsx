@@ -1,10 +1,10 @@
 // What changed between two runs: what was found, the figures, the change of the step as a waterfall, the tables.
 import { Rest } from "../draw/answer";
+import { FindingList } from "../draw/findings";
 import type { Panel } from "../draw/panel";
 import { Figures } from "../draw/parts";
 import { DataTable } from "../draw/table";
 import { Waterfall } from "../draw/waterfall";
-import { FindingList } from "./findings";
 
 export const difference: Panel = {
   id: "diff",
