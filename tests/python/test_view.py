@@ -254,6 +254,35 @@ def test_the_critical_path_and_phases_in_view(view: Callable[..., Viewer], write
     assert viewer.json("api/phases?run=r1&from=0&to=200000&px=1000&ranks=")["ranks"] == []
 
 
+def test_steps_and_memory_are_those_of_the_report(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    """The device lags behind the host, and the allocator of the host gives no totals."""
+
+    def step(number: int, ts: float) -> list[dict[str, Any]]:
+        mark = {**op(f"ProfilerStep#{number}", ts, 100), "cat": "user_annotation"}
+        return [mark, op("aten::mm", ts + 5, 20), kernel("gemm", ts + 50, 150, number)]
+
+    def memory(ts: float, byte_count: int) -> dict[str, Any]:
+        args = {"Bytes": byte_count, "Addr": 4096, "Device Type": 0, "Device Id": -1}
+        return {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 7, "tid": 8, "ts": ts, "args": args}
+
+    steps = [event for number in range(3) for event in step(number, 200 * number)]
+    viewer = view(str(write_trace(events=[*steps, memory(20, 512), memory(30, -512)])))
+    scene = viewer.json("api/timeline?run=r1")
+    answers = viewer.json("api/answers?run=r1")["answers"]
+    drawn = scene["ranks"][0]["steps"]
+    table = answers["steps"]["tables"]["steps"]
+    wall = [column["name"] for column in table["columns"]].index("wall_ns")
+    assert [end - start for start, end in zip(drawn["start"], drawn["end"], strict=True)] == [
+        row[wall] for row in table["rows"]
+    ]
+    assert drawn["host_start"] == [0, 200_000, 400_000]
+    assert drawn["end"] == [200_000, 400_000, 600_000]
+    devices = answers["memory"]["tables"]["devices"]
+    peak = [column["name"] for column in devices["columns"]].index("peak_bytes")
+    (lane,) = [one for one in scene["lanes"] if one["kind"] == "counter"]
+    assert (lane["name"], lane["high"]) == ("CPU: bytes allocated", devices["rows"][0][peak])
+
+
 def test_counters_are_lanes_with_gaps(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
     def counter(ts: float, value: float | None) -> dict[str, Any]:
         return {"ph": "C", "name": "queue", "pid": 7, "tid": 8, "ts": ts, "args": {"depth": value}}
@@ -531,6 +560,27 @@ def test_the_predicted_run_stands_beside_the_recorded(view: Callable[..., Viewer
     assert len(viewer.json("api/timeline?run=r1")["ranks"]) == 2
     status, body = viewer.get("api/timeline?run=r1&changes=faster")
     assert status == 400 and "is no change" in json.loads(body)["error"]["message"]
+
+
+def test_steps_and_spans_of_the_recorder_are_predicted_too(
+    view: Callable[..., Viewer], write_trace: WriteTrace
+) -> None:
+    def mark(name: str, ts: float, dur: float, **more: Any) -> dict[str, Any]:
+        return {**op(name, ts, dur), "cat": "user_annotation", **more}
+
+    events = [mark("ProfilerStep#1", 0, 1000), op("aten::mm", 10, 10), kernel("gemm", 20, 800, 1)]
+    wait = {**op("cudaDeviceSynchronize", 100, 725, correlation=9), "cat": "cuda_runtime"}
+    events += [wait, op("aten::add", 900, 20)]
+    events += [mark("ProfilerStep#2", 1000, 500), op("aten::sub", 1100, 100)]
+    events += [mark("PyTorch Profiler (0)", 0, 1500, cat="Trace", pid="Spans", tid="PyTorch Profiler")]
+    viewer = view(str(write_trace(events=events)))
+    scene = viewer.json("api/timeline?run=r1&changes=scale%20kernel:gemm%3D0.5")
+    recorded, predicted = (rank["steps"] for rank in scene["ranks"])
+    assert predicted["end"][1] <= recorded["end"][1] - 350_000
+    assert predicted["end"][0] == predicted["start"][1]
+    found = viewer.json("api/search?run=r1&q=PyTorch%20Profiler&changes=scale%20kernel:gemm%3D0.5")["found"]
+    spans = {one["rank"]: one["duration"] for one in found}
+    assert spans[0] == 1_500_000 and spans[0] - spans[1] == recorded["end"][1] - predicted["end"][1]
 
 
 def test_predictions_and_files_are_of_what_was_opened(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
