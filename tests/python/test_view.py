@@ -486,14 +486,16 @@ def test_a_bomb_and_no_trace_are_told(view: Callable[..., Viewer], place: Place,
     with gzip.open(bomb, "wb", compresslevel=9) as file:
         for _ in range(300):
             file.write(b" " * 1_000_000)
-    viewer = view(str(bomb))
+    alone = place.plain(str(place.stepscope), "view", str(bomb), "--no-browser")
+    assert alone.returncode == 1 and "bomb" in alone.stderr and not alone.stdout
+    viewer = view("--each", str(write_trace()), str(bomb))
     for _ in range(400):
-        status, body = viewer.get("api/answers?run=r1")
+        status, body = viewer.get("api/answers?run=r2")
         if status != 202:
             break
         time.sleep(0.05)
     assert status in (400, 500) and json.loads(body)["error"]["message"]
-    assert viewer.json("api/runs")["runs"][0]["state"] == "failed"
+    assert viewer.json("api/runs")["runs"][1]["state"] == "failed"
 
 
 def test_a_file_that_is_replaced_is_opened_again(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
@@ -660,6 +662,50 @@ def test_a_port_that_is_taken_is_told(place: Place, view: Callable[..., Viewer],
     viewer = view(str(trace))
     done = place.plain(str(place.stepscope), "view", str(trace), "--no-browser", "--port", str(viewer.port))
     assert done.returncode != 0 and "--port" in done.stderr and not done.stdout
+
+
+def test_where_report_finds_no_trace_view_serves_none(
+    place: Place, view: Callable[..., Viewer], write_trace: WriteTrace
+) -> None:
+    (place.folder / "empty").mkdir()
+    (place.folder / "notes").mkdir()
+    (place.folder / "notes/read.me").write_text("no trace")
+    for path in ("empty", "notes", "notes/read.me"):
+        report = place.plain(str(place.stepscope), "report", str(place.folder / path))
+        done = place.plain(str(place.stepscope), "view", str(place.folder / path), "--no-browser")
+        assert done.returncode == report.returncode != 0
+        assert done.stderr == report.stderr and not done.stdout
+    # a job that has written nothing yet, a pattern, and one of two
+    (place.folder / "empty/run").mkdir()
+    (place.folder / "empty/run/run.json").write_text('{"schema_version": 1}')
+    for paths in (["empty"], ["later/*.json"], ["notes", str(write_trace())]):
+        assert view(*(str(place.folder / path) for path in paths)).stop() == 0
+
+
+def test_files_of_several_jobs_are_told_first(
+    place: Place, view: Callable[..., Viewer], write_trace: WriteTrace
+) -> None:
+    day = 86_400_000_000
+    unix = 1_700_000_000_000_000
+    for rank in range(2):
+        write_trace(f"job/traces/rank{rank}/a.pt.trace.json", rank, [op("aten::mm", unix + rank, 50)])
+    write_trace("mixed/a.json", None, [op("aten::mm", unix, 50)])
+    write_trace("mixed/b.json", None, [op("aten::mm", unix + day, 50)])
+
+    def said(folder: str) -> list[str]:
+        done = place.plain(str(place.stepscope), "report", str(place.folder / folder), "--json", "--no-cache")
+        return [one["sentence"] for one in json.loads(done.stdout)["issues"] if one["code"] == "unrelated_files"]
+
+    assert said("job") == []
+    assert said("mixed") == ["The 2 files do not look like one job: they were not recorded at the same time"]
+    write_trace("job/traces/rank1/b.pt.trace.json", 1, [op("aten::mm", unix + day, 50)])
+    assert said("job") == [
+        "The 3 files do not look like one job: several are of rank 1; they were not recorded at the same time"
+    ]
+    (place.folder / "job/telemetry").mkdir()
+    assert said("job") == []  # one job that was recorded twice
+    text = place.plain(str(place.stepscope), "report", str(place.folder / "mixed"), "--no-cache").stdout
+    assert "view --each" in "".join(text.splitlines(keepends=True)[:5])
 
 
 def test_a_path_that_is_not_there_is_told_where_it_was_typed(place: Place) -> None:

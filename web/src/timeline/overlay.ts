@@ -204,6 +204,8 @@ export function drawRuler(context: CanvasRenderingContext2D, scene: Scene): void
   }
 }
 
+const stepName = (name: string) => (/^\d+$/.test(name) ? `step ${name}` : name);
+
 const LABEL_ROOM = 4; // px around the text
 
 /** Where the length of the chosen stretch stands among the ticks: none of their texts may touch it. */
@@ -230,7 +232,7 @@ function drawSteps(context: CanvasRenderingContext2D, scene: Scene, steps: Steps
     context.fillRect(from, top, 1, STEP_ROW - 2);
     const left = Math.max(0, from);
     const room = Math.min(width, to) - left - 8;
-    const text = room < 14 ? "" : fitName(`step ${steps.name[i] ?? i} · ${formatNumber(steps.end[i]! - steps.start[i]!, "ns")}`, room, measure);
+    const text = room < 14 ? "" : fitName(`${stepName(steps.name[i] ?? String(i))} · ${formatNumber(steps.end[i]! - steps.start[i]!, "ns")}`, room, measure);
     context.fillStyle = palette.ink;
     if (text !== "") context.fillText(text, left + 4, top + 9);
   }
