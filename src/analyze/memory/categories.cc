@@ -59,7 +59,7 @@ Table by_category(const std::vector<Held>& all, const std::vector<CategoryCurves
                   {"at_peak_bytes", ValueType::integer, Unit::bytes, "Bytes alive at the peak of the device"},
                   {"share", ValueType::real, Unit::ratio, "Share of the peak"},
                   {"peak_bytes", ValueType::integer, Unit::bytes,
-                   "Most of the category at once; not all at the same time, so the sum is more than the peak of "
+                   "Most of the category at once; not all at the same time, so the sum may be more than the peak of "
                    "the device"},
                   {"mean_bytes", ValueType::integer, Unit::bytes, "Mean over the recording, weighted by time"},
                   {"allocations", ValueType::integer, Unit::count, "Allocations in the recording"}}};
