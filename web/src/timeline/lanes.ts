@@ -7,7 +7,7 @@ export const ROW = 18;
 export const HEADING = 24;
 export const GAP = 5;
 const COUNTER_ROWS = 2;
-const COMPARED_ROWS = 6; // of a folded lane beside its prediction
+const COMPARED_ROWS = 3; // of a folded lane beside its prediction
 
 export interface Band {
   kind: "rank" | "lane";
