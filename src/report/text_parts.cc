@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/unrelated_files.h"
 #include "report/format.h"
 #include "report/shorten.h"
 #include "report/text_table.h"
@@ -108,6 +109,9 @@ void write_input(Page& page, const Report& report) {
     items.push_back(cached == report.inputs.size() ? "from the cache" : fmt::format("{} from the cache", cached));
   for (auto& item : items) item = page.ink(Ink::dim, item);
   page.items("", items, page.ink(Ink::dim, " · "));
+  for (const Issue& issue : report.issues) {
+    if (issue.code == kUnrelatedFiles) page.paragraph(page.ink(Ink::bad, issue.sentence + ". " + issue.advice), 0, 2);
+  }
   const bool lost = std::any_of(report.issues.begin(), report.issues.end(),
                                 [](const Issue& issue) { return issue.severity == Severity::lost; });
   if (!lost) return;

@@ -187,6 +187,7 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   }
   read_memory_states(folder, run);
   derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
+  if (folder.empty()) note_unrelated(run);  // a run folder holds one job, however often it was recorded
   return run;
 }
 

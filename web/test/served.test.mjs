@@ -343,6 +343,29 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.close();
   });
 
+  test("Perfetto's tab is answered where it is Perfetto's page, and not where it was led elsewhere", async () => {
+    const { page, errors } = await open(`${NEAR}&slice=2:2001002`);
+    const serve = (address, script) => browser.context.route(`${address}/**`, (route) => route.fulfill({ contentType: "text/html", body: `<script>${script}</script>` }));
+    await serve("https://ui.perfetto.dev", `
+      if (location.search === "") location.replace("https://elsewhere.test/");
+      else addEventListener("message", (event) => {
+        if (event.data === "PING") event.source.postMessage("PONG", event.origin);
+        else document.title = event.data.perfetto.title;
+      });`);
+    await serve("https://elsewhere.test", `
+      let said = 0;
+      setInterval(() => said++ < 10 ? opener.postMessage("PONG", "*") : location.replace("https://ui.perfetto.dev/?back"), 50);`);
+    await settled(page);
+    const [tab] = await Promise.all([browser.context.waitForEvent("page"), page.locator("button", { hasText: "Open in Perfetto" }).click()]);
+    await tab.waitForFunction(() => document.title !== "");
+    assert.equal(tab.url(), "https://ui.perfetto.dev/?back");
+    assert.equal(await tab.title(), "stepscope: rank 2");
+    await tab.close();
+    for (const address of ["https://ui.perfetto.dev", "https://elsewhere.test"]) await browser.context.unroute(`${address}/**`);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
   test("a kernel tells the code of its launch; links that are cut are said to be", async () => {
     const { page, errors } = await open(`${NEAR}&slice=0:5008000`);
     await settled(page);
@@ -564,8 +587,12 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.locator("a", { hasText: "beside the recording" }).click();
     await settled(page);
     assert.match(await page.locator(".banner").textContent(), /predicted with no-waits/);
-    const names = await page.locator("[data-rank]").allTextContents();
-    assert.ok(names.some((name) => /rank 0(?!, predicted)/.test(name)), names.join());
+    assert.match(await page.locator("[data-gain]").textContent(), /10.0 ms recorded, 8.00 ms to 9.00 ms predicted, 1.11 to 1.25× as fast/);
+    const names = await page.locator(".tl-names li").allTextContents();
+    assert.match(names[0], /rank 0(?!, predicted)/);
+    assert.match(names[1], /rank 0, predicted/);
+    assert.match(names[3], new RegExp(`predicted ${names[2].replace(/[▾▸] ?/, "").replace(/[()]/g, "\\$&")}`));
+    assert.equal(await page.locator(".tl-ruler").evaluate((ruler) => ruler.clientHeight), 60); // a row of steps for each
     await plot(page).hover();
     await page.mouse.wheel(0, 100_000);
     await page.waitForFunction(() => [...document.querySelectorAll("[data-rank]")].some((one) => one.textContent.includes("rank 3, predicted")));

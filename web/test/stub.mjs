@@ -61,14 +61,16 @@ export const COUNTERS = lanes.filter((lane) => lane.kind === "counter").map((lan
 const steps = {
   start: Array.from({ length: 100 }, (_, n) => n * STEP),
   end: Array.from({ length: 100 }, (_, n) => n * STEP + STEP * 0.98),
+  host_start: Array.from({ length: 100 }, (_, n) => n * STEP),
   name: Array.from({ length: 100 }, (_, n) => String(n)),
 };
+const halved = Object.fromEntries(Object.entries(steps).map(([name, of]) => [name, name === "name" ? of : of.map((time) => time / 2)]));
 
 function timeline(predicted = false) {
   const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", first_ns: "1790857026000000000", first: 0, last: END, rate: 1, bytes: rank === 7 ? null : 5000, steps }));
   const half = RANKS / 2; // with predictions the second half is what the first would be
-  if (predicted) ranks.forEach((one, at) => Object.assign(one, { rank: at % half, predicted: at >= half }));
-  return { schema_version: 1, origin_ns: "1790857026000000000", end: END, ranks, lanes };
+  if (predicted) ranks.forEach((one, at) => Object.assign(one, { rank: at % half, predicted: at >= half, steps: at >= half ? halved : steps }));
+  return { schema_version: 1, origin_ns: "1790857026000000000", end: END, ranks, lanes: predicted ? lanes.map((lane) => ({ ...lane, group: lane.group && `python ${100 + (lane.rank % half)}` })) : lanes };
 }
 
 const part = (query, ids) => ({ ...Object.fromEntries(["from", "to", "px"].map((name) => [name, Number(query.get(name))])), ids: query.get(ids).split(",").map(Number) });
