@@ -377,7 +377,7 @@ void find_bound(Answer& answer, const Run& run, const PathTotals& totals, const 
   for (const NameTotal& name : of_all_ranks(names)) {
     if (!covers(bound, name.what) || finding.evidence.size() == 4) continue;
     if (name.what == PathClass::host_op && !finding.where.op) finding.where.op = name.name;
-    finding.evidence.push_back({.text = std::string(to_string(name.what)) + ": " + name.name,
+    finding.evidence.push_back({.text = std::string(words_of(name.what)) + ": " + name.name,
                                 .value = share(name.time_ns, totals.shown_ns()),
                                 .unit = Unit::ratio});
   }

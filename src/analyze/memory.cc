@@ -39,7 +39,8 @@ Table devices_table(const std::vector<Held>& all) {
           {"rank", ValueType::integer, Unit::none, "Rank"},
           {"device", ValueType::text, Unit::none, "Device of the allocator"},
           {"peak_bytes", ValueType::integer, Unit::bytes,
-           "Most that was allocated at once; where the allocator gives no totals, see the notes"},
+           "Most that was allocated at once, all categories together; where the allocator gives no totals, see the "
+           "notes"},
           {"peak_t_ns", ValueType::integer, Unit::ns, "When it was first reached, on the clock of the file"},
           {"peak_step", ValueType::text, Unit::none, "Step at that time; unknown: outside all steps"},
           {"peak_phase", ValueType::text, Unit::none, "Phase of the thread that reached it"},
@@ -194,7 +195,10 @@ Result<Answer> run_memory(const Run& run, const AnalyzeOptions& options) {
   add_scalars(answer, all);
   for (const Held& held : all) {
     const std::string where = "_rank" + std::to_string(held.rank()) + "_" + held.memory.name();
-    answer.series.push_back(thinned("allocated" + where, Unit::bytes, held.memory.allocated));
+    Series& allocated = answer.series.emplace_back(thinned("allocated" + where, Unit::bytes, held.memory.allocated));
+    allocated.metric = memory::chart_of(held);  // over its categories, whose sum it is
+    allocated.target = "all categories";
+    allocated.ranks = {held.rank()};
     if (held.memory.reserved.size() > 0)
       answer.series.push_back(thinned("reserved" + where, Unit::bytes, held.memory.reserved));
     find_limit(answer, held);

@@ -76,7 +76,9 @@ std::vector<TableColumn> columns() {
       {"sm_efficiency_span", ValueType::real, Unit::ratio,
        "Sum of min(blocks per SM, 1) × duration over the span; above 1 where kernels ran at once; unknown: no blocks "
        "recorded"},
-      {"sm_efficiency_steps", ValueType::real, Unit::ratio, "The same inside the whole steps"},
+      {"sm_efficiency_steps", ValueType::real, Unit::ratio,
+       "Sum of min(blocks per SM, 1) × duration inside the whole steps over their time; above 1 where kernels ran at "
+       "once; unknown: no blocks recorded"},
       {"occupancy", ValueType::real, Unit::ratio, "Estimated occupancy of kernels, weighted by duration"},
       {"tensor_core_share", ValueType::real, Unit::ratio,
        "Kernel time of kernels whose names say that they use tensor cores, over kernel time"},

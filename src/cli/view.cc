@@ -2,12 +2,15 @@
 #include <CLI/CLI.hpp>
 
 #include <unistd.h>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/open_paths.h"
@@ -16,6 +19,7 @@
 #include "serve/api.h"
 #include "serve/http.h"
 #include "serve/runs.h"
+#include "session/inputs.h"
 #include "session/session.h"
 
 namespace stepscope::cli {
@@ -79,14 +83,42 @@ std::string host_of(const std::string& address) {
   return address.substr(begin + 3, address.find_first_of(":/", begin + 3) - begin - 3);
 }
 
-Result<int> run_view(const ViewOptions& options) {
-  const OpenPaths& open = options.open;
-  for (const std::string& path : open.paths) {  // said here, where it was typed; a pattern may match later
+bool is_pattern(const std::string& path) { return path.find_first_of("*?[") != std::string::npos; }
+
+// What may be there later: what a pattern matches, or the recording of a job that runs.
+bool may_come(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (is_pattern(path)) return true;
+  fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
+    if (at->path().filename() == "run.json") return true;
+  }
+  return false;
+}
+
+// Refuses where nothing can be shown, in the words of `report`: here, where it was typed.
+Result<void> check_paths(const std::vector<std::string>& paths, const std::vector<std::vector<std::string>>& groups) {
+  for (const std::string& path : paths) {
     std::error_code ignored;
-    if (path.find_first_of("*?[") == std::string::npos && !std::filesystem::exists(path, ignored)) {
+    if (!is_pattern(path) && !std::filesystem::exists(path, ignored)) {
       return fail({ErrorKind::not_found, "no such file or folder", path, std::nullopt, "Check the path"});
     }
   }
+  std::optional<Error> first;
+  for (const std::vector<std::string>& group : groups) {
+    std::vector<Issue> issues;
+    const auto found = session::find_inputs(group, issues);
+    if (found || std::any_of(group.begin(), group.end(), may_come)) return {};
+    if (!first) first = found.error();
+  }
+  return first ? fail(*first) : Result<void>();
+}
+
+Result<int> run_view(const ViewOptions& options) {
+  const OpenPaths& open = options.open;
+  const auto groups = options.each ? serve::each_path(open.paths) : serve::group_paths(open.paths);
+  if (const auto checked = check_paths(open.paths, groups); !checked) return fail(checked.error());
   std::unique_ptr<serve::Api> api;  // made behind the server, which no request reaches before it runs
   std::vector<std::string> hosts = options.allow_hosts;
   if (const std::string host = host_of(proxied("0", "")); !host.empty()) hosts.push_back(host);
@@ -94,8 +126,7 @@ Result<int> run_view(const ViewOptions& options) {
                                             [&api](const serve::Request& request) { return api->answer(request); });
   if (!server) return fail(server.error());
   auto runs = std::make_unique<serve::Runs>(
-      options.each ? serve::each_path(open.paths) : serve::group_paths(open.paths),
-      [open](const std::vector<std::string>& paths, const std::function<void(double)>& progress) {
+      groups, [open](const std::vector<std::string>& paths, const std::function<void(double)>& progress) {
         session::OpenOptions how = open.options();
         how.progress = [&](std::string_view, double share) { progress(share); };
         return session::open(paths, how);

@@ -37,6 +37,7 @@ struct Options {
   std::vector<std::string> levels;  // tables wanted: phase, module, operator, kernel, collective; empty: all
   std::vector<Gate> gates;
   std::vector<const Run*> again;  // repeats of A: what they differ by is the noise between runs
+  std::string name_a, name_b;     // what readers call the runs; empty: A and B
 };
 
 struct Difference {

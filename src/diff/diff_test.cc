@@ -97,17 +97,56 @@ TEST_CASE("diff: the waterfall names the kernel that grew, and nothing else") {
   const Run b = run_of({{"aten::mm", "gemm", 560}, {"aten::gelu", "gelu", 300}});
   const Difference found = difference(a, b);
   const Table& table = *found.answer.table("waterfall");
-  REQUIRE(table.rows.size() >= 2);
-  CHECK(table.rows[0][0] == Value(std::string("compute")));
-  CHECK(table.rows[0][1] == Value());
-  CHECK(table.rows[1][1] == Value(std::string("gemm")));
-  CHECK(table.rows[1][5] == Value(Ns{60'000}));
+  const auto text_at = [&](std::size_t row, std::size_t column) {
+    return std::get<std::string>(table.rows[row][column]);
+  };
+  REQUIRE(table.rows.size() >= 4);
+  CHECK(text_at(0, 0) == "step");
+  CHECK((text_at(1, 0) + ", " + text_at(1, 1) + ", " + text_at(1, 2)) ==
+        "class, compute, Compute kernels, all together");
+  CHECK((text_at(2, 0) + ", " + text_at(2, 2)) == "part, gemm");
+  CHECK(table.rows[2][6] == Value(Ns{60'000}));
+  CHECK(text_at(3, 0) == "rest");
+  // What stands under a line adds up to it: classes to the step, parts and rest to their class.
+  for (const std::size_t column : {std::size_t{4}, std::size_t{5}, std::size_t{6}}) {
+    std::map<std::string, Ns> sums;
+    for (const auto& row : table.rows) {
+      const auto& level = std::get<std::string>(row[0]);
+      sums[level == "part" || level == "rest" ? std::get<std::string>(row[1]) : level] += std::get<Ns>(row[column]);
+    }
+    CHECK(sums["step"] == sums["class"]);
+    CHECK(sums["compute"] == std::get<Ns>(table.rows[1][column]));
+  }
   const Table& kernels = *found.answer.table("kernels");
   REQUIRE(kernels.columns[5].name == "change");
   CHECK(std::get<double>(kernels.rows[0][5]) == doctest::Approx(60.0 / 500));
   CHECK(std::get<double>(found.answer.scalar("attributed_share")->value) == doctest::Approx(1));
   REQUIRE(found.answer.findings.size() == 1);
   CHECK(found.answer.findings[0].id == "step_slower");
+}
+
+TEST_CASE("diff: runs are called by their names, where these fit a heading") {
+  const Run a = run_of({{"aten::mm", "gemm", 500}}),
+            b = run_of({{"aten::mm", "gemm", 600}, {"aten::gelu", "gelu", 300}});
+  const auto named = [&](const char* name_a, const char* name_b) {
+    Result<Difference> found = diff(a, b, {.name_a = name_a, .name_b = name_b});
+    REQUIRE(found);
+    return *std::move(found);
+  };
+  const Difference short_names = named("runs.d/old.json.gz", "new.json");
+  CHECK(short_names.answer.scalar("step_b_ns")->label == "step of new");
+  CHECK(short_names.answer.table("waterfall")->columns[5].label == "new");
+  CHECK(short_names.answer.findings.front().sentence.find("'new' is slower than that of 'runs.d/old'") !=
+        std::string::npos);
+  std::string matches;
+  for (const auto& row : short_names.answer.table("kernels")->rows) matches += std::get<std::string>(row[3]) + ";";
+  CHECK(matches.find("only in 'new'") != std::string::npos);
+  const std::string long_name(40, 'x');
+  const Difference long_names = named("old", long_name.c_str());
+  CHECK(long_names.answer.scalar("step_b_ns")->label.empty());
+  CHECK(long_names.answer.notes.front() == "A is 'old', B is '" + long_name + "'.");
+  CHECK(named("x.json", "x.pt").answer.scalar("step_b_ns")->label == "step of x.pt");
+  CHECK(named("same", "same").answer.notes.front().find("same") == std::string::npos);
 }
 
 TEST_CASE("diff: gates look at the named row, and say when they cannot tell") {

@@ -36,14 +36,16 @@ struct Scalar {
   std::string name;
   Value value;
   Unit unit = Unit::none;
-  std::string meaning;  // one sentence; for an unknown value: why it is unknown
+  std::string meaning;     // one sentence; for an unknown value: why it is unknown
+  std::string label = {};  // what readers see in place of the name; empty: the name in words
 };
 
 struct TableColumn {
   std::string name;
   ValueType type = ValueType::text;
   Unit unit = Unit::none;
-  std::string meaning;  // one sentence
+  std::string meaning;     // one sentence
+  std::string label = {};  // what readers see in place of the name; empty: the name in words
 };
 
 struct Table {

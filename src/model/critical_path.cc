@@ -10,26 +10,27 @@ namespace stepscope {
 namespace {
 
 struct ClassText {
-  std::string_view name, meaning;
+  std::string_view name, words, meaning;
   StepPart part;
 };
 
 constexpr std::array<ClassText, kPathClasses> kClassTexts{{
-    {"host_op", "the host was running an operator", StepPart::cpu_op},
-    {"python", "the host was in Python code or in an annotated range, outside any operator", StepPart::other},
-    {"data_loading", "the host waited for the data loader", StepPart::dataloader},
-    {"runtime", "the host was in a runtime call that neither launches nor waits (allocate, record …)",
+    {"host_op", "Operators on the host", "the host was running an operator", StepPart::cpu_op},
+    {"python", "Python", "the host was in Python code or in an annotated range, outside any operator", StepPart::other},
+    {"data_loading", "Waiting for the data loader", "the host waited for the data loader", StepPart::dataloader},
+    {"runtime", "Runtime calls", "the host was in a runtime call that neither launches nor waits (allocate, record …)",
      StepPart::runtime},
-    {"launch", "the host was launching, or the work that it had launched was on its way to the device",
+    {"launch", "Launching", "the host was launching, or the work that it had launched was on its way to the device",
      StepPart::runtime},
-    {"sync_wait", "the host was in a synchronizing call, and no device work that it waited for was left",
-     StepPart::runtime},
-    {"compute", "a compute or unclassified kernel ran", StepPart::kernel},
-    {"communication", "communication ran, on the device or on the host", StepPart::communication},
-    {"copy", "a memory copy ran", StepPart::copy},
-    {"set", "a memory fill ran", StepPart::set},
-    {"device_gap", "the device went from one piece of queued work to the next", StepPart::other},
-    {"unknown", "nothing was recorded, or nothing shows what was waited for", StepPart::other},
+    {"sync_wait", "Waiting in a synchronizing call",
+     "the host was in a synchronizing call, and no device work that it waited for was left", StepPart::runtime},
+    {"compute", "Compute kernels", "a compute or unclassified kernel ran", StepPart::kernel},
+    {"communication", "Communication", "communication ran, on the device or on the host", StepPart::communication},
+    {"copy", "Memory copies", "a memory copy ran", StepPart::copy},
+    {"set", "Memory fills", "a memory fill ran", StepPart::set},
+    {"device_gap", "Gaps between device work", "the device went from one piece of queued work to the next",
+     StepPart::other},
+    {"unknown", "Unexplained", "nothing was recorded, or nothing shows what was waited for", StepPart::other},
 }};
 
 // A device needs a few µs between two pieces of queued work; a longer wait has another reason.
@@ -65,6 +66,7 @@ constexpr std::uint32_t kNone = Dependencies::none;
 
 std::string_view to_string(PathClass path_class) { return kClassTexts[static_cast<std::size_t>(path_class)].name; }
 std::string_view meaning_of(PathClass path_class) { return kClassTexts[static_cast<std::size_t>(path_class)].meaning; }
+std::string_view words_of(PathClass path_class) { return kClassTexts[static_cast<std::size_t>(path_class)].words; }
 StepPart step_part(PathClass path_class) { return kClassTexts[static_cast<std::size_t>(path_class)].part; }
 
 PathTimes CriticalPath::times() const {

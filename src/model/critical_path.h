@@ -39,6 +39,7 @@ enum class PathClass : std::uint8_t {
 inline constexpr std::size_t kPathClasses = 12;
 std::string_view to_string(PathClass path_class);
 std::string_view meaning_of(PathClass path_class);
+std::string_view words_of(PathClass path_class);  // for readers, where `to_string` is for programs
 // The part of a step that the class belongs to: the critical order of the step breakdown.
 StepPart step_part(PathClass path_class);
 

@@ -39,8 +39,13 @@ void each_text(Answer& answer, const Change& change) {
   for (Scalar& scalar : answer.scalars) {
     each_text(scalar.value, change);
     change(scalar.meaning);
+    change(scalar.label);
   }
   for (Table& table : answer.tables) {
+    for (TableColumn& column : table.columns) {
+      change(column.meaning);
+      change(column.label);
+    }
     for (auto& row : table.rows) {
       for (Value& cell : row) each_text(cell, change);
     }

@@ -59,11 +59,17 @@ void write_issue(JsonWriter& json, const Issue& issue) {
   json.end_object();
 }
 
+void add_label(JsonWriter& json, std::string_view label) {
+  if (!label.empty()) json.key("label").text(label);
+}
+
 void write_table(JsonWriter& json, const Table& table) {
   json.key(table.name).begin_object().key("columns").begin_array();
   for (const auto& column : table.columns) {
     json.begin_object(Layout::line).key("name").text(column.name).key("type").text(to_string(column.type));
-    json.key("unit").text(to_string(column.unit)).key("meaning").text(column.meaning).end_object();
+    json.key("unit").text(to_string(column.unit)).key("meaning").text(column.meaning);
+    add_label(json, column.label);
+    json.end_object();
   }
   json.end_array().key("rows").begin_array();
   for (const auto& row : table.rows) {
@@ -158,7 +164,9 @@ void write_answer(JsonWriter& json, const Answer& answer) {
   for (const auto& scalar : answer.scalars) {
     json.key(scalar.name).begin_object(Layout::line).key("value");
     json.value(scalar.value);
-    json.key("unit").text(to_string(scalar.unit)).key("meaning").text(scalar.meaning).end_object();
+    json.key("unit").text(to_string(scalar.unit)).key("meaning").text(scalar.meaning);
+    add_label(json, scalar.label);
+    json.end_object();
   }
   json.end_object().key("tables").begin_object();
   for (const auto& table : answer.tables) write_table(json, table);

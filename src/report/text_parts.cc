@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/unrelated_files.h"
 #include "report/format.h"
 #include "report/shorten.h"
 #include "report/text_table.h"
@@ -108,6 +109,9 @@ void write_input(Page& page, const Report& report) {
     items.push_back(cached == report.inputs.size() ? "from the cache" : fmt::format("{} from the cache", cached));
   for (auto& item : items) item = page.ink(Ink::dim, item);
   page.items("", items, page.ink(Ink::dim, " · "));
+  for (const Issue& issue : report.issues) {
+    if (issue.code == kUnrelatedFiles) page.paragraph(page.ink(Ink::bad, issue.sentence + ". " + issue.advice), 0, 2);
+  }
   const bool lost = std::any_of(report.issues.begin(), report.issues.end(),
                                 [](const Issue& issue) { return issue.severity == Severity::lost; });
   if (!lost) return;
@@ -138,9 +142,9 @@ std::vector<UnknownScalars> take_unknown(const Answer& answer, std::vector<const
     const std::string reason = printable(scalar.meaning);
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.reason == reason; });
     if (same != groups.end()) {
-      same->names += ", " + readable_name(scalar.name);
+      same->names += ", " + shown_name(scalar);
     } else {
-      groups.push_back({readable_name(scalar.name), reason});
+      groups.push_back({shown_name(scalar), reason});
     }
   }
   return groups;
@@ -155,12 +159,12 @@ void write_scalars(Page& page, const Answer& answer) {
   std::vector<std::string> values;
   for (const Scalar* scalar : scalars) {
     values.push_back(printable(format_value(scalar->value, scalar->unit)));
-    name_width = std::max(name_width, display_width(readable_name(scalar->name)));
+    name_width = std::max(name_width, display_width(shown_name(*scalar)));
     if (!std::holds_alternative<std::string>(scalar->value))
       value_width = std::max(value_width, display_width(values.back()));
   }
   for (std::size_t i = 0; i < scalars.size(); i++) {
-    const std::string name = readable_name(scalars[i]->name);
+    const std::string name = shown_name(*scalars[i]);
     std::string line = name + std::string(name_width - display_width(name) + 2, ' ');
     values[i] = shorten_name(values[i], page.width() - std::min(page.width(), name_width + 4));
     const std::size_t wide = display_width(values[i]);

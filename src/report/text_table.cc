@@ -47,8 +47,7 @@ std::size_t longest_word(std::string_view text) {
 
 Shown show_column(const Table& table, std::size_t column, std::size_t rows, bool ascii) {
   const TableColumn& head = table.columns[column];
-  Shown shown{.head = readable_name(head.name),
-              .right = head.type == ValueType::integer || head.type == ValueType::real};
+  Shown shown{.head = shown_name(head), .right = head.type == ValueType::integer || head.type == ValueType::real};
   const auto value_at = [&](std::size_t row) {
     return column < table.rows[row].size() ? table.rows[row][column] : Value{};
   };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "report/page.h"
+#include "report/utf8.h"
 
 namespace stepscope::report {
 
@@ -25,5 +26,9 @@ void write_table(Page& page, const Table& table, const TableView& view);
 
 // "device_total_ns" to "device total": units stand elsewhere.
 std::string readable_name(std::string_view name);
+// The same of a scalar or a column: its label, where it has one.
+std::string shown_name(const auto& named) {
+  return named.label.empty() ? readable_name(named.name) : printable(named.label);
+}
 
 }  // namespace stepscope::report

@@ -171,13 +171,13 @@ Api::Asked Api::asked_for(const Request& request, const std::string& name) {
   std::optional<RunInfo> info;
   std::shared_ptr<OpenedRun> run = runs_.get(std::string(request.get(name)), info);
   if (!info) return {nullptr, refusal(404, "there is no such run", "Open the page again: it lists the runs")};
-  if (run) return {std::move(run), {}};
+  if (run) return {std::move(run), {}, info->name};
   if (info->state == RunState::failed && info->error) return {nullptr, refusal(*info->error)};
   return {nullptr, being_made(info->share)};
 }
 
 Response Api::of_run(const Request& request) {
-  const auto [run, refused] = asked_for(request, "run");
+  const auto [run, refused, name] = asked_for(request, "run");
   if (!run) return refused;
   const std::string& path = request.path;
   // Slices, lanes and times are of one state of a run, and mean something else in the next.
@@ -197,16 +197,16 @@ Response Api::of_run(const Request& request) {
     if (!turn) return busy();
     return path == "api/query" ? query_answer(*run, request.body) : what_if_answer(run->run(), request.body);
   }
-  if (path == "api/diff") return diff(request, *run);
+  if (path == "api/diff") return diff(request, *run, name);
   return of_scene(request, *run);
 }
 
-Response Api::diff(const Request& request, OpenedRun& run) {
-  const auto [before, refused] = asked_for(request, "before");
+Response Api::diff(const Request& request, OpenedRun& run, const std::string& name) {
+  const auto [before, refused, name_before] = asked_for(request, "before");
   if (!before) return refused;
   const LongTurn turn(long_ones_);
   if (!turn) return busy();
-  const auto found = session::compare(before->run(), run.run(), {});
+  const auto found = session::compare(before->run(), run.run(), {.name_a = name_before, .name_b = name});
   return found ? report_answer(found->report) : refusal(found.error());
 }
 

@@ -20,11 +20,12 @@ class Api {
  private:
   Response of_run(const Request& request);
   Response of_scene(const Request& request, OpenedRun& recorded);
-  Response diff(const Request& request, OpenedRun& run);
+  Response diff(const Request& request, OpenedRun& run, const std::string& name);
   // The newest state of the run that parameter `name` names, or why there is none now.
   struct Asked {
     std::shared_ptr<OpenedRun> run;
     Response refusal;
+    std::string name;  // of the run
   };
   Asked asked_for(const Request& request, const std::string& name);
 

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "model/track_stacks.h"
+#include "model/windows.h"
 #include "serve/scene_parts.h"
 #include "serve/trace_file.h"
 
@@ -138,11 +139,14 @@ std::string Scene::lanes_json() const {
     } else {
       json.null();
     }
+    const std::vector<Interval> walls = step_walls(trace);
     json.key("steps").begin_object(kLine);
     json.key("start").begin_array(kLine);
-    for (const Step& step : trace.steps) json.number(after_origin(rank, step.start_ns));
+    for (const Interval& wall : walls) json.number(after_origin(rank, wall.start));
     json.end_array().key("end").begin_array(kLine);
-    for (const Step& step : trace.steps) json.number(after_origin(rank, step.end_ns));
+    for (const Interval& wall : walls) json.number(after_origin(rank, wall.end));
+    json.end_array().key("host_start").begin_array(kLine);
+    for (const Step& step : trace.steps) json.number(after_origin(rank, step.start_ns));
     json.end_array().key("name").begin_array(kLine);
     for (const Step& step : trace.steps) {
       json.text(step.number == kAbsent ? cut(step.name) : std::string_view(std::to_string(step.number)));

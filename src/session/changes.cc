@@ -38,9 +38,10 @@ constexpr std::array<Option, 10> kOptions{{
     {"overlap-comm", ChangeKind::overlap, Takes::nothing, ""},
 }};
 
+// Who reads the hint says how an option is written: see written().
 Error usage(std::string message, const Option& option) {
-  std::string hint = fmt::format("Write --{}{}{}", option.name, option.example.empty() ? "" : " ", option.example);
-  return {ErrorKind::usage, std::move(message), "", std::nullopt, std::move(hint)};
+  std::string example = fmt::format("{}{}{}", option.name, option.example.empty() ? "" : " ", option.example);
+  return {ErrorKind::usage, std::move(message), "", std::nullopt, std::move(example)};
 }
 
 Error not_an_option(std::string_view name) {
@@ -116,6 +117,27 @@ Result<Change> read_value(const Option& option, std::string_view value) {
   return fail(not_an_option(option.name));
 }
 
+Result<Change> read_option(const Option& option, std::string_view value) {
+  const bool wants = option.takes != Takes::nothing;
+  if (wants && value.empty()) {
+    return fail(usage(fmt::format("'{}' does not say of what, or how much", option.name), option));
+  }
+  if (!wants && !value.empty()) return fail(usage(fmt::format("'{}' takes no value", option.name), option));
+  return read_value(option, value);
+}
+
+// With what to write instead as the hint of a fault.
+Result<Change> written(std::string_view name, std::string_view value, std::string_view lead) {
+  const auto* option =
+      std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& one) { return one.name == name; });
+  if (option == kOptions.end()) return fail(not_an_option(name));
+  Result<Change> change = read_option(*option, value);
+  if (change) return change;
+  Error error = change.error();
+  error.hint = std::string(lead) + error.hint;
+  return fail(std::move(error));
+}
+
 }  // namespace
 
 std::string change_text(const Change& change) {
@@ -138,15 +160,7 @@ std::string change_text(const Change& change) {
   return "";
 }
 
-Result<Change> read_change(std::string_view name, std::string_view value) {
-  const auto* option =
-      std::find_if(kOptions.begin(), kOptions.end(), [&](const Option& one) { return one.name == name; });
-  if (option == kOptions.end()) return fail(not_an_option(name));
-  const bool wants = option->takes != Takes::nothing;
-  if (wants && value.empty()) return fail(usage(fmt::format("'{}' does not say of what, or how much", name), *option));
-  if (!wants && !value.empty()) return fail(usage(fmt::format("'{}' takes no value", name), *option));
-  return read_value(*option, value);
-}
+Result<Change> read_change(std::string_view name, std::string_view value) { return written(name, value, "Write --"); }
 
 namespace {
 
@@ -157,6 +171,13 @@ std::string_view without_quotes(std::string_view value) {
   return quoted ? value.substr(1, value.size() - 2) : value;
 }
 
+// Its file is of the machine on which the command runs.
+constexpr std::string_view kTopology = "topology";
+Error no_topology() {
+  return {ErrorKind::usage, "a topology is a file, which is taken on the command line alone", "", std::nullopt,
+          "Write ranks 64 without it, or run stepscope what-if PATH --ranks 64 --topology network.yml"};
+}
+
 }  // namespace
 
 Result<std::vector<Change>> read_changes(std::string_view lines) {
@@ -165,7 +186,9 @@ Result<std::vector<Change>> read_changes(std::string_view lines) {
     if (line.starts_with("--")) line.remove_prefix(2);
     if (line.empty()) continue;
     const std::size_t blank = std::min(line.find(' '), line.size());
-    Result<Change> change = read_change(line.substr(0, blank), without_quotes(trimmed(line.substr(blank))));
+    const std::string_view name = line.substr(0, blank), value = without_quotes(trimmed(line.substr(blank)));
+    if (name == kTopology || (name == "ranks" && value.find("--topology") != value.npos)) return fail(no_topology());
+    Result<Change> change = written(name, value, "Write ");
     if (!change) return fail(change.error());
     changes.push_back(*std::move(change));
   }

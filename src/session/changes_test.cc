@@ -36,11 +36,16 @@ TEST_CASE("changes: what cannot be meant says how it is written") {
     CHECK(changes.error().kind == ErrorKind::usage);
     return changes.error().message + ". " + changes.error().hint;
   };
-  CHECK(refused("scale kernel:gemm") == "'kernel:gemm' is not TARGET=VALUE. Write --scale kernel:gemm=0.5");
-  CHECK(refused("scale kernel:gemm=fast") == "'fast' is no number. Write --scale kernel:gemm=0.5");
-  CHECK(refused("move op:x=5") == "'5' is no duration with its unit. Write --move op:aten::topk=120us");
-  CHECK(refused("no-waits 3") == "'no-waits' takes no value. Write --no-waits");
-  CHECK(refused("ranks many") == "'many' is no whole number. Write --ranks 64");
-  CHECK(refused("remove") == "'remove' does not say of what, or how much. Write --remove op:aten::sort");
+  CHECK(refused("scale kernel:gemm") == "'kernel:gemm' is not TARGET=VALUE. Write scale kernel:gemm=0.5");
+  CHECK(refused("scale kernel:gemm=fast") == "'fast' is no number. Write scale kernel:gemm=0.5");
+  CHECK(refused("move op:x=5") == "'5' is no duration with its unit. Write move op:aten::topk=120us");
+  CHECK(refused("no-waits 3") == "'no-waits' takes no value. Write no-waits");
+  CHECK(refused("ranks many") == "'many' is no whole number. Write ranks 64");
+  CHECK(refused("remove") == "'remove' does not say of what, or how much. Write remove op:aten::sort");
+  CHECK(refused("ranks 64 --topology network.yml")
+            .starts_with("a topology is a file, which is taken on the command line"));
+  CHECK(refused("topology network.yml").find("stepscope what-if PATH --ranks 64 --topology network.yml") !=
+        std::string::npos);
+  CHECK(read_change("ranks", "many").error().hint == "Write --ranks 64");  // the option of the command line
   CHECK(refused("speed up").starts_with("'speed' is no change. Changes are: scale, remove, move"));
 }

@@ -7,6 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "base/intervals.h"
+#include "model/answer.h"
+#include "model/unrelated_files.h"
+
 namespace stepscope::session {
 namespace {
 
@@ -75,6 +79,60 @@ void note_clashes(Run& run) {
 }
 
 }  // namespace
+
+namespace {
+
+constexpr std::int64_t kFarApartNs = 10'000'000'000;  // further than the clocks of two hosts of one job
+
+// In Unix time; nothing where the recording does not tell it, or nothing ran.
+std::optional<Interval> unix_window(const Trace& trace) {
+  if (trace.slices.size() == 0) return std::nullopt;
+  Interval window{INT64_MAX, INT64_MIN};
+  for (std::size_t i = 0; i < trace.slices.size(); i++) {
+    const auto slice = static_cast<SliceId>(i);
+    window = {std::min(window.start, trace.slices.start_ns[slice]), std::max(window.end, trace.slices.end_ns(slice))};
+  }
+  const std::int64_t base = trace.clock_base_ns == kAbsent ? 0 : trace.clock_base_ns;
+  if (base <= kUnixFromNs && window.start <= kUnixFromNs) return std::nullopt;
+  return Interval{window.start + base, window.end + base};
+}
+
+}  // namespace
+
+void note_unrelated(Run& run) {
+  std::map<std::int64_t, std::set<std::string_view>> files_of;  // by rank
+  std::set<std::string_view> files;
+  std::set<std::int64_t> sizes;
+  std::int64_t last_start = INT64_MIN, first_end = INT64_MAX;
+  for (const Trace& trace : run.traces) {
+    if (trace.only_graph()) continue;
+    files.insert(trace.source.path);
+    files_of[trace.rank.rank].insert(trace.source.path);
+    if (trace.rank.world_size > 0) sizes.insert(trace.rank.world_size);
+    const bool met = trace.clock.source == ClockSource::collectives;  // they worked together, whatever their clocks say
+    const auto window = met ? std::nullopt : unix_window(trace);
+    if (!window) continue;
+    last_start = std::max(last_start, window->start);
+    first_end = std::min(first_end, window->end);
+  }
+  std::set<std::int64_t> twice;
+  for (const auto& [rank, of] : files_of) {
+    if (of.size() > 1) twice.insert(rank);
+  }
+  std::vector<std::string> reasons;
+  if (!twice.empty()) reasons.push_back("several are of rank " + listed(twice));
+  if (sizes.size() > 1) reasons.push_back("their jobs have " + listed(sizes) + " ranks");
+  if (first_end != INT64_MAX && last_start - kFarApartNs > first_end) {
+    reasons.push_back("they were not recorded at the same time");
+  }
+  if (files.size() < 2 || reasons.empty()) return;
+  std::string why;
+  for (const std::string& reason : reasons) why += (why.empty() ? "" : "; ") + reason;
+  run.issues.push_back({std::string(kUnrelatedFiles), Severity::info,
+                        "The " + std::to_string(files.size()) + " files do not look like one job: " + why,
+                        "Open each by itself: stepscope view --each FILE…", files.size(), run.path, std::nullopt,
+                        std::nullopt});
+}
 
 std::optional<std::int64_t> rank_in_name(std::string_view path) {
   for (std::size_t end = path.size(); (end = path.rfind("rank", end)) != path.npos; end--) {

@@ -14,4 +14,8 @@ std::optional<std::int64_t> rank_in_name(std::string_view path);
 // Settles the rank of every trace, sorts the traces by it, and notes clashes and holes as issues of the run.
 void settle_ranks(Run& run);
 
+// Files of one folder need not be of one job: an issue where they show what no job does. Of a run whose clocks are
+// settled.
+void note_unrelated(Run& run);
+
 }  // namespace stepscope::session

@@ -47,6 +47,21 @@ TEST_CASE("32: without a rank in file or name the order given counts, around the
   CHECK(run.issues.empty());
 }
 
+TEST_CASE("files that show what no job does are told, and which sign it is") {
+  Run run = run_of({"a/rank0.json", "b/rank1.json"});
+  run.traces[1].rank.rank = 1;
+  for (Trace& trace : run.traces) trace.rank.world_size = 2;
+  session::note_unrelated(run);
+  CHECK(run.issues.empty());
+  run.traces[1].rank.world_size = 4;
+  run.traces[1].rank.rank = 0;
+  session::note_unrelated(run);
+  REQUIRE(run.issues.size() == 1);
+  CHECK(run.issues[0].code == "unrelated_files");
+  CHECK(run.issues[0].sentence ==
+        "The 2 files do not look like one job: several are of rank 0; their jobs have 2, 4 ranks");
+}
+
 TEST_CASE("32: clashes and holes in the ranks are said") {
   Run run = run_of({"a/rank1.json", "b/rank1.json"});
   run.traces[0].rank.world_size = 3;

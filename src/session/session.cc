@@ -11,6 +11,7 @@
 
 #include "analyze/analysis.h"
 #include "base/did_you_mean.h"
+#include "base/short_names.h"
 #include "base/table_file.h"
 #include "base/whole_file.h"
 #include "base/workers.h"
@@ -187,6 +188,7 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   }
   read_memory_states(folder, run);
   derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
+  if (folder.empty()) note_unrelated(run);  // a run folder holds one job, however often it was recorded
   return run;
 }
 
@@ -310,7 +312,12 @@ Result<Answer> one_answer(const Run& run, const std::string& name) {
   return std::move(report->answers.front());
 }
 
-Result<Comparison> compare(const Run& a, const Run& b, const diff::Options& options) {
+Result<Comparison> compare(const Run& a, const Run& b, diff::Options options) {
+  if (options.name_a.empty() && options.name_b.empty()) {
+    const std::vector<std::string> names = short_names({a.path, b.path});
+    options.name_a = names[0];
+    options.name_b = names[1];
+  }
   Result<diff::Difference> found = diff::diff(a, b, options);
   if (!found) return fail(found.error());
   Comparison out{.report = {.path = a.path + " → " + b.path}, .gates = std::move(found->gates)};

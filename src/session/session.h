@@ -50,7 +50,8 @@ struct Comparison {
   Report report;
   std::vector<diff::GateResult> gates;
 };
-Result<Comparison> compare(const Run& a, const Run& b, const diff::Options& options);
+// Without names in the options they are called as their paths end.
+Result<Comparison> compare(const Run& a, const Run& b, diff::Options options);
 
 // What memory snapshots hold at a moment of the user's choice, or between two (view.from or view.to is set), as a
 // report of one answer; and two runs at such a moment.

@@ -53,7 +53,8 @@ std::vector<Change> by_name(const Run& run, const simulate::ReplayGraph& graph) 
 
 Table candidates_table(const Run& run, const simulate::Predictor& predictor) {
   Table table{.name = "candidates",
-              .columns = {{"change", ValueType::text, Unit::none, "An option of stepscope what-if, without its dashes"},
+              .columns = {{"change", ValueType::text, Unit::none,
+                           "An option of stepscope what-if without its dashes, and a line of the page What if"},
                           {"speedup_low", ValueType::real, Unit::none, "Step time before over after, the lower end"},
                           {"speedup_high", ValueType::real, Unit::none, "The upper end"},
                           {"binds", ValueType::text, Unit::none, "What bounds the steps then"}}};

@@ -102,7 +102,7 @@ std::optional<Error> Editor::out_of_bounds() const {
                      "Give a factor such as 2");
     case ChangeKind::ranks:
       if (value >= 2 && value <= kMost && value == std::floor(value)) return std::nullopt;
-      return refused("ranks that are not a whole number from 2 to 1,000,000", "Write --ranks 64");
+      return refused("ranks that are not a whole number from 2 to 1,000,000", "Give one such as 64");
     default: return std::nullopt;
   }
 }

@@ -14,7 +14,10 @@ class Mover {
       : trace_(run.traces[trace]), graph_(graph), costs_(costs), played_(played), number_(trace) {
     lane_of_.assign(trace_.tracks.size(), kNone);
     for (std::uint32_t lane = 0; lane < graph.lanes.size(); lane++) {
-      if (graph.lanes[lane].trace == trace) lane_of_[static_cast<std::size_t>(graph.lanes[lane].track)] = lane;
+      if (graph.lanes[lane].trace != trace || graph.lanes[lane].nodes.empty()) continue;
+      lane_of_[static_cast<std::size_t>(graph.lanes[lane].track)] = lane;
+      const bool longer = rest_ == kNone || graph.lanes[lane].nodes.size() > graph.lanes[rest_].nodes.size();
+      if (trace_.steps.empty() ? longer : graph.lanes[lane].track == trace_.steps.front().track) rest_ = lane;
     }
   }
 
@@ -25,18 +28,23 @@ class Mover {
     move_times(trace_.memory.time_ns, trace_.memory.track);
     move_times(trace_.flows.time_ns, trace_.flows.track);
     for (Step& step : trace_.steps) {
-      const std::int64_t device = step.device_end_ns;
       step.start_ns = moved_time(step.track, step.start_ns);
-      step.end_ns = moved_time(step.track, step.end_ns);
-      step.device_end_ns = std::max(step.end_ns, device);
+      step.end_ns = step.device_end_ns = moved_time(step.track, step.end_ns);
+    }
+    for (std::size_t row = 0; row < trace_.device.size(); row++) {
+      const SliceId slice = trace_.device.slice[row];
+      if (trace_.device.step[row] == StepId::none || !is_device_work(trace_.kind(slice))) continue;
+      std::int64_t& end = trace_.steps[static_cast<std::size_t>(trace_.device.step[row])].device_end_ns;
+      end = std::max(end, trace_.slices.end_ns(slice));
     }
   }
 
  private:
   // Back from the run's clock to the file's, by the same distance: the changes move things by much more than drift.
   std::int64_t moved_time(TrackId track, std::int64_t time_ns) const {
-    const std::uint32_t lane = track == TrackId::none ? kNone : lane_of_[static_cast<std::size_t>(track)];
-    if (lane == kNone || graph_.lanes[lane].nodes.empty()) return time_ns;
+    std::uint32_t lane = track == TrackId::none ? kNone : lane_of_[static_cast<std::size_t>(track)];
+    if (lane == kNone) lane = rest_;
+    if (lane == kNone) return time_ns;
     const std::int64_t on_run = run_time_ns(trace_, time_ns);
     return time_ns + (moved(graph_, costs_, played_, lane, on_run) - on_run);
   }
@@ -84,6 +92,8 @@ class Mover {
   const Played& played_;
   std::uint32_t number_;
   std::vector<std::uint32_t> lane_of_;
+  std::uint32_t rest_ =
+      kNone;  // what is in no lane, such as counters and the span of the recording, goes along with it
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/intervals.h"
+#include "model/allocations.h"
 #include "model/track_stacks.h"
 
 namespace stepscope::timeline {
@@ -70,27 +71,23 @@ class Counting {
     }
   }
 
+  // As the answer memory has them, so that their peaks are its peaks.
   void add_memory(std::size_t rank) {
     const Trace& trace = pyramids_[rank]->trace();
-    std::map<std::pair<std::int16_t, std::int16_t>, std::pair<Points, Points>> found;
-    const MemoryEvents& memory = trace.memory;
-    for (std::size_t row = 0; row < memory.size(); row++) {
-      auto& [allocated, reserved] = found[{memory.device_type[row], memory.device_index[row]}];
-      const std::int64_t time = run_time_ns(trace, memory.time_ns[row]);
-      const auto put = [&](const NarrowColumn& total, Points& to) {
-        if (total.has(row)) to.emplace_back(time, static_cast<double>(total[row]));
+    for (const DeviceMemory& memory : device_memories(trace)) {
+      const std::string where = memory.type == 0 ? "CPU" : "device " + std::to_string(memory.index);
+      const std::string_view since =
+          memory.absolute ? "allocator"
+                          : "allocator: since the recording began, on top of what the program said it held";
+      const auto add_curve = [&](std::string_view what, std::string_view group, const Curve& curve) {
+        if (std::all_of(curve.v.begin(), curve.v.end(), [](double value) { return value == 0; })) return;
+        Points points;
+        for (std::size_t i = 0; i < curve.size(); i++)
+          points.emplace_back(run_time_ns(trace, curve.t_ns[i]), curve.v[i]);
+        add(rank, where + ": bytes " + std::string(what), std::string(group), "bytes", std::move(points));
       };
-      put(memory.total_allocated, allocated);
-      put(memory.total_reserved, reserved);
-    }
-    for (auto& [device, points] : found) {
-      const auto& [type, index] = device;
-      const std::string where = type == 0 ? "CPU" : "device " + std::to_string(index);
-      const auto any = [](const Points& of) {
-        return std::any_of(of.begin(), of.end(), [](const auto& point) { return point.second != 0; });
-      };
-      if (any(points.first)) add(rank, where + ": bytes allocated", "allocator", "bytes", std::move(points.first));
-      if (any(points.second)) add(rank, where + ": bytes reserved", "allocator", "bytes", std::move(points.second));
+      add_curve("allocated", since, memory.allocated);
+      add_curve("reserved", "allocator", memory.reserved);
     }
   }
 

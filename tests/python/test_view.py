@@ -254,6 +254,35 @@ def test_the_critical_path_and_phases_in_view(view: Callable[..., Viewer], write
     assert viewer.json("api/phases?run=r1&from=0&to=200000&px=1000&ranks=")["ranks"] == []
 
 
+def test_steps_and_memory_are_those_of_the_report(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
+    """The device lags behind the host, and the allocator of the host gives no totals."""
+
+    def step(number: int, ts: float) -> list[dict[str, Any]]:
+        mark = {**op(f"ProfilerStep#{number}", ts, 100), "cat": "user_annotation"}
+        return [mark, op("aten::mm", ts + 5, 20), kernel("gemm", ts + 50, 150, number)]
+
+    def memory(ts: float, byte_count: int) -> dict[str, Any]:
+        args = {"Bytes": byte_count, "Addr": 4096, "Device Type": 0, "Device Id": -1}
+        return {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 7, "tid": 8, "ts": ts, "args": args}
+
+    steps = [event for number in range(3) for event in step(number, 200 * number)]
+    viewer = view(str(write_trace(events=[*steps, memory(20, 512), memory(30, -512)])))
+    scene = viewer.json("api/timeline?run=r1")
+    answers = viewer.json("api/answers?run=r1")["answers"]
+    drawn = scene["ranks"][0]["steps"]
+    table = answers["steps"]["tables"]["steps"]
+    wall = [column["name"] for column in table["columns"]].index("wall_ns")
+    assert [end - start for start, end in zip(drawn["start"], drawn["end"], strict=True)] == [
+        row[wall] for row in table["rows"]
+    ]
+    assert drawn["host_start"] == [0, 200_000, 400_000]
+    assert drawn["end"] == [200_000, 400_000, 600_000]
+    devices = answers["memory"]["tables"]["devices"]
+    peak = [column["name"] for column in devices["columns"]].index("peak_bytes")
+    (lane,) = [one for one in scene["lanes"] if one["kind"] == "counter"]
+    assert (lane["name"], lane["high"]) == ("CPU: bytes allocated", devices["rows"][0][peak])
+
+
 def test_counters_are_lanes_with_gaps(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
     def counter(ts: float, value: float | None) -> dict[str, Any]:
         return {"ph": "C", "name": "queue", "pid": 7, "tid": 8, "ts": ts, "args": {"depth": value}}
@@ -457,14 +486,16 @@ def test_a_bomb_and_no_trace_are_told(view: Callable[..., Viewer], place: Place,
     with gzip.open(bomb, "wb", compresslevel=9) as file:
         for _ in range(300):
             file.write(b" " * 1_000_000)
-    viewer = view(str(bomb))
+    alone = place.plain(str(place.stepscope), "view", str(bomb), "--no-browser")
+    assert alone.returncode == 1 and "bomb" in alone.stderr and not alone.stdout
+    viewer = view("--each", str(write_trace()), str(bomb))
     for _ in range(400):
-        status, body = viewer.get("api/answers?run=r1")
+        status, body = viewer.get("api/answers?run=r2")
         if status != 202:
             break
         time.sleep(0.05)
     assert status in (400, 500) and json.loads(body)["error"]["message"]
-    assert viewer.json("api/runs")["runs"][0]["state"] == "failed"
+    assert viewer.json("api/runs")["runs"][1]["state"] == "failed"
 
 
 def test_a_file_that_is_replaced_is_opened_again(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
@@ -531,6 +562,27 @@ def test_the_predicted_run_stands_beside_the_recorded(view: Callable[..., Viewer
     assert len(viewer.json("api/timeline?run=r1")["ranks"]) == 2
     status, body = viewer.get("api/timeline?run=r1&changes=faster")
     assert status == 400 and "is no change" in json.loads(body)["error"]["message"]
+
+
+def test_steps_and_spans_of_the_recorder_are_predicted_too(
+    view: Callable[..., Viewer], write_trace: WriteTrace
+) -> None:
+    def mark(name: str, ts: float, dur: float, **more: Any) -> dict[str, Any]:
+        return {**op(name, ts, dur), "cat": "user_annotation", **more}
+
+    events = [mark("ProfilerStep#1", 0, 1000), op("aten::mm", 10, 10), kernel("gemm", 20, 800, 1)]
+    wait = {**op("cudaDeviceSynchronize", 100, 725, correlation=9), "cat": "cuda_runtime"}
+    events += [wait, op("aten::add", 900, 20)]
+    events += [mark("ProfilerStep#2", 1000, 500), op("aten::sub", 1100, 100)]
+    events += [mark("PyTorch Profiler (0)", 0, 1500, cat="Trace", pid="Spans", tid="PyTorch Profiler")]
+    viewer = view(str(write_trace(events=events)))
+    scene = viewer.json("api/timeline?run=r1&changes=scale%20kernel:gemm%3D0.5")
+    recorded, predicted = (rank["steps"] for rank in scene["ranks"])
+    assert predicted["end"][1] <= recorded["end"][1] - 350_000
+    assert predicted["end"][0] == predicted["start"][1]
+    found = viewer.json("api/search?run=r1&q=PyTorch%20Profiler&changes=scale%20kernel:gemm%3D0.5")["found"]
+    spans = {one["rank"]: one["duration"] for one in found}
+    assert spans[0] == 1_500_000 and spans[0] - spans[1] == recorded["end"][1] - predicted["end"][1]
 
 
 def test_predictions_and_files_are_of_what_was_opened(view: Callable[..., Viewer], write_trace: WriteTrace) -> None:
@@ -610,6 +662,50 @@ def test_a_port_that_is_taken_is_told(place: Place, view: Callable[..., Viewer],
     viewer = view(str(trace))
     done = place.plain(str(place.stepscope), "view", str(trace), "--no-browser", "--port", str(viewer.port))
     assert done.returncode != 0 and "--port" in done.stderr and not done.stdout
+
+
+def test_where_report_finds_no_trace_view_serves_none(
+    place: Place, view: Callable[..., Viewer], write_trace: WriteTrace
+) -> None:
+    (place.folder / "empty").mkdir()
+    (place.folder / "notes").mkdir()
+    (place.folder / "notes/read.me").write_text("no trace")
+    for path in ("empty", "notes", "notes/read.me"):
+        report = place.plain(str(place.stepscope), "report", str(place.folder / path))
+        done = place.plain(str(place.stepscope), "view", str(place.folder / path), "--no-browser")
+        assert done.returncode == report.returncode != 0
+        assert done.stderr == report.stderr and not done.stdout
+    # a job that has written nothing yet, a pattern, and one of two
+    (place.folder / "empty/run").mkdir()
+    (place.folder / "empty/run/run.json").write_text('{"schema_version": 1}')
+    for paths in (["empty"], ["later/*.json"], ["notes", str(write_trace())]):
+        assert view(*(str(place.folder / path) for path in paths)).stop() == 0
+
+
+def test_files_of_several_jobs_are_told_first(
+    place: Place, view: Callable[..., Viewer], write_trace: WriteTrace
+) -> None:
+    day = 86_400_000_000
+    unix = 1_700_000_000_000_000
+    for rank in range(2):
+        write_trace(f"job/traces/rank{rank}/a.pt.trace.json", rank, [op("aten::mm", unix + rank, 50)])
+    write_trace("mixed/a.json", None, [op("aten::mm", unix, 50)])
+    write_trace("mixed/b.json", None, [op("aten::mm", unix + day, 50)])
+
+    def said(folder: str) -> list[str]:
+        done = place.plain(str(place.stepscope), "report", str(place.folder / folder), "--json", "--no-cache")
+        return [one["sentence"] for one in json.loads(done.stdout)["issues"] if one["code"] == "unrelated_files"]
+
+    assert said("job") == []
+    assert said("mixed") == ["The 2 files do not look like one job: they were not recorded at the same time"]
+    write_trace("job/traces/rank1/b.pt.trace.json", 1, [op("aten::mm", unix + day, 50)])
+    assert said("job") == [
+        "The 3 files do not look like one job: several are of rank 1; they were not recorded at the same time"
+    ]
+    (place.folder / "job/telemetry").mkdir()
+    assert said("job") == []  # one job that was recorded twice
+    text = place.plain(str(place.stepscope), "report", str(place.folder / "mixed"), "--no-cache").stdout
+    assert "view --each" in "".join(text.splitlines(keepends=True)[:5])
 
 
 def test_a_path_that_is_not_there_is_told_where_it_was_typed(place: Place) -> None:

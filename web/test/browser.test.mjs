@@ -67,6 +67,26 @@ describe("the page", { skip: noBrowser }, () => {
     quiet(shown);
   });
 
+  test("files that do not look like one job are told first", async () => {
+    const report = sample();
+    report.issues.push({ code: "unrelated_files", severity: "info", sentence: "Two jobs <b>", advice: "Open each", count: 2, file: "", offset: null, event: null });
+    const shown = await show(report);
+    assert.match(await shown.page.locator('[data-panel="overview"] .banner').first().textContent(), /One job\? Two jobs <b>\. Open each/);
+    quiet(shown);
+  });
+
+  test("whole steps that are longer than the time of device work say why", async () => {
+    const report = sample();
+    const figure = (value) => ({ value, unit: "ns", meaning: "" });
+    report.answers.fresh = { summary: "New?", scalars: { span_ns: figure(129_000_000), steps_ns: figure(129_500_000) } };
+    const { page } = await show(report);
+    const table = page.locator('[data-panel="fresh"] table.windows');
+    assert.match(await table.textContent(), /first to last device work.*129\.0 ms.*129\.5 ms.*begin on the host/s);
+    report.answers.fresh.scalars.steps_ns = figure(100_000_000);
+    const shorter = await show(report);
+    assert.doesNotMatch(await shorter.page.locator('[data-panel="fresh"] table.windows').textContent(), /begin on the host/);
+  });
+
   test("an answer without a panel of its own is drawn all the same", async () => {
     const report = sample();
     report.answers.fresh = {

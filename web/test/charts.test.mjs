@@ -89,6 +89,14 @@ test("looking closer stays within the strip", () => {
   assert.ok(closer({ from: 0.2, to: 0.2 }, 0.5, 1).to > 0.2);
 });
 
+test("the sum of a lane's lines is dark, and takes no color from its parts", () => {
+  const line = (target) => ({ metric: "memory", target, unit: "bytes", t_ns: [0, 1], v: [1, 2], ranks: [0] });
+  const colors = (series) => drawn(series, [], 0).lanes[0].lines.map((one) => one.color);
+  const [sum, ...parts] = colors([line("all categories"), line("a"), line("b")]);
+  assert.equal(sum, "var(--ink)");
+  assert.deepEqual(parts, colors([line("a"), line("b")]));
+});
+
 test("labels find room, those of ten thousand steps too", () => {
   const steps = Array.from({ length: 10_000 }, (_, i) => ({ start: i, end: i + 1, label: String(i), share: 1 }));
   assert.equal(roomy(steps.slice(0, 5), 0, 5).length, 5);

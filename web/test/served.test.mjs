@@ -343,6 +343,29 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.close();
   });
 
+  test("Perfetto's tab is answered where it is Perfetto's page, and not where it was led elsewhere", async () => {
+    const { page, errors } = await open(`${NEAR}&slice=2:2001002`);
+    const serve = (address, script) => browser.context.route(`${address}/**`, (route) => route.fulfill({ contentType: "text/html", body: `<script>${script}</script>` }));
+    await serve("https://ui.perfetto.dev", `
+      if (location.search === "") location.replace("https://elsewhere.test/");
+      else addEventListener("message", (event) => {
+        if (event.data === "PING") event.source.postMessage("PONG", event.origin);
+        else document.title = event.data.perfetto.title;
+      });`);
+    await serve("https://elsewhere.test", `
+      let said = 0;
+      setInterval(() => said++ < 10 ? opener.postMessage("PONG", "*") : location.replace("https://ui.perfetto.dev/?back"), 50);`);
+    await settled(page);
+    const [tab] = await Promise.all([browser.context.waitForEvent("page"), page.locator("button", { hasText: "Open in Perfetto" }).click()]);
+    await tab.waitForFunction(() => document.title !== "");
+    assert.equal(tab.url(), "https://ui.perfetto.dev/?back");
+    assert.equal(await tab.title(), "stepscope: rank 2");
+    await tab.close();
+    for (const address of ["https://ui.perfetto.dev", "https://elsewhere.test"]) await browser.context.unroute(`${address}/**`);
+    assert.deepEqual(errors, []);
+    await page.close();
+  });
+
   test("a kernel tells the code of its launch; links that are cut are said to be", async () => {
     const { page, errors } = await open(`${NEAR}&slice=0:5008000`);
     await settled(page);
@@ -488,6 +511,23 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.goBack();
     await page.waitForSelector('[data-table="query"]');
     await page.waitForFunction(() => document.querySelector("textarea")?.value === "SELECT name, total_ns FROM x");
+    // Emptied and run: what was asked before is gone, and what to do is said.
+    await page.locator("textarea").fill(" ");
+    await page.locator("button.run").click();
+    await page.waitForSelector(".empty");
+    assert.match(await page.locator(".empty").textContent(), /No statement was run\. Write one above, or press one of the examples/);
+    assert.equal(await page.locator('[data-table="query"]').count(), 0);
+    assert.equal(params(page).sql, undefined);
+    await page.close();
+  });
+
+  test("a page that is not there is not called empty: the pages that are there are listed", async () => {
+    const { page, errors } = await open("#/no-page?run=r1");
+    await page.waitForSelector("main .failed");
+    assert.match(await page.locator("main .failed").textContent(), /There is no page “no-page”\. The pages of this run are Health, .*Query\./);
+    await page.locator("main .failed a", { hasText: "Kernels" }).click();
+    await page.waitForSelector('[data-panel="kernels"]');
+    assert.deepEqual(errors, []);
     await page.close();
   });
 
@@ -511,7 +551,33 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.locator("textarea").fill("nonsense <b>");
     await page.locator("textarea").press("Control+Enter");
     await page.waitForSelector(".failed");
-    assert.match(await page.locator(".failed").textContent(), /is no change.*Changes are/);
+    assert.match(await page.locator(".failed").textContent(), /is no change.*Changes are.*Look at the names with Operators, Kernels$/);
+    await page.locator(".failed a", { hasText: "Kernels" }).click();
+    await page.waitForSelector('[data-panel="kernels"]');
+    assert.match(page.url(), /#\/kernels\?run=r1$/);
+    await page.close();
+  });
+
+  test("what if: the menu comes back to the changes, a wrong change on the timeline has ways out, a network is of the command line", async () => {
+    const { page } = await open("#/what_if?run=r1&changes=no-waits");
+    await page.waitForSelector(".headline b");
+    await page.locator("nav.views a", { hasText: "Query" }).click();
+    await page.locator("textarea[aria-label='SQL']").waitFor();
+    await page.locator("nav.views a", { hasText: "What if" }).click();
+    await page.waitForSelector(".headline b");
+    assert.deepEqual(params(page), { run: "r1", changes: "no-waits" });
+    assert.equal(await page.getByText("--topology").count(), 0);
+    await page.locator("textarea").fill("ranks 64");
+    await page.locator("button.run").click();
+    assert.match(await page.locator("p", { hasText: "--topology" }).textContent(), /by the command line alone/);
+    await page.goto(`${stub.address}${TIMELINE}&changes=nonsense&colors=x`);
+    await page.waitForSelector(".failed");
+    await page.locator(".failed a", { hasText: "mend the changes" }).click();
+    await page.waitForFunction(() => document.querySelector("textarea")?.value === "nonsense");
+    await page.goBack();
+    await page.locator(".failed a", { hasText: "without changes" }).click();
+    await settled(page);
+    assert.equal(params(page).changes, undefined);
     await page.close();
   });
 
@@ -521,8 +587,12 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.locator("a", { hasText: "beside the recording" }).click();
     await settled(page);
     assert.match(await page.locator(".banner").textContent(), /predicted with no-waits/);
-    const names = await page.locator("[data-rank]").allTextContents();
-    assert.ok(names.some((name) => /rank 0(?!, predicted)/.test(name)), names.join());
+    assert.match(await page.locator("[data-gain]").textContent(), /10.0 ms recorded, 8.00 ms to 9.00 ms predicted, 1.11 to 1.25× as fast/);
+    const names = await page.locator(".tl-names li").allTextContents();
+    assert.match(names[0], /rank 0(?!, predicted)/);
+    assert.match(names[1], /rank 0, predicted/);
+    assert.match(names[3], new RegExp(`predicted ${names[2].replace(/[▾▸] ?/, "").replace(/[()]/g, "\\$&")}`));
+    assert.equal(await page.locator(".tl-ruler").evaluate((ruler) => ruler.clientHeight), 60); // a row of steps for each
     await plot(page).hover();
     await page.mouse.wheel(0, 100_000);
     await page.waitForFunction(() => [...document.querySelectorAll("[data-rank]")].some((one) => one.textContent.includes("rank 3, predicted")));
@@ -563,10 +633,29 @@ describe("the served page", { skip: noBrowser }, () => {
     const { page, errors } = await open("#/diff?run=r1", { stub: other });
     await page.locator("select").selectOption("r2");
     await page.waitForSelector('[data-panel="diff"]');
-    assert.match(await page.locator('[data-panel="diff"]').textContent(), /From r2 to r1/);
+    const panel = page.locator('[data-panel="diff"]');
+    assert.equal(await page.locator("h2", { hasText: "What changed" }).count(), 1);
+    assert.deepEqual(await panel.locator(".figures dt").allTextContents(), ["step of r2"]);
+    const falls = await panel.locator(".falls .row").evaluateAll((rows) => rows.map((row) => [row.querySelector(".name").textContent.slice(0, 14), row.className, row.querySelector(".value").textContent]));
+    assert.deepEqual(falls, [
+      ["A step of r2", "row whole", "10.0 ms"],
+      ["Compute kernel", "row class longer", "+5.00 ms 166.7 %"],
+      [`gemm ${HOSTILE}`.slice(0, 14), "row inside longer", "+6.00 ms 200.0 %"],
+      ["The rest of it", "row inside shorter", "−1.00 ms -33.3 %"],
+      ["Memory copies,", "row class shorter", "−2.00 ms -66.7 %"],
+      ["A step of r1", "row whole", "13.0 ms"],
+    ]);
+    // Each class begins where the one before it ended, and its parts end where it does.
+    const bars = await panel.locator(".falls .track > span").evaluateAll((all) => all.map((one) => [one.offsetLeft, one.offsetLeft + one.offsetWidth]));
+    const near = (x, y) => assert.ok(Math.abs(x - y) <= 2, `${x} is not ${y}`);
+    near(bars[0][1], bars[1][0]);
+    near(bars[2][0], bars[1][0]);
+    near(bars[3][0], bars[1][1]);
+    near(bars[4][1], bars[1][1]);
+    near(bars[4][0], bars[5][1]);
     assert.equal(params(page).before, "r2");
     await page.locator("button", { hasText: "the other way round" }).click();
-    await page.waitForFunction(() => document.querySelector('[data-panel="diff"]')?.textContent.includes("From r1 to r2"));
+    await page.waitForFunction(() => document.querySelector('[data-panel="diff"] dt')?.textContent === "step of r1");
     assert.equal(params(page).run, "r2");
     assert.deepEqual(errors, []);
     await page.close();

@@ -103,6 +103,19 @@ describe("the panel of memory snapshots", { skip: noBrowser }, () => {
     assert.deepEqual(errors, []);
   });
 
+  test("a class has one color in the chart and at the peak, whatever the order there", async () => {
+    const answer = memory();
+    answer.series["class0_snapshot0_cuda:0"].target = "compiled: a";
+    answer.series["class1_snapshot0_cuda:0"].target = "compiled: b";
+    answer.tables.peak_classes.rows = [[0, 0, "cuda:0", "compiled: b", 20 * MIB, 0.66], [0, 0, "cuda:0", "compiled: a", 10 * MIB, 0.33]];
+    const { panel, errors } = await show(answer);
+    for (const name of ["compiled: a", "compiled: b"]) {
+      const drawn = await panel.locator(`[data-layer="${name}"]`).evaluate((one) => getComputedStyle(one).fill);
+      assert.equal(await panel.locator(`[data-bar="${name}"] .track span`).evaluate((one) => getComputedStyle(one).backgroundColor), drawn, name);
+    }
+    assert.deepEqual(errors, []);
+  });
+
   test("says where memory ran out, why, and who stands in the way", async () => {
     const { panel, errors } = await show(memory());
     await panel.locator("select").selectOption("1");

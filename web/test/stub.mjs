@@ -61,14 +61,16 @@ export const COUNTERS = lanes.filter((lane) => lane.kind === "counter").map((lan
 const steps = {
   start: Array.from({ length: 100 }, (_, n) => n * STEP),
   end: Array.from({ length: 100 }, (_, n) => n * STEP + STEP * 0.98),
+  host_start: Array.from({ length: 100 }, (_, n) => n * STEP),
   name: Array.from({ length: 100 }, (_, n) => String(n)),
 };
+const halved = Object.fromEntries(Object.entries(steps).map(([name, of]) => [name, name === "name" ? of : of.map((time) => time / 2)]));
 
 function timeline(predicted = false) {
   const ranks = Array.from({ length: RANKS }, (_, rank) => ({ rank, file: `rank${rank}.json.gz`, clock: rank === 0 ? "reference" : "aligned", first_ns: "1790857026000000000", first: 0, last: END, rate: 1, bytes: rank === 7 ? null : 5000, steps }));
   const half = RANKS / 2; // with predictions the second half is what the first would be
-  if (predicted) ranks.forEach((one, at) => Object.assign(one, { rank: at % half, predicted: at >= half }));
-  return { schema_version: 1, origin_ns: "1790857026000000000", end: END, ranks, lanes };
+  if (predicted) ranks.forEach((one, at) => Object.assign(one, { rank: at % half, predicted: at >= half, steps: at >= half ? halved : steps }));
+  return { schema_version: 1, origin_ns: "1790857026000000000", end: END, ranks, lanes: predicted ? lanes.map((lane) => ({ ...lane, group: lane.group && `python ${100 + (lane.rank % half)}` })) : lanes };
 }
 
 const part = (query, ids) => ({ ...Object.fromEntries(["from", "to", "px"].map((name) => [name, Number(query.get(name))])), ids: query.get(ids).split(",").map(Number) });
@@ -214,6 +216,8 @@ function search(text, limit) {
 const text = (name) => ({ name, type: "text", unit: "", meaning: "" });
 const figure = (value, unit = "") => ({ value, unit, meaning: "" });
 
+const NO_CHANGE = { message: "'nonsense' is no change", hint: "Changes are: scale. Look at the names with stepscope report PATH --only operators,kernels" };
+
 /** Without changes: a step of 10 ms, and candidates, of which the last is worth nothing; with: 8 to 9 ms. */
 function whatIf(changes) {
   const scalars = { step_ns: figure(10_000_000, "ns"), binds: figure(`stream 7 ${HOSTILE}`) };
@@ -227,8 +231,22 @@ function whatIf(changes) {
   return { schema_version: 1, answers: { what_if: { summary: "Worth?", scalars: changes === "" ? scalars : { ...scalars, ...changed }, tables } } };
 }
 
+const whole = (name, label) => ({ name, type: "integer", unit: "ns", meaning: "", ...(label === undefined ? {} : { label }) });
+
+/** 10 ms become 13: compute adds 5, of which one kernel 6, copies take 2. */
 function difference(before, after) {
-  return { schema_version: 1, answers: { diff: { summary: `From ${before} to ${after}?`, scalars: { step_before_ns: figure(10_000_000, "ns") } } } };
+  const columns = [text("level"), text("class"), text("name"), text("name_b"), whole("a_ns", before), whole("b_ns", after), whole("delta_ns"), { name: "share", type: "real", unit: "ratio", meaning: "" }];
+  const row = (level, of, name, a, b) => [level, of, name, null, a * 1e6, b * 1e6, (b - a) * 1e6, (b - a) / 3];
+  const rows = [
+    row("step", "all", "The step", 10, 13),
+    row("class", "compute", "Compute kernels, all together", 6, 11),
+    row("part", "compute", `gemm ${HOSTILE}`, 1, 7),
+    row("rest", "compute", "The rest of it", 5, 4),
+    row("class", "copy", "Memory copies, all together", 4, 2),
+    row("class", "launch", "Launching, all together", 0, 0),
+  ];
+  const scalars = { step_a_ns: { ...figure(10_000_000, "ns"), label: `step of ${before}` } };
+  return { schema_version: 1, answers: { diff: { summary: "Changed?", scalars, tables: { waterfall: { columns, rows } } } } };
 }
 
 /** Starts it; `asked` grows with every question: its name and its parameters. */
@@ -275,6 +293,7 @@ export async function startStub(options = {}) {
       case "answers":
         return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : typeof report === "string" ? send(200, "application/json", report) : json(report);
       case "timeline":
+        if (/^nonsense/.test(query.get("changes") ?? "")) return json({ error: NO_CHANGE }, 400);
         return openings-- > 0 ? json({ state: "opening", share: 0.4 }, 202) : json(timeline(query.has("changes")));
       case "tiles":
         return send(200, "application/octet-stream", tiles(query));
@@ -303,7 +322,7 @@ export async function startStub(options = {}) {
       case "what_if": {
         const changes = await posted();
         if (changes === null) return json({ error: { message: "not a POST", hint: "" } }, 405);
-        if (/^nonsense/.test(changes)) return json({ error: { message: "'nonsense' is no change", hint: "Changes are: scale" } }, 400);
+        if (/^nonsense/.test(changes)) return json({ error: NO_CHANGE }, 400);
         return json(whatIf(changes));
       }
       case "diff":

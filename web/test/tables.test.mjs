@@ -26,12 +26,18 @@ test("JSON: every digit, unknown values as null, columns of one name", async () 
   assert.equal(json([column("a")], []), "[]\n");
 });
 
+test("commands of a sentence become places of the page, their options its lines", async () => {
+  const { linesOf } = await load("draw/said.tsx");
+  assert.equal(linesOf(" --scale 'kernel:gemm or x=0.5' --no-waits --ranks 64"), "scale kernel:gemm or x=0.5\nno-waits\nranks 64");
+  assert.equal(linesOf(""), "");
+});
+
 describe("tables in a browser", { skip: noBrowser }, () => {
   let browser;
   let stub;
   const report = sample();
-  const rows = Array.from({ length: 1200 }, (_, n) => [`op_${String(n).padStart(4, "0")}`, n]);
-  report.answers.fresh = { summary: "New?", tables: { things: { columns: [column("name", "text"), column("n")], rows } } };
+  const rows = Array.from({ length: 1200 }, (_, n) => [`op_${String(n).padStart(4, "0")}`, n, 0, 0]);
+  report.answers.fresh = { summary: "New?", tables: { things: { columns: [column("name", "text"), column("n"), { ...column("device_ns"), unit: "ns" }, column("id")], rows } } };
   before(async () => {
     browser = await startBrowser();
     stub = await startStub({ report });
@@ -77,7 +83,7 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     assert.equal(await again.box.locator("tbody tr").count(), 100);
     await again.box.getByText("Copy JSON").click();
     const copied = JSON.parse(await again.page.evaluate(() => window.copied));
-    assert.deepEqual([copied.length, copied[0]], [100, { name: "op_1199", n: 1199 }]);
+    assert.deepEqual([copied.length, copied[0]], [100, { name: "op_1199", n: 1199, device_ns: 0, id: 0 }]);
     await again.box.locator("a.sql").click();
     await again.page.waitForSelector("textarea");
     assert.equal(await again.page.locator("textarea").inputValue(), 'SELECT * FROM fresh_things ORDER BY "n" DESC NULLS LAST');
@@ -93,6 +99,27 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     await box.locator("input[type=search]").fill("y".repeat(600));
     await page.waitForFunction(() => document.querySelector('[data-table="fresh.things"] input[type=search]').value.length === 500);
     assert.equal(await box.locator("tbody tr").count(), 0);
+    await page.close();
+  });
+
+  test("a filter that finds nothing says which words, and is taken back by a button", async () => {
+    const { page, box, params } = await open("#/more?run=r1&filter.fresh.things=op_00+nix+neither");
+    const said = box.locator(".empty");
+    assert.match(await said.textContent(), /No row has “nix” nor “neither”\. The filter looks for each word in the columns of text/);
+    await box.locator("input[type=search]").fill("op_0001 op_0002");
+    await page.waitForFunction(() => document.querySelector('[data-table="fresh.things"] .empty')?.textContent.startsWith("Rows have “op_0001” and “op_0002”, none has all of them"));
+    await said.locator("button").click();
+    await box.locator("tbody tr").first().waitFor();
+    assert.equal(await said.count(), 0);
+    assert.deepEqual(params(), { run: "r1" });
+    await page.close();
+  });
+
+  test("figures that are 0 in every row take no column, and are named beneath", async () => {
+    const { page, box } = await open("#/more?run=r1");
+    assert.equal(await box.locator('th[data-column="device_ns"]').count(), 0);
+    assert.equal(await box.locator('th[data-column="id"]').count(), 1); // 0 is a name here, no figure
+    assert.match(await box.locator("p.soft").textContent(), /^0 in every row: device\.$/);
     await page.close();
   });
 

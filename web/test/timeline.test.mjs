@@ -13,7 +13,9 @@ const { bandsBetween, layOut, foldedAtFirst, ROW } = await load("timeline/lanes.
 const { readState, writeState } = await load("timeline/state.ts");
 const { fitName, plainName, shortName } = await load("timeline/text.ts");
 const { Layer } = await load("timeline/layers.ts");
-const { axisOf } = await load("timeline/layers_draw.ts");
+const { axisOf, drawCounters } = await load("timeline/layers_draw.ts");
+const { drawRuler } = await load("timeline/overlay.ts");
+const { sceneOf } = await load("timeline/scene.ts");
 const { counterText } = await load("timeline/counter_text.ts");
 const route = await load("data/route.ts");
 const { formatTick } = await load("draw/format.ts");
@@ -21,9 +23,15 @@ const { formatTick } = await load("draw/format.ts");
 const arrayBuffer = (buffer) => buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.byteLength);
 const rect = (start, duration, more = {}) => [start, duration, more.slice ?? 1, more.count ?? 1, more.name ?? 0, more.row ?? 0, more.class ?? 4, more.fill ?? 255];
 const tileOf = (lane, rects, names = {}) => decodeTiles(arrayBuffer(encodeTiles([[lane, rects]], names))).tiles[0];
+/** A canvas that keeps what is written on it and filled; letters are 6 px wide. */
+const canvas = () => {
+  const [texts, boxes] = [[], []];
+  const context = { texts, boxes, measureText: (text) => ({ width: 6 * text.length }), fillText: (text, x, y) => texts.push({ text, x, y }), fillRect: (...box) => boxes.push(box) };
+  return Object.assign(context, Object.fromEntries(["clearRect", "beginPath", "moveTo", "lineTo", "fill"].map((name) => [name, () => undefined])));
+};
 const index = (ranks, rows = 2) => ({
   end: 1e9,
-  ranks: Array.from({ length: ranks }, (_, rank) => ({ rank, file: "", clock: "", steps: { start: [], end: [], name: [] } })),
+  ranks: Array.from({ length: ranks }, (_, rank) => ({ rank, file: "", clock: "", steps: { start: [], end: [], host_start: [], name: [] } })),
   lanes: Array.from({ length: ranks * 3 }, (_, id) => ({ id, rank: Math.floor(id / 3), kind: id % 3 ? "stream" : "thread", name: `${id}`, group: "", rows, slices: id })),
 });
 
@@ -314,6 +322,54 @@ describe("lanes", () => {
       { floor: 0, top: 1 },
     ]);
     assert.deepEqual(["bytes", "bytes/s", "cores", "", undefined].map((unit) => counterText(2048, unit)), ["2.00 KiB", "2.00 KiB/s", "2,048 cores", "2,048", "2,048"]);
+  });
+
+  test("of a prediction lie below the recorded ones, few rows of each at first", () => {
+    const of = index(4, 9);
+    of.ranks.forEach((rank, at) => (rank.predicted = at >= 2));
+    for (const lane of of.lanes) lane.name = `${lane.id % 3}`;
+    const all = layOut(of, foldedAtFirst(of));
+    const [first, second] = [all.bands.slice(0, 8), all.bands.slice(8)].map((bands) => bands.map((band) => [band.kind, band.rank, band.lane?.id ?? null]));
+    assert.deepEqual(first, [["rank", 0, null], ["rank", 2, null], ["lane", 0, 0], ["lane", 2, 6], ["lane", 0, 1], ["lane", 2, 7], ["lane", 0, 2], ["lane", 2, 8]]);
+    assert.deepEqual(second.map(([, rank]) => rank), [1, 3, 1, 3, 1, 3, 1, 3]);
+    assert.deepEqual(all.bands.slice(2, 4).map((band) => [band.rows, band.folded]), [[3, true], [3, true]]);
+    const unfolded = layOut(of, { ranks: new Set([2]), lanes: new Set() });
+    assert.deepEqual(unfolded.bands.slice(0, 4).map((band) => [band.rank, band.rows]), [[0, 1], [2, 1], [0, 9], [0, 9]]);
+  });
+
+  test("lines of steps stand in the lanes of their own rank: on threads where the host began, on streams where the step did", () => {
+    const of = index(2);
+    of.ranks.forEach((rank, at) => (rank.steps = { start: [100 + at], end: [200], host_start: [50 + at], name: ["0"] }));
+    const layout = layOut(of, { ranks: new Set(), lanes: new Set() });
+    const state = { view: { from: 0, to: 1000 }, top: 0, slice: null, range: null, find: "", path: false, marks: [], folded: {} };
+    const none = { get: () => undefined };
+    const scene = sceneOf({ state, layout, bands: layout.bands, frame: new Frame(), width: 1000, height: 600, details: null, found: [], steps: [], ranks: of.ranks, layers: { phases: none, counters: none, path: none } });
+    const ofBand = new Map(scene.boundaries.map(({ x, y }) => [y, x]));
+    assert.deepEqual(layout.bands.map((band) => [band.rank, band.lane?.kind ?? null, ofBand.get(band.top)]), [0, 1].flatMap((rank) => [
+      [rank, null, 50 + rank],
+      [rank, "thread", 50 + rank],
+      [rank, "stream", 100 + rank],
+      [rank, "stream", 100 + rank],
+    ]));
+  });
+
+  test("the length of a stretch touches no text of the ruler, wherever it stands", () => {
+    const view = { from: 0, to: 1_000_000 };
+    for (let from = 0; from < 990_000; from += 7_000) {
+      const context = canvas();
+      drawRuler(context, { view, width: 1000, palette: {}, steps: [], marks: [], foundTimes: [], range: { from, to: from + 10_000 } });
+      const texts = context.texts.map(({ text, x }) => ({ text, left: x, right: x + 6 * text.length })).sort((a, b) => a.left - b.left);
+      assert.ok(texts.some(({ text }) => text === "10.0 µs"), JSON.stringify(texts));
+      for (let i = 1; i < texts.length; i++) assert.ok(texts[i].left > texts[i - 1].right, JSON.stringify(texts));
+    }
+  });
+
+  test("a counter ends where its answer does: what comes after was not asked for", () => {
+    const context = canvas();
+    const lane = { low: 0, high: 10 };
+    const points = { id: 0, start: [0, 100], low: [1, 2], high: [1, 2], end: 400 };
+    drawCounters(context, [{ y: 0, height: 36, lane, points }], { view: { from: 0, to: 1000 }, width: 1000, palette: {} });
+    assert.equal(Math.max(...context.boxes.map(([x, , wide]) => x + wide)), 400);
   });
 
   test("in view are found among thousands", () => {

@@ -50,16 +50,19 @@ AtPeak at_peak(const Held& held) {
 }
 
 Table by_category(const std::vector<Held>& all, const std::vector<CategoryCurves>& curves) {
-  Table table{.name = "by_category",
-              .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
-                          {"device", ValueType::text, Unit::none, "Device of the allocator"},
-                          {"category", ValueType::text, Unit::none,
-                           "What it is used for; unknown: nothing says it, or it was there before the recording"},
-                          {"at_peak_bytes", ValueType::integer, Unit::bytes, "Bytes alive at the peak of the device"},
-                          {"share", ValueType::real, Unit::ratio, "Share of the peak"},
-                          {"peak_bytes", ValueType::integer, Unit::bytes, "Most of the category at once"},
-                          {"mean_bytes", ValueType::integer, Unit::bytes, "Mean over the recording, weighted by time"},
-                          {"allocations", ValueType::integer, Unit::count, "Allocations in the recording"}}};
+  Table table{
+      .name = "by_category",
+      .columns = {{"rank", ValueType::integer, Unit::none, "Rank"},
+                  {"device", ValueType::text, Unit::none, "Device of the allocator"},
+                  {"category", ValueType::text, Unit::none,
+                   "What it is used for; unknown: nothing says it, or it was there before the recording"},
+                  {"at_peak_bytes", ValueType::integer, Unit::bytes, "Bytes alive at the peak of the device"},
+                  {"share", ValueType::real, Unit::ratio, "Share of the peak"},
+                  {"peak_bytes", ValueType::integer, Unit::bytes,
+                   "Most of the category at once; not all at the same time, so the sum may be more than the peak of "
+                   "the device"},
+                  {"mean_bytes", ValueType::integer, Unit::bytes, "Mean over the recording, weighted by time"},
+                  {"allocations", ValueType::integer, Unit::count, "Allocations in the recording"}}};
   for (std::size_t i = 0; i < all.size(); i++) {
     const Held& held = all[i];
     const AtPeak peak = at_peak(held);
@@ -113,6 +116,8 @@ Table evidence_table(const std::vector<Held>& all) {
 
 }  // namespace
 
+std::string chart_of(const Held& held) { return "memory of " + held.memory.name(); }
+
 CategoryCurves category_curves(const Held& held) {
   CategoryCurves out;
   std::array<double, kMemoryCategories> sums{};
@@ -143,7 +148,7 @@ void add_categories(Answer& answer, const std::vector<Held>& all) {
       const std::string category(to_string(static_cast<MemoryCategory>(c)));
       Series series =
           thinned(category + "_rank" + std::to_string(held.rank()) + "_" + held.memory.name(), Unit::bytes, curve);
-      series.metric = "memory of " + held.memory.name();
+      series.metric = chart_of(held);
       series.target = category;
       series.ranks = {held.rank()};
       answer.series.push_back(std::move(series));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "analyze/memory/held.h"
@@ -13,6 +14,9 @@ struct CategoryCurves {
   std::array<Curve, kMemoryCategories> of;
 };
 CategoryCurves category_curves(const Held& held);
+
+// The chart in which the categories of the device are drawn, and all of it above them.
+std::string chart_of(const Held& held);
 
 // Tables by_category and evidence, series for the chart, scalar unknown_share.
 void add_categories(Answer& answer, const std::vector<Held>& all);

@@ -33,13 +33,13 @@ void find_starved(const std::vector<RankSystem>& ranks, Answer& answer) {
   answer.findings.push_back(std::move(finding));
 }
 
-// "python: Rarest 88 %" of what the host did there, as evidence: the two heaviest.
+// "Python: Rarest 88 %" of what the host did there, as evidence: the two heaviest.
 void add_work(const std::vector<PhaseWork>& work, std::int64_t rank, std::size_t phase, Finding& finding) {
   constexpr std::size_t kNamed = 2;
   std::size_t named = 0;
   for (const PhaseWork& one : work) {
     if (one.rank != rank || static_cast<std::size_t>(one.phase) != phase || named++ >= kNamed) continue;
-    finding.evidence.push_back({.text = (one.is_python ? "python: " : "") + one.name,
+    finding.evidence.push_back({.text = (one.is_python ? "Python: " : "") + one.name,
                                 .value = static_cast<double>(one.self_ns) / static_cast<double>(one.phase_ns),
                                 .unit = Unit::ratio});
   }

@@ -1,8 +1,10 @@
 // What is asked of the server and how it stands: being made (with its share), here, or failed with a hint.
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ServerError, askRuns, isAbort, stale } from "../data/server";
 import type { Run } from "../data/server";
 import { percent } from "../draw/format";
+import { Said } from "../draw/said";
 
 export interface Asked<T> {
   value: T | null;
@@ -68,12 +70,13 @@ export function useRuns(): { runs: Run[] | null; error: unknown } {
   return state;
 }
 
-export function FaultBox(props: { error: unknown }) {
+export function FaultBox(props: { error: unknown; children?: ComponentChildren }) {
   const { error } = props;
   return (
     <div class="failed" role="alert">
       <bdi>{error instanceof Error ? error.message : String(error)}</bdi>
-      {error instanceof ServerError && error.hint && <p class="hint">{error.hint}</p>}
+      {error instanceof ServerError && error.hint && <p class="hint"><Said text={error.hint} /></p>}
+      {props.children}
     </div>
   );
 }

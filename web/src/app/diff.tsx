@@ -2,6 +2,7 @@
 import { parseReport } from "../data/load";
 import { askDiff } from "../data/server";
 import { panelsFor } from "../panels";
+import { difference } from "../panels/difference";
 import { FaultBox, Waiting, useAsked } from "./asking";
 import { navigate } from "./navigation";
 import type { ViewProps } from "./own_views";
@@ -18,7 +19,7 @@ export function DiffPage(props: ViewProps) {
   const report = asked.value !== null && asked.value.before === before?.id ? asked.value.report : null;
   return (
     <main id="main" class="query">
-      <h2>What changed?</h2>
+      <h2>{difference.title}</h2>
       {others.length === 0 && (
         <p class="empty">
           This is the only run here. Open both: “stepscope view --each BEFORE AFTER”, or the folder that holds their folders.
@@ -47,7 +48,7 @@ export function DiffPage(props: ViewProps) {
       )}
       {asked.error !== null && <FaultBox error={asked.error} />}
       {before && asked.error === null && report === null && <Waiting what="The runs are being compared" share={asked.share} />}
-      {asked.error === null && report !== null && <div key={before?.id}>{panelsFor(report).map((panel) => <Section key={panel.id} panel={panel} report={report} />)}</div>}
+      {asked.error === null && report !== null && <div key={before?.id}>{panelsFor(report).map((panel) => <Section key={panel.id} panel={panel} report={report} untitled={panel === difference} />)}</div>}
     </main>
   );
 }

@@ -27,6 +27,13 @@ const THEMES: [string, string, string[]][] = [
   ["files", "Files", ["input", "quality", "absent"]],
 ];
 
+const MORE = { view: "more", label: "More" };
+
+/** The name of the page `view`, whether or not a run has something to show there; undefined: there is no such page. */
+export function labelOf(view: string): string | undefined {
+  return view === MORE.view ? MORE.label : THEMES.find(([one]) => one === view)?.[1];
+}
+
 /** The pages that have something to show, in the order of the list. */
 export function partsOf(report: Report): ReportPart[] {
   const panels = panelsFor(report);
@@ -37,6 +44,6 @@ export function partsOf(report: Report): ReportPart[] {
     const absent = names.flatMap((name) => Object.entries(report.answers).filter(([one, answer]) => one === name && knowsNothing(answer)));
     return { view, label, panels: absent.length > 0 ? [absentPanel(absent, `absent-${view}`)] : [], without: true };
   });
-  parts.push({ view: "more", label: "More", panels: panels.filter((panel) => !named.has(panel.id)) });
+  parts.push({ ...MORE, panels: panels.filter((panel) => !named.has(panel.id)) });
   return parts.filter((part) => part.panels.length > 0);
 }

@@ -42,12 +42,13 @@ export function ThemeButton() {
   );
 }
 
-export function Section(props: { panel: Panel; report: Report }) {
+/** `untitled`: the page says the title. */
+export function Section(props: { panel: Panel; report: Report; untitled?: boolean }) {
   const { panel, report } = props;
   const View = panel.view;
   return (
-    <section id={panel.id} aria-labelledby={`${panel.id}-title`} data-panel={panel.id}>
-      <h2 id={`${panel.id}-title`}>{panel.title}</h2>
+    <section id={panel.id} aria-label={panel.title} data-panel={panel.id}>
+      {!props.untitled && <h2>{panel.title}</h2>}
       <Guard title={panel.title}>
         <View report={report} />
       </Guard>

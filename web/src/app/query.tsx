@@ -57,9 +57,9 @@ export function QueryPage(props: ViewProps) {
     again,
   ]);
   const start = (wanted: string) => {
-    if (wanted.trim() === "") return;
-    if (wanted === sql) setAgain(again + 1);
-    else navigate({ view: "query", params: { run, sql: wanted } });
+    const asks = wanted.trim() === "" ? "" : wanted; // nothing to ask: what was asked before goes with its result
+    if (asks === sql) setAgain(again + 1);
+    else navigate({ view: "query", params: { run, sql: asks } });
   };
   const busy = sql !== "" && asked.error === null && (asked.value?.sql !== sql || asked.value.again !== again);
   return (
@@ -79,6 +79,11 @@ export function QueryPage(props: ViewProps) {
           </button>
         ))}
       </Editor>
+      {sql === "" && (
+        <p class="empty" role="status">
+          No statement was run. Write one above, or press one of the examples.
+        </p>
+      )}
       {busy && <Waiting what="The query runs" share={null} />}
       {asked.error !== null && <FaultBox error={asked.error} />}
       {asked.error === null && asked.value !== null && !busy && <Result key={`${sql}\n${again}`} result={asked.value.result} />}

@@ -1,5 +1,5 @@
 // What “stepscope view” serves: the runs, and for a run its report cut into pages, its timeline and its queries.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { SCHEMA_VERSION, parseReport } from "../data/load";
 import { formatRoute } from "../data/route";
 import type { Route } from "../data/route";
@@ -12,12 +12,12 @@ import { FaultBox, Waiting, useAsked, useRuns } from "./asking";
 import { KeysDialog } from "./keys";
 import { currentRoute, navigate, useRoute } from "./navigation";
 import { OWN_VIEWS } from "./own_views";
-import { partsOf } from "./pages";
+import { labelOf, partsOf } from "./pages";
 import type { ReportPart } from "./pages";
 import { Section, ThemeButton } from "./parts";
 import { RunsPage } from "./runs";
 
-const NO_LINKS: PageLinks = {};
+const PREDICTING = ["what_if", "timeline"];
 
 export function Served() {
   const route = useRoute();
@@ -92,15 +92,20 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
   const { report } = parsed;
   const parts = useMemo(() => (report === null ? [] : partsOf(report)), [report]);
   const links: Pick<ReportPart, "view" | "label" | "without">[] = [...parts, ...OWN_VIEWS];
-  usePageKeys(links.map((one) => one.view), view, run.id);
+  const paramsOf = useKeptChanges(run.id, view, route);
+  usePageKeys(links.map((one) => one.view), view, paramsOf);
   usePanelLinks(parts, run.id);
   useEffect(() => {
-    document.title = `${links.find((one) => one.view === view)?.label ?? "stepscope"} · ${run.name.slice(0, 100)} · stepscope`;
+    document.title = `${links.find((one) => one.view === view)?.label ?? labelOf(view) ?? "stepscope"} · ${run.name.slice(0, 100)} · stepscope`;
   });
   const part = parts.find((one) => one.view === view);
   const chosen = useMemo(() => pageState(route), [route]);
   const ranks = new Set(report?.input.files.map((file) => file.rank)).size;
-  const pages = useMemo(() => pageLinks(run.id, ranks), [run.id, ranks]);
+  const pages = useMemo(() => pageLinks(run.id, ranks, parts), [run.id, ranks, parts]);
+  const ownPages = useMemo(() => {
+    const { answer, whatIf, moment } = pages;
+    return { ofRun: { answer, whatIf, moment }, others: { answer, whatIf } };
+  }, [pages]);
   // Kept, so that of a page only the tables are drawn anew when the state of one changes.
   const sections = useMemo(() => report !== null && part?.panels.map((panel) => <Section key={panel.id} panel={panel} report={report} />), [part, report]);
   const own = OWN_VIEWS.find((one) => one.view === view);
@@ -112,7 +117,7 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
           {links.map((one) => (
             <li>
               <a
-                href={formatRoute({ view: one.view, params: { run: run.id } })}
+                href={formatRoute({ view: one.view, params: paramsOf(one.view) })}
                 class={one.without ? "without" : undefined}
                 title={one.without ? "nothing of this was recorded" : undefined}
                 aria-current={one.view === view ? "page" : undefined}
@@ -125,7 +130,7 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
       </nav>
       {OwnPage && (
         <PageState.Provider value={chosen}>
-          <PageLinks.Provider value={own?.ofRun ? { moment: pages.moment } : NO_LINKS}>
+          <PageLinks.Provider value={own?.ofRun ? ownPages.ofRun : ownPages.others}>
             <OwnPage run={run} runs={runs} state={state} route={route} />
           </PageLinks.Provider>
         </PageState.Provider>
@@ -139,7 +144,7 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
               The server's answers have schema_version {report.schema_version}, the page knows {SCHEMA_VERSION}: what is new is left out.
             </p>
           )}
-          {report !== null && part === undefined && <p class="empty">This run has nothing to show here; the page Files says what was not recorded.</p>}
+          {report !== null && part === undefined && <NoSuchPage view={view} pages={links} run={run.id} />}
           {report !== null && part !== undefined && (
             <PageLinks.Provider value={pages}>
               <PageState.Provider value={chosen}>{sections}</PageState.Provider>
@@ -149,6 +154,30 @@ function RunPages(props: { run: Run; runs: Run[]; route: Route }) {
       )}
     </div>
   );
+}
+
+function NoSuchPage(props: { view: string; pages: { view: string; label: string }[]; run: string }) {
+  const label = labelOf(props.view);
+  if (label !== undefined) return <p class="empty">This run has nothing to show on the page {label}; the page Files says what was not recorded.</p>;
+  return (
+    <p class="failed" role="alert">
+      There is no page “<bdi>{props.view}</bdi>”. The pages of this run are{" "}
+      {props.pages.map((one, i) => (
+        <>
+          {i > 0 && ", "}
+          <a href={formatRoute({ view: one.view, params: { run: props.run } })}>{one.label}</a>
+        </>
+      ))}
+      .
+    </p>
+  );
+}
+
+/** Where the menu leads: a page that shows predictions is come back to with the changes that it had. */
+function useKeptChanges(run: string, view: string, route: Route): (view: string) => Record<string, string> {
+  const kept = useRef<Record<string, string>>({});
+  if (PREDICTING.includes(view)) kept.current[view] = route.params.changes ?? "";
+  return (to) => ({ run, changes: kept.current[to] ?? "" });
 }
 
 /** What is chosen on a page stands in its address. */
@@ -162,21 +191,27 @@ function pageState(route: Route): PageState {
   };
 }
 
-function pageLinks(run: string, ranks: number): Required<PageLinks> {
+function pageLinks(run: string, ranks: number, parts: ReportPart[]): Required<PageLinks> {
+  const panels = parts.flatMap((part) => part.panels);
   return {
+    answer: (name) => {
+      const panel = panels.find((one) => one.id === name);
+      return panel === undefined ? null : { address: `#${name}`, label: panel.label };
+    },
+    whatIf: (changes) => formatRoute({ view: "what_if", params: { run, changes } }),
     asks: (sql) => formatRoute({ view: "query", params: { run, sql } }),
     moment: (moment) => (moment.rank === null && ranks > 1 ? null : formatRoute({ view: "timeline", params: { run, at: momentText(moment) } })),
   };
 }
 
-function usePageKeys(views: string[], view: string, run: string): void {
+function usePageKeys(views: string[], view: string, paramsOf: (view: string) => Record<string, string>): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (isTyping(event)) return;
       const at = views.indexOf(view);
       const to =
         event.key === "[" ? views[at - 1] : event.key === "]" ? views[at + 1] : event.key === "t" ? "timeline" : event.key === "q" ? "query" : undefined;
-      if (to !== undefined && to !== view) navigate({ view: to, params: { run } });
+      if (to !== undefined && to !== view) navigate({ view: to, params: paramsOf(to) });
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);

@@ -1,7 +1,11 @@
 // The page of the timeline: asks for its lanes, and draws it in the whole window.
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatRoute } from "../data/route";
-import { askTimeline } from "../data/server";
+import { parseReport } from "../data/load";
+import { asNumber } from "../data/report";
+import { askTimeline, askWhatIf } from "../data/server";
+import type { RunState } from "../data/server";
+import { formatNumber } from "../draw/format";
 import { momentParams } from "../timeline/moment";
 import { PageState } from "../draw/page_state";
 import { Timeline } from "../timeline/timeline";
@@ -14,6 +18,24 @@ import { Guard } from "./parts";
 function withoutNumbers(params: Record<string, string>): Record<string, string> {
   const { slice: _, on: __, folded_lanes: ___, folded_ranks: ____, ...rest } = params;
   return rest;
+}
+
+/** What the changes are worth, in the numbers of the page What if. */
+function Gain(props: { state: RunState; changes: string }) {
+  const { state, changes } = props;
+  const { id, revision } = state;
+  const asked = useAsked((signal) => askWhatIf({ id, revision }, changes, signal).then((text) => parseReport(text).answers.what_if?.scalars ?? {}), [state]);
+  const number = (name: string) => asNumber(asked.value?.[name]?.value ?? null);
+  const range = (low: number, high: number, text: (value: number) => string) => (text(low) === text(high) ? text(low) : `${text(low)} to ${text(high)}`);
+  const [now, low, high] = [number("step_ns"), number("predicted_low_ns"), number("predicted_high_ns")];
+  const [least, most] = [number("speedup_low"), number("speedup_high")];
+  if (now === null || low === null || high === null) return null;
+  return (
+    <span data-gain="">
+      A step (the mean): {formatNumber(now, "ns")} recorded, <b>{range(low, high, (value) => formatNumber(value, "ns"))}</b> predicted
+      {least !== null && most !== null && `, ${range(least, most, (value) => value.toFixed(2))}× as fast`}.{" "}
+    </span>
+  );
 }
 
 export function TimelinePage(props: ViewProps) {
@@ -39,7 +61,18 @@ export function TimelinePage(props: ViewProps) {
   useEffect(() => {
     if (moment !== null) navigate({ view: "timeline", params: { ...moment, ...kept, run: run.id } }, true);
   }, [moment]);
-  if (asked.error !== null) return <FaultBox error={asked.error} />;
+  const alone = formatRoute({ view: "timeline", params: withoutNumbers({ ...params, run: run.id }) });
+  if (asked.error !== null) {
+    return (
+      <FaultBox error={asked.error}>
+        {changes && (
+          <p>
+            <a href={alone}>The timeline without changes</a> · <a href={formatRoute({ view: "what_if", params: { run: run.id, changes } })}>mend the changes</a>
+          </p>
+        )}
+      </FaultBox>
+    );
+  }
   if (index === null) return <Waiting what="The timeline is being made" share={asked.share ?? run.share ?? null} />;
   if (index.lanes.length === 0) {
     return (
@@ -53,9 +86,9 @@ export function TimelinePage(props: ViewProps) {
     <div class="timeline-page">
       {changes && (
         <p class="banner" role="status">
-          Below each rank stands what is predicted with {changes.split("\n").join(", ")}.{" "}
+          Below each lane: predicted with {changes.split("\n").join(", ")}. <Gain state={state} changes={changes} />
           <a href={formatRoute({ view: "what_if", params: { run: run.id, changes } })}>What it is worth</a> ·{" "}
-          <a href={formatRoute({ view: "timeline", params: withoutNumbers({ ...params, run: run.id }) })}>the recording alone</a>
+          <a href={alone}>the recording alone</a>
         </p>
       )}
       {at !== undefined && (

@@ -100,6 +100,11 @@ export function WhatIfPage(props: ViewProps) {
           ))}
         </p>
       )}
+      {/^ranks\b/m.test(changes) && (
+        <p class="soft">
+          The further ranks stand on a ring of the same links. Another network, from a file, is taken by the command line alone: “stepscope what-if PATH --ranks N --topology FILE”.
+        </p>
+      )}
       {asked.error !== null && <FaultBox error={asked.error} />}
       {asked.error === null && answer === null && <Waiting what="The recording is being played" share={null} />}
       {asked.error === null && answer !== null && (

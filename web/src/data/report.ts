@@ -9,6 +9,7 @@ export interface Scalar {
   value: Value;
   unit: Unit;
   meaning: string;
+  label?: string; // what readers see in place of its name
 }
 
 export interface Column {
@@ -16,6 +17,7 @@ export interface Column {
   type: "integer" | "real" | "text" | "boolean";
   unit: Unit;
   meaning: string;
+  label?: string; // what readers see in place of its name
 }
 
 export interface Table {

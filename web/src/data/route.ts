@@ -7,7 +7,7 @@ export interface Route {
 }
 
 export function parseRoute(fragment: string): Route | null {
-  const match = /^#\/([a-z_]*)(?:\?(.*))?$/s.exec(fragment);
+  const match = /^#\/([^?]*)(?:\?(.*))?$/s.exec(fragment);
   if (match === null) return null;
   const params: Record<string, string> = {};
   for (const [name, value] of new URLSearchParams(match[2] ?? "")) params[name] = value;

@@ -31,9 +31,11 @@ export interface RunList {
   live?: boolean;
 }
 
+/** As the page of steps tells them: up to the end of their work on the device, none before the end of the one before. */
 export interface Steps {
   start: number[];
   end: number[];
+  host_start: number[]; // of their marks on the host, which may run ahead of the device
   name: string[];
 }
 
@@ -111,6 +113,7 @@ export interface Phases {
 /** A value holds until the next start; null: nothing is known. */
 export interface CounterPoints {
   id: number;
+  end?: number; // of what was asked for, as the page notes it: what comes after is not known yet
   start: number[];
   low: (number | null)[];
   high: (number | null)[];

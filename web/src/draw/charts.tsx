@@ -52,6 +52,9 @@ interface Drawn {
 /** The color of a line by what it tells of, where that has one everywhere on the page. */
 export type LineColor = (target: string) => string;
 
+/** The sum of the other lines of its lane is as dark as text. */
+const isSum = (target: string) => target.startsWith("all ");
+
 /** Series of one metric share a lane where their numbers are of one kind. */
 export function drawn(series: Series[], bands: Bands[], rank: Rank, colorOf?: LineColor): Drawn {
   const own = `rank ${rank}`;
@@ -71,8 +74,10 @@ export function drawn(series: Series[], bands: Bands[], rank: Rank, colorOf?: Li
     }
     const key = JSON.stringify([metric, one.unit, one.suffix]);
     const lane = lanes.get(key) ?? { name: metric, unit: one.unit, suffix: one.suffix ?? "", lines: [] };
-    const color = colorOf?.(one.target ?? "") ?? seriesColor(lane.lines.length);
-    lane.lines.push({ name: one.target ?? "", color, t: points[i]!.map((t) => t - start), v: one.v });
+    const target = one.target ?? "";
+    const parts = lane.lines.filter((line) => !isSum(line.name)).length;
+    const color = colorOf?.(target) ?? (isSum(target) ? "var(--ink)" : seriesColor(parts));
+    lane.lines.push({ name: target, color, t: points[i]!.map((t) => t - start), v: one.v });
     lanes.set(key, lane);
   });
   const backdrop = { steps: bandsFrom(ofRank("steps"), start), phases: bandsFrom(ofRank("phases"), start) };

@@ -197,6 +197,11 @@ export function words(name: string): string {
     .replace(/ per s\b/g, "/s");
 }
 
+/** The name of a column, or of a scalar, for readers. */
+export function shownName(name: string, of: { label?: string | undefined }): string {
+  return of.label ?? words(name);
+}
+
 export function csv(columns: Column[], rows: Value[][]): string {
   const line = (cells: string[]) => cells.map(csvCell).join(",");
   const heading = line(columns.map((column) => column.name));

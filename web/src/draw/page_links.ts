@@ -1,5 +1,5 @@
-// Where the served page leads to from a table or a finding: its SQL, its moment on the timeline. The self-contained report
-// has neither place.
+// Where the served page leads to from a table or a finding: its SQL, its moment on the timeline, another answer, what a
+// change would be worth. The self-contained report has none of these places.
 import { createContext } from "preact";
 import type { Column, Value } from "../data/report";
 
@@ -13,6 +13,8 @@ export interface Moment {
 export interface PageLinks {
   asks?: (sql: string) => string;
   moment?: (moment: Moment) => string | null; // null: there is no telling where it is
+  answer?: (name: string) => { address: string; label: string } | null; // null: the page does not show it
+  whatIf?: (changes: string) => string;
 }
 
 export const PageLinks = createContext<PageLinks>({});

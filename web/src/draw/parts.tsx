@@ -1,6 +1,8 @@
 // Small pieces that several panels share: a figure with its meaning, the notes of an answer, a row of scalars.
 import type { Answer, Scalar } from "../data/report";
-import { UNKNOWN, formatValue, words } from "./format";
+import { asNumber } from "../data/report";
+import { Said } from "./said";
+import { UNKNOWN, formatValue, shownName, words } from "./format";
 
 /** `of`: the whole that the figure is a part of, as a length of time. */
 export function Card(props: { name: string; label?: string; scalar: Scalar | undefined; of?: Scalar | undefined }) {
@@ -72,7 +74,7 @@ export function Figures(props: { scalars: Record<string, Scalar>; names?: string
             const scalar = props.scalars[name]!;
             return (
               <div data-scalar={name}>
-                <dt>{words(name)}</dt>
+                <dt>{shownName(name, scalar)}</dt>
                 <dd class={scalar.value === null ? "unknown" : ""}>{formatValue(scalar.value, scalar.unit)}</dd>
                 <dd class="meaning">{scalar.meaning}</dd>
               </div>
@@ -85,7 +87,7 @@ export function Figures(props: { scalars: Record<string, Scalar>; names?: string
           {group.map((name, i) => (
             <span data-scalar={name}>
               {i > 0 && ", "}
-              {words(name)}
+              {shownName(name, props.scalars[name]!)}
             </span>
           ))}
           : <span class="unknown">{UNKNOWN}</span>. {meaning}
@@ -120,9 +122,9 @@ function Windows(props: { paired: Pair[]; scalars: Record<string, Scalar> }) {
           <tr>
             <th scope="col" />
             <th scope="col" class="number" title="from the first start to the last end of device work">
-              whole recording
+              first to last device work
             </th>
-            <th scope="col" class="number" title="the whole steps, each up to the end of its device work">
+            <th scope="col" class="number" title="the whole steps, each from its start on the host up to the end of its device work">
               whole steps
             </th>
             <th scope="col" />
@@ -134,7 +136,7 @@ function Windows(props: { paired: Pair[]; scalars: Record<string, Scalar> }) {
               <th scope="row">{name}</th>
               {cell(span)}
               {cell(steps)}
-              <td class="meaning">{meaningOf(name, span.value !== null ? span : steps)}</td>
+              <td class="meaning">{name === WINDOW ? lengths(span, steps) : meaningOf(span.value !== null ? span : steps)}</td>
             </tr>
           ))}
         </tbody>
@@ -145,8 +147,13 @@ function Windows(props: { paired: Pair[]; scalars: Record<string, Scalar> }) {
 }
 
 /** Why a figure is unknown stands beneath, once for all. */
-function meaningOf(name: string, scalar: Scalar): string {
-  return scalar.value === null || name === WINDOW ? "" : withoutWindow(scalar.meaning);
+function meaningOf(scalar: Scalar): string {
+  return scalar.value === null ? "" : withoutWindow(scalar.meaning);
+}
+
+/** Whole steps begin on the host, which may be long before the first device work. */
+function lengths(span: Scalar, steps: Scalar): string {
+  return (asNumber(steps.value) ?? 0) > (asNumber(span.value) ?? Infinity) ? "the steps begin on the host, before the first device work" : "";
 }
 
 /** The notes of an answer, those left out that stand elsewhere on the page, as why a figure is unknown does. */
@@ -157,7 +164,9 @@ export function Notes(props: { answer: Answer | undefined; but?: string[] }) {
   return (
     <ul class="notes">
       {notes.map((note) => (
-        <li>{note}</li>
+        <li>
+          <Said text={note} />
+        </li>
       ))}
     </ul>
   );

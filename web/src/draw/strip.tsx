@@ -44,7 +44,7 @@ export interface Backdrop {
 const WIDTH = 1000;
 const HEIGHT = 46;
 const LINE_HEIGHT = 15; // of the name of a line
-const MOST_LINES = 8; // named in a lane
+const MOST_LINES = 9; // named in a lane
 
 function top(lane: Lane): number {
   if (lane.unit === "ratio") return 1;

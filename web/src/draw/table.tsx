@@ -4,7 +4,7 @@ import { useContext, useMemo, useState } from "preact/hooks";
 import type { Column, Table, Value } from "../data/report";
 import { asNumber } from "../data/report";
 import { CopyButton } from "./copy";
-import { UNKNOWN, columnFormats, csv, grouped, isInstant, json, words } from "./format";
+import { UNKNOWN, columnFormats, csv, grouped, isInstant, json, shownName, words } from "./format";
 import { PageLinks, momentOf } from "./page_links";
 import type { Moment } from "./page_links";
 import { LONGEST_FILTER, MOST_ROWS, sqlOf, useTableState } from "./table_state";
@@ -38,6 +38,14 @@ export function filteredRows(rows: Value[][], filter: string): Value[][] {
   });
 }
 
+/** Why a filter found nothing: the words that stand in no row, or that no row has all of them. */
+function whyNothing(rows: Value[][], filter: string): string {
+  const wanted = filter.split(/\s+/).filter(Boolean);
+  const missing = wanted.filter((word) => filteredRows(rows, word).length === 0);
+  const quoted = (missing.length > 0 ? missing : wanted).map((word) => `“${word}”`).join(missing.length > 0 ? " nor " : " and ");
+  return missing.length > 0 ? `No row has ${quoted}` : `Rows have ${quoted}, none has all of them`;
+}
+
 function ascending(current: Sort | null, column: Column, index: number): Sort {
   if (current?.column === index) return { column: index, descending: !current.descending };
   return { column: index, descending: column.type !== "text" };
@@ -56,7 +64,7 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
   );
   const wide = useMemo(() => table.columns.map((column, i) => column.type === "text" && longest(table, i) > 24), [table]);
   const rows = useMemo(() => sortedRows(filteredRows(table.rows, filter), sort), [table, filter, sort?.column, sort?.descending]);
-  const [shown, unknown] = useMemo(() => columnsToShow(table, props.allColumns === true), [table]);
+  const { shown, unknown, nothing } = useMemo(() => columnsToShow(table, props.allColumns === true, sort), [table, sort?.column]);
   const meter = sort?.column ?? table.columns.findIndex((column) => column.unit === "ratio");
   const largest = useMemo(
     () => table.rows.reduce((most, row) => Math.max(most, Math.abs(asNumber(row[meter]) ?? 0)), 0),
@@ -135,6 +143,14 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
           </tbody>
         </table>
       </div>
+      {rows.length === 0 && filter.trim() !== "" && (
+        <p class="empty" role="status">
+          {whyNothing(table.rows, filter)}. The filter looks for each word in the columns of text, not in figures.{" "}
+          <button type="button" onClick={() => setFilter("")}>
+            without filter
+          </button>
+        </p>
+      )}
       {rows.length > limit && limit < MOST_ROWS && (
         <button type="button" class="more" onClick={() => setLimit(limit + PAGE)}>
           show {grouped(Math.min(PAGE, rows.length - limit))} more of {grouped(rows.length)}
@@ -145,35 +161,52 @@ export function DataTable(props: { name: string; table: Table; first?: number; a
           show fewer
         </button>
       )}
-      {unknown.length > 0 && (
-        <p class="soft">
-          Not known from this input:{" "}
-          {unknown.map((column, i) => (
-            <span title={column.meaning}>
-              {i > 0 && ", "}
-              {words(column.name)}
-            </span>
-          ))}
-          .
-        </p>
-      )}
-      <ColumnMeanings columns={[...shown.map((i) => table.columns[i]!), ...unknown]} />
+      <LeftOut why="Not known from this input" columns={unknown} />
+      <LeftOut why="0 in every row" columns={nothing} />
+      <ColumnMeanings columns={[...shown.map((i) => table.columns[i]!), ...unknown, ...nothing]} />
     </div>
   );
 }
 
-/** Columns worth a place: not the rank or the moment where there is one only, and not those of which every cell is unknown. */
-function columnsToShow(table: Table, all: boolean): [number[], Column[]] {
+function LeftOut(props: { why: string; columns: Column[] }) {
+  if (props.columns.length === 0) return null;
+  return (
+    <p class="soft">
+      {props.why}:{" "}
+      {props.columns.map((column, i) => (
+        <span title={column.meaning}>
+          {i > 0 && ", "}
+          {shownName(column.name, column)}
+        </span>
+      ))}
+      .
+    </p>
+  );
+}
+
+interface ColumnsToShow {
+  shown: number[];
+  unknown: Column[];
+  nothing: Column[];
+}
+
+/**
+ * Columns worth a place: not the rank or the moment where there is one only, not those of which every cell is unknown, and in
+ * several rows not those of which every figure is 0, as of device work in a run on the CPU.
+ */
+function columnsToShow(table: Table, all: boolean, sort: Sort | null): ColumnsToShow {
   const shown: number[] = [];
   const unknown: Column[] = [];
+  const nothing: Column[] = [];
   table.columns.forEach((column, i) => {
     const first = table.rows[0]?.[i] ?? null;
     const same = table.rows.every((row) => (row[i] ?? null) === first);
     if (!all && same && (column.name === "rank" || column.name === "device" || (isInstant(column) && first !== null)) && table.columns.length > 2) return;
     if (same && first === null && table.rows.length > 0) unknown.push(column);
+    else if (!all && same && first !== null && Number(first) === 0 && column.unit !== "" && table.rows.length > 1 && sort?.column !== i) nothing.push(column);
     else shown.push(i);
   });
-  return [shown, unknown];
+  return { shown, unknown, nothing };
 }
 
 /** Length of the bar behind a cell, 0..1: a share as it is, another number beside the largest of its column. */
@@ -197,7 +230,7 @@ function Heading(props: { column: Column; suffix: string; sort: Sort | null; onS
   const { column, sort } = props;
   const numeric = column.type === "integer" || column.type === "real";
   // A column that is named as its unit says it once: "bus GB/s", "TFLOP/s".
-  const [heading, unit] = [words(column.name), unitName(column)];
+  const [heading, unit] = [shownName(column.name, column), unitName(column)];
   const name = props.suffix !== "" && heading.endsWith(unit) ? heading.slice(0, heading.length - unit.length).trim() : heading;
   return (
     <th
@@ -268,7 +301,7 @@ function ColumnMeanings(props: { columns: Column[] }) {
     <details class="meanings">
       <summary>What the columns mean</summary>
       <dl>
-        {known.map((column) => [<dt>{words(column.name)}</dt>, <dd>{column.meaning}</dd>])}
+        {known.map((column) => [<dt>{shownName(column.name, column)}</dt>, <dd>{column.meaning}</dd>])}
       </dl>
     </details>
   );

@@ -17,7 +17,7 @@ function Device(props: { devices: Table; row: Value[]; only: boolean }) {
     <>
       <p class="soft">
         {props.only ? "" : `${label}: `}
-        {formatValue(at("communication_span_ns"), "ns")} of communication in the whole recording,{" "}
+        {formatValue(at("communication_span_ns"), "ns")} of communication from the first to the last device work,{" "}
         {formatValue(at("hidden_ratio_span"), "ratio")} hidden behind compute
       </p>
       <StackedBar

@@ -14,7 +14,17 @@ import { Card, Figures, Notes } from "../draw/parts";
 const MAX_FAMILIES = 6; // so that the findings are in sight; the page of kernels has them all
 const MAX_BARS = 16; // devices drawn; the table has them all
 
-function Banner(props: { report: Report }) {
+function Unrelated(props: { report: Report }) {
+  const issue = props.report.issues.find(({ code }) => code === "unrelated_files");
+  if (issue === undefined) return null;
+  return (
+    <p class="banner" role="alert">
+      <b>One job?</b> {issue.sentence}. {issue.advice}
+    </p>
+  );
+}
+
+function Lost(props: { report: Report }) {
   const lost = props.report.issues.filter((issue) => issue.severity === "lost");
   if (lost.length === 0) return null;
   return (
@@ -169,7 +179,8 @@ function View(props: { report: Report }) {
   const overview = props.report.answers.overview;
   return (
     <>
-      <Banner report={props.report} />
+      <Unrelated report={props.report} />
+      <Lost report={props.report} />
       {overview && (
         <>
           <Cards report={props.report} overview={overview} />
@@ -193,6 +204,6 @@ export const health: Panel = {
   label: "Overview",
   title: "Is the run healthy, and where does its time go?",
   shows: ["overview"],
-  applies: (report) => report.answers.overview !== undefined || report.issues.some((issue) => issue.severity === "lost"),
+  applies: (report) => report.answers.overview !== undefined || report.issues.some((issue) => issue.severity === "lost" || issue.code === "unrelated_files"),
   view: View,
 };

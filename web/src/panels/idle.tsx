@@ -33,7 +33,7 @@ function View(props: { report: Report }) {
       {causes &&
         groups.slice(0, MAX_RANKS).map(([rank, rows]) => (
           <>
-            <h3>Idle time by cause, share of the whole recording{groups.length > 1 ? `, rank ${rank}` : ""}</h3>
+            <h3>Idle time by cause, share of the time from the first to the last device work{groups.length > 1 ? `, rank ${rank}` : ""}</h3>
             <BarList label="idle time by cause" bars={causeBars(causes, rows)} unit="ns" />
           </>
         ))}

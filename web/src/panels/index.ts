@@ -4,6 +4,7 @@ import type { Report } from "../data/report";
 import { knowsNothing } from "../data/report";
 import { absentPanel } from "./absent";
 import { communication } from "./communication";
+import { difference } from "./difference";
 import { findings } from "./findings";
 import { flops } from "./flops";
 import { genericPanel } from "./generic";
@@ -21,7 +22,7 @@ import { snapshot } from "./snapshot";
 import { steps } from "./steps";
 import { timeline } from "./timeline";
 
-const FIRST: Panel[] = [health, findings, steps, phases, timeline, idle, communication, modules, flops, memoryState, snapshot];
+const FIRST: Panel[] = [health, findings, difference, steps, phases, timeline, idle, communication, modules, flops, memoryState, snapshot];
 const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {

@@ -109,14 +109,15 @@ function OverTime(props: { answer: Answer; place: Place; ooms: Table | undefined
 function Peak(props: { report: Report; place: Place }) {
   const classes = table(props.report, "snapshot", "peak_classes");
   const stacks = table(props.report, "snapshot", "peak_stacks");
-  // A class has one color, of what holds it too.
-  const order = rowsOf(classes, props.place).map((row) => cell(classes!, row, "class"));
+  // A class has one color, that of the chart, of what holds it too.
+  const drawn = seriesOf(props.report.answers.snapshot!, props.place, (metric) => BY_CLASS.test(metric)).map((one) => one.target ?? "");
+  const order = [...new Set([...drawn, ...rowsOf(classes, props.place).map((row) => String(cell(classes!, row, "class")))])];
   const bars = (of: Table | undefined, name: string, classed: string) =>
     rowsOf(of, props.place).map((row) => ({
       name: String(cell(of!, row, name) ?? "unknown"),
       value: asNumber(cell(of!, row, "bytes")) ?? 0,
       share: asNumber(cell(of!, row, "share")),
-      color: colorOf(String(cell(of!, row, classed) ?? "unknown"), Math.max(0, order.indexOf(cell(of!, row, classed)))),
+      color: colorOf(String(cell(of!, row, classed) ?? "unknown"), Math.max(0, order.indexOf(String(cell(of!, row, classed))))),
       note: `${cell(of!, row, name) ?? "unknown"} (${cell(of!, row, classed) ?? "unknown"})`,
     }));
   return (

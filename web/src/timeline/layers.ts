@@ -97,7 +97,8 @@ export class Layers {
     const phases = ({ phases: names, ranks }: Phases) => by(ranks.map((of) => ({ ...of, names })), (of) => of.rank);
     this.path = new Layer(async (of, signal) => path(await askPath(run, of, signal)), changed);
     this.phases = new Layer(async (of, signal) => phases(await askPhases(run, of, signal)), changed);
-    this.counters = new Layer(async (of, signal) => by((await askCounters(run, of, signal)).lanes, (of) => of.id), changed);
+    const counters = (lanes: CounterPoints[], end: number) => by(lanes.map((of) => ({ ...of, end })), (of) => of.id);
+    this.counters = new Layer(async (of, signal) => counters((await askCounters(run, of, signal)).lanes, of.to), changed);
   }
 
   get error(): unknown {

@@ -72,7 +72,7 @@ export function drawCounters(context: CanvasRenderingContext2D, counters: Counte
       for (let i = indexAt(points.start, view.from); i < points.start.length && points.start[i]! < view.to; i++) {
         const [low, high] = [points.low[i]!, points.high[i]!];
         if (low === null || high === null) continue;
-        const next = points.start[i + 1];
+        const next = points.start[i + 1] ?? points.end;
         // On whole pixels, or the seams would be seen.
         const from = Math.max(-2, Math.round(pixelOf(view, width, points.start[i]!)));
         const to = next === undefined ? width + 2 : Math.min(width + 2, Math.round(pixelOf(view, width, next)));

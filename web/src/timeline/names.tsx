@@ -13,7 +13,7 @@ export function LaneNames(props: { viewer: Viewer }) {
       {viewer.bandsInView().map((band) => (
         <li
           key={band.kind === "rank" ? `r${band.rank}` : `l${band.lane!.id}`}
-          class={band.kind}
+          class={`${band.kind}${viewer.index.ranks[band.rank]?.predicted ? " predicted" : ""}`}
           style={{ top: `${band.top - viewer.state.top}px`, height: `${band.height}px` }}
           data-lane={band.kind === "lane" ? band.lane!.id : undefined}
           data-rank={band.kind === "rank" ? band.rank : undefined}
@@ -43,9 +43,15 @@ function RankName(props: { viewer: Viewer; band: Band }) {
 function LaneName(props: { viewer: Viewer; band: Band }) {
   const { viewer, band } = props;
   const lane = band.lane!;
-  if (lane.kind === "counter") return <CounterName lane={lane} />;
-  const title = `${lane.name}\n${lane.group}\n${grouped(lane.slices)} slices`;
-  const inside = <bdi>{lane.name}</bdi>;
+  const predicted = viewer.index.ranks[band.rank]?.predicted ? "predicted " : "";
+  if (lane.kind === "counter") return <CounterName lane={lane} predicted={predicted} />;
+  const title = `${predicted}${lane.name}\n${lane.group}\n${grouped(lane.slices)} slices`;
+  const inside = (
+    <>
+      {predicted}
+      <bdi>{lane.name}</bdi>
+    </>
+  );
   if (lane.rows <= 1) {
     return (
       <span class="name" title={title}>
@@ -60,13 +66,14 @@ function LaneName(props: { viewer: Viewer; band: Band }) {
   );
 }
 
-function CounterName(props: { lane: Lane }) {
-  const { lane } = props;
+function CounterName(props: { lane: Lane; predicted: string }) {
+  const { lane, predicted } = props;
   const { floor, top } = axisOf(lane);
   const always = lane.low === lane.high;
   const range = always ? `always ${counterText(lane.low ?? 0, lane.unit)}` : `${counterText(floor, lane.unit)} to ${counterText(top, lane.unit)}`;
   return (
     <span class="name counter" title={`${lane.name}\n${lane.group}\n${range}`}>
+      {predicted}
       <bdi>{lane.name}</bdi>
       <small data-axis="">{range}</small>
     </span>

@@ -27,7 +27,8 @@ export interface Scene {
   width: number;
   height: number;
   palette: Palette;
-  steps: Steps | null;
+  steps: Steps[]; // rows of the ruler
+  boundaries: { x: number; y: number; height: number }[]; // of steps, in the bands
   range: Stretch | null;
   rangeBands: { y: number; height: number }[]; // of the lanes that are chosen with it
   marks: number[];
@@ -117,19 +118,10 @@ export function drawScene(context: CanvasRenderingContext2D, scene: Scene): void
   }
 }
 
-/** Boundaries of steps, where they lie far enough apart to help: nearer they would only hide what is beneath. */
-function drawBoundaries(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { view, width, height, palette, steps } = scene;
-  if (steps === null) return;
-  const seen = steps.start.filter((start) => start >= view.from && start <= view.to).length;
-  if (seen > width / 40) return;
+function drawBoundaries(context: CanvasRenderingContext2D, { boundaries, palette }: Scene): void {
   context.fillStyle = palette.soft;
   context.globalAlpha = 0.45;
-  for (let i = 0; i < steps.start.length; i++) {
-    const x = pixelOf(view, width, steps.start[i]!);
-    if (x < 0 || x > width) continue;
-    context.fillRect(x, 0, 1, height);
-  }
+  for (const { x, y, height } of boundaries) context.fillRect(x, y, 1, height);
   context.globalAlpha = 1;
 }
 
@@ -159,36 +151,42 @@ function drawLinks(context: CanvasRenderingContext2D, scene: Scene): void {
   }
 }
 
-export const RULER = 40;
+const TICKS = 20;
+export const STEP_ROW = 20;
+
+export function rulerHeight(rows: number): number {
+  return TICKS + STEP_ROW * Math.max(1, rows);
+}
 
 export function drawRuler(context: CanvasRenderingContext2D, scene: Scene): void {
   const { view, width, palette, steps } = scene;
-  context.clearRect(0, 0, width, RULER);
+  const height = rulerHeight(steps.length);
+  context.clearRect(0, 0, width, height);
   context.font = FONT;
   context.textBaseline = "middle";
   context.textAlign = "left";
   context.direction = "ltr";
   const measure = (text: string) => context.measureText(text).width;
+  const chosen = rangeLabel(scene, measure);
   const { step, times } = ticks(view, width, 130);
   for (const time of times) {
     const x = pixelOf(view, width, time);
     context.fillStyle = palette.line;
     context.fillRect(x, 0, 1, 18);
+    const text = formatTick(time, step);
+    if (chosen !== null && x + 4 < chosen.right && x + 4 + measure(text) > chosen.left) continue;
     context.fillStyle = palette.soft;
-    context.fillText(formatTick(time, step), x + 4, 9);
+    context.fillText(text, x + 4, 9);
   }
-  if (steps !== null) drawSteps(context, scene, steps, measure);
-  if (scene.range !== null) {
+  steps.forEach((row, i) => drawSteps(context, scene, row, TICKS + i * STEP_ROW, measure));
+  if (scene.range !== null && chosen !== null) {
     const [from, to] = [pixelOf(view, width, scene.range.from), pixelOf(view, width, scene.range.to)];
     context.fillStyle = palette.link;
     context.fillRect(from, 16, to - from, 2);
-    const text = formatNumber(scene.range.to - scene.range.from, "ns");
     context.fillStyle = palette.background;
-    const wide = measure(text);
-    const left = Math.min(Math.max(2, (from + to - wide) / 2), width - wide - 2);
-    context.fillRect(left - 3, 1, wide + 6, 14);
+    context.fillRect(chosen.left, 0, chosen.right - chosen.left, 15);
     context.fillStyle = palette.link;
-    context.fillText(text, left, 9);
+    context.fillText(chosen.text, chosen.left + LABEL_ROOM, 9);
   }
   context.fillStyle = palette.mark;
   for (const mark of scene.marks) {
@@ -198,7 +196,7 @@ export function drawRuler(context: CanvasRenderingContext2D, scene: Scene): void
     context.lineTo(x + 9, 6);
     context.lineTo(x, 10);
     context.fill();
-    context.fillRect(x - 0.5, 2, 1.5, RULER);
+    context.fillRect(x - 0.5, 2, 1.5, height);
   }
   for (const found of scene.foundTimes) {
     const x = pixelOf(view, width, found.start);
@@ -206,7 +204,22 @@ export function drawRuler(context: CanvasRenderingContext2D, scene: Scene): void
   }
 }
 
-function drawSteps(context: CanvasRenderingContext2D, scene: Scene, steps: Steps, measure: (text: string) => number): void {
+const stepName = (name: string) => (/^\d+$/.test(name) ? `step ${name}` : name);
+
+const LABEL_ROOM = 4; // px around the text
+
+/** Where the length of the chosen stretch stands among the ticks: none of their texts may touch it. */
+export function rangeLabel(scene: Pick<Scene, "view" | "width" | "range">, measure: (text: string) => number): { text: string; left: number; right: number } | null {
+  const { view, width, range } = scene;
+  if (range === null) return null;
+  const text = formatNumber(range.to - range.from, "ns");
+  const wide = measure(text) + 2 * LABEL_ROOM;
+  const middle = (pixelOf(view, width, range.from) + pixelOf(view, width, range.to)) / 2;
+  const left = Math.max(0, Math.min(middle - wide / 2, width - wide));
+  return { text, left, right: left + wide };
+}
+
+function drawSteps(context: CanvasRenderingContext2D, scene: Scene, steps: Steps, top: number, measure: (text: string) => number): void {
   const { view, width, palette } = scene;
   let last = -Infinity;
   for (let i = 0; i < steps.start.length; i++) {
@@ -214,13 +227,13 @@ function drawSteps(context: CanvasRenderingContext2D, scene: Scene, steps: Steps
     if (to < 0 || from > width || to - last < 2) continue;
     last = to;
     context.fillStyle = i % 2 === 0 ? palette.tint : palette.line;
-    context.fillRect(from, 20, Math.max(1, to - from), 18);
+    context.fillRect(from, top, Math.max(1, to - from), STEP_ROW - 2);
     context.fillStyle = palette.soft;
-    context.fillRect(from, 20, 1, 18);
+    context.fillRect(from, top, 1, STEP_ROW - 2);
     const left = Math.max(0, from);
     const room = Math.min(width, to) - left - 8;
-    const text = room < 14 ? "" : fitName(`step ${steps.name[i] ?? i} · ${formatNumber(steps.end[i]! - steps.start[i]!, "ns")}`, room, measure);
+    const text = room < 14 ? "" : fitName(`${stepName(steps.name[i] ?? String(i))} · ${formatNumber(steps.end[i]! - steps.start[i]!, "ns")}`, room, measure);
     context.fillStyle = palette.ink;
-    if (text !== "") context.fillText(text, left + 4, 29);
+    if (text !== "") context.fillText(text, left + 4, top + 9);
   }
 }

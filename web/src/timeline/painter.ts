@@ -2,7 +2,7 @@
 import type { Frame } from "./frame";
 import { MINIMAP, drawMinimap } from "./minimap";
 import type { Scene } from "./overlay";
-import { RULER, drawNames, drawRuler, drawScene } from "./overlay";
+import { drawNames, drawRuler, drawScene, rulerHeight } from "./overlay";
 import type { Palette } from "./palette";
 import { readPalette } from "./palette";
 import type { Renderer } from "./renderer";
@@ -57,9 +57,9 @@ export class Painter {
     context.clearRect(0, 0, width, height);
     drawNames(context, frame, palette, width, nameOf);
     drawScene(context, scene);
-    drawRuler(this.context(surface.ruler, width, RULER), scene);
+    drawRuler(this.context(surface.ruler, width, rulerHeight(scene.steps.length)), scene);
     const { view, steps, marks } = scene;
-    drawMinimap(this.context(surface.minimap, width, MINIMAP), { width, view, steps, palette, marks, found: scene.foundTimes, ...whole });
+    drawMinimap(this.context(surface.minimap, width, MINIMAP), { width, view, steps: steps[0] ?? null, palette, marks, found: scene.foundTimes, ...whole });
     return draws;
   }
 

@@ -1,8 +1,8 @@
 // What lies over the rectangles of a frame, worked out from the state: where the chosen, linked and found slices are.
-import type { Found, Lane, SliceDetails, Steps } from "../data/server";
+import type { Found, Lane, SliceDetails, Steps, TimelineRank } from "../data/server";
 import type { Frame } from "./frame";
 import type { Band, Layout } from "./lanes";
-import { ROW, rowTop } from "./lanes";
+import { GAP, ROW, rowTop } from "./lanes";
 import type { Layers, Path } from "./layers";
 import type { CounterPlace, PathPlace, StripPlace } from "./layers_draw";
 import type { Place, Scene } from "./overlay";
@@ -11,6 +11,7 @@ import type { State } from "./state";
 import { indexAt, pixelOf } from "./view";
 
 const MOST_LINKS = 200;
+const LEAST_STEP = 40; // px in the mean; nearer, lines would only hide what is beneath
 
 export interface SceneParts {
   state: State;
@@ -22,7 +23,8 @@ export interface SceneParts {
   height: number;
   palette: Palette;
   cursor: number | null;
-  steps: Steps | null;
+  steps: Steps[]; // of the rank that is looked at, and its predicted ones
+  ranks: TimelineRank[];
   details: SliceDetails | null; // of the chosen slice
   found: Found[];
   layers: Layers;
@@ -41,6 +43,7 @@ export function sceneOf(of: SceneParts): Scene {
     height: of.height,
     palette: of.palette,
     steps: of.steps,
+    boundaries: boundariesOf(of),
     range: state.range,
     rangeBands: bands.filter((band) => isInRange(state, band)).map((band) => ({ y: band.top - state.top - 2, height: band.height + 4 })),
     marks: state.marks,
@@ -57,6 +60,23 @@ export function sceneOf(of: SceneParts): Scene {
     foundTimes: of.found,
     separators: bands.map((band) => ({ y: band.top - state.top - (band.kind === "rank" ? 1 : 3), strong: band.kind === "rank" })),
   };
+}
+
+/** Where the steps of a band's own rank begin there: on a thread with their marks, on a stream when it is theirs. */
+function boundariesOf(of: SceneParts): { x: number; y: number; height: number }[] {
+  const { view, top } = of.state;
+  const found = new Map<string, number[]>();
+  return of.bands.flatMap((band) => {
+    const steps = of.ranks[band.rank]?.steps;
+    if (steps === undefined) return [];
+    const times = band.lane?.kind === "stream" ? steps.start : steps.host_start;
+    const key = `${band.rank} ${times === steps.start}`;
+    if (!found.has(key)) {
+      const seen = times.filter((time) => time >= view.from && time <= view.to);
+      found.set(key, seen.length > of.width / LEAST_STEP ? [] : seen.map((time) => pixelOf(view, of.width, time)));
+    }
+    return found.get(key)!.map((x) => ({ x, y: band.top - top, height: band.height + GAP }));
+  });
 }
 
 function isInRange(state: State, band: Band): boolean {

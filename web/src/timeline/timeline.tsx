@@ -74,6 +74,14 @@ export function Timeline(props: {
         <canvas ref={minimap} class="tl-minimap" aria-label="the whole recording, drag to move" />
         <p class="tl-corner">
           seen: <b>{viewer ? formatNumber(viewer.state.view.to - viewer.state.view.from, "ns") : ""}</b>
+          {viewer?.steps()?.predicted && (
+            <>
+              <br />
+              steps recorded
+              <br />
+              steps predicted
+            </>
+          )}
         </p>
         <canvas ref={ruler} class="tl-ruler" aria-label="time and steps, drag to choose a stretch" />
       </div>
@@ -105,12 +113,12 @@ function StepsOf(props: { viewer: Viewer }) {
   const steps = viewer.steps();
   if (steps === null) return null;
   const rank = viewer.index.ranks[steps.rank]?.rank;
-  const count = steps.steps.start.length;
+  const count = steps.recorded.start.length;
   return (
-    <small>
+    <small title="each up to the end of its work on the device, and none before the end of the one before, as on the page of steps">
       {" "}
       · {grouped(count)} {count === 1 ? "step" : "steps"}
-      {rank != null && viewer.index.ranks.length > 1 && ` of rank ${rank}`}
+      {rank != null && viewer.index.ranks.filter((one) => !one.predicted).length > 1 && ` of rank ${rank}`}
     </small>
   );
 }

@@ -87,7 +87,7 @@ function BandTip(props: { viewer: Viewer; hover: Hover }) {
     const points = layers.counters.get(band.lane.id);
     const at = points === undefined ? 0 : indexAt(points.start, time);
     const [low, high] = [points?.low[at] ?? null, points?.high[at] ?? null];
-    const known = points !== undefined && points.start.length > 0 && points.start[at]! <= time && low !== null && high !== null;
+    const known = points !== undefined && points.start[at]! <= time && time < (points.end ?? Infinity) && low !== null && high !== null;
     const text = (value: number) => counterText(value, band.lane!.unit);
     return (
       <>

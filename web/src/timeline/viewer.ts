@@ -6,7 +6,7 @@ import { askSearch, askSelection, askSlice } from "../data/server";
 import { Asking } from "./asking";
 import { Frame, fillFrame, pieces } from "./frame";
 import type { Band, Layout } from "./lanes";
-import { ROW, bandsBetween, headings, layOut, rowTop } from "./lanes";
+import { ROW, bandsBetween, headings, layOut, predictedOf, recordedOf, rowTop } from "./lanes";
 import type { Surface } from "./painter";
 import { Painter } from "./painter";
 import type { Outcome } from "./questions";
@@ -287,11 +287,15 @@ export class Viewer {
   }
 
   /** The steps of the rank that is looked at: of the chosen slice's, else of the first that is seen and has some. */
-  steps(): { rank: number; steps: Steps } | null {
-    const has = (rank: number | undefined) => rank !== undefined && (this.index.ranks[rank]?.steps.start.length ?? 0) > 0;
+  steps(): { rank: number; recorded: Steps; predicted: Steps | null } | null {
+    const { ranks } = this.index;
+    const has = (rank: number | undefined) => rank !== undefined && (ranks[rank]?.steps.start.length ?? 0) > 0;
     const seen = this.bandsInView().map((band) => band.rank);
-    const rank = [this.state.slice?.rank, ...seen, ...this.index.ranks.map((_, at) => at)].find(has);
-    return rank === undefined ? null : { rank, steps: this.index.ranks[rank]!.steps };
+    const found = [this.state.slice?.rank, ...seen, ...ranks.map((_, at) => at)].find(has);
+    if (found === undefined) return null;
+    const rank = recordedOf(this.index, found);
+    const predicted = predictedOf(this.index, rank);
+    return { rank, recorded: ranks[rank]!.steps, predicted: predicted === undefined ? null : ranks[predicted]!.steps };
   }
 
   /** The rank that is looked at: of the chosen slice, else the first that is seen. */
@@ -320,7 +324,8 @@ export class Viewer {
     const scene = sceneOf({
       ...{ state: this.state, layout: this.layout, lanes: this.lanes, bands, frame, width, height, cursor: this.cursor },
       palette: this.painter.palette,
-      steps: steps?.steps ?? null,
+      steps: steps === null ? [] : [steps.recorded, ...(steps.predicted ? [steps.predicted] : [])],
+      ranks: this.index.ranks,
       layers: this.asking.layers,
       details: this.state.slice !== null ? this.details.value : null,
       found: this.state.find === "" ? [] : (this.search.value?.found ?? []),

@@ -1,0 +1,83 @@
+// Findings as a list: each a sentence, its evidence, the gain to expect and the next step.
+import { useContext } from "preact/hooks";
+import type { Finding, Place } from "../data/report";
+import { formatValue } from "./format";
+import { PageLinks } from "./page_links";
+import { Said } from "./said";
+
+function placeText(where: Place | null | undefined): string {
+  if (!where) return "";
+  const parts = [
+    where.rank != null ? `rank ${where.rank}` : "",
+    where.phase ?? "",
+    where.module ?? "",
+    where.op ?? "",
+    where.function ?? "",
+    where.file ? `${where.file}${where.line != null ? `:${where.line}` : ""}` : "",
+  ];
+  return parts.filter(Boolean).join(" · ");
+}
+
+function gainText(finding: Finding): string {
+  if (finding.gain) {
+    const { speedup_low: low, speedup_high: high, binds, how } = finding.gain;
+    const then = binds ? `, then bound by ${binds}` : "";
+    const [least, most] = [low.toFixed(2), high.toFixed(2)];
+    const steps = most === "1.00" ? "steps as fast as now" : `steps ${least === most ? "" : `${least}× to `}${most}× as fast`;
+    return `${steps}${then}${how ? ` (${how})` : ""}`;
+  }
+  return finding.gain_reason ? `gain unknown: ${finding.gain_reason}` : "gain unknown";
+}
+
+function One(props: { finding: Finding }) {
+  const { finding } = props;
+  const place = placeText(finding.where);
+  const { moment } = useContext(PageLinks);
+  const at = finding.where?.t_ns ?? null;
+  const address = at === null || !moment ? null : moment({ rank: finding.where?.rank ?? null, start: at, duration: null });
+  return (
+    <li class="finding" data-finding={finding.id}>
+      <p class="sentence">{finding.sentence}</p>
+      <p class="about">
+        <span>
+          <Said text={gainText(finding)} />
+        </span>
+        {finding.confidence && <span>{finding.confidence} confidence</span>}
+        {place && <span>{place}</span>}
+        {address !== null && <a href={address}>show on the timeline</a>}
+      </p>
+      {(finding.evidence ?? []).length > 0 && (
+        <ul class="evidence">
+          {finding.evidence!.map((item) => (
+            <li>
+              <span class="text" title={item.text}>
+                {item.text}
+              </span>
+              {item.value !== null && (
+                <>
+                  <b>{formatValue(item.value, item.unit)}</b>
+                </>
+              )}
+              {item.query && <code>{item.query}</code>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {finding.next && (
+        <p class="next">
+          <b>Next:</b> <Said text={finding.next} />
+        </p>
+      )}
+    </li>
+  );
+}
+
+export function FindingList(props: { findings: Finding[] }) {
+  return (
+    <ol class="findings">
+      {props.findings.map((finding) => (
+        <One finding={finding} />
+      ))}
+    </ol>
+  );
+}
