@@ -44,7 +44,8 @@ Result<std::optional<Gate>> gate_of(const std::string& text) {
   if (text == "high") return std::optional(Gate{.sure = true});
   Gate gate;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), gate.speedup);
-  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && gate.speedup > 1) return std::optional(gate);
+  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && gate.speedup > 1)
+    return std::optional(gate);
   return fail({ErrorKind::usage, fmt::format("--fail-on takes high or a speedup above 1, not '{}'", text), "",
                std::nullopt, "Write --fail-on high or --fail-on 1.1"});
 }
@@ -68,8 +69,8 @@ Result<int> run_advise(const AdviseOptions& options) {
   if (!report) return fail(report.error());
   if (options.anonymous) report::anonymize(*report);
   progress.erase();
-  const std::string text = options.json ? report::to_advice_json(*report)
-                                        : report::to_advice_text(*report, text_style(options.output));
+  const std::string text =
+      options.json ? report::to_advice_json(*report) : report::to_advice_text(*report, text_style(options.output));
   if (auto written = write_file(options.output, text); !written) return fail(written.error());
   if (!*gate) return code;
   for (const auto at : report->by_worth) {

@@ -26,12 +26,8 @@ struct Work {
   SliceId operation = SliceId::none;       // outermost operator around it, or around its launch; none: there is none
 
   // The program's own code on a thread of the host, outside of operators, launches and the data loader.
-  bool between_operators() const {
-    return !device && role == simulate::NodeRole::host && operation == SliceId::none;
-  }
-  std::string_view name() const {
-    return slice == SliceId::none ? std::string_view() : trace->name(slice);
-  }
+  bool between_operators() const { return !device && role == simulate::NodeRole::host && operation == SliceId::none; }
+  std::string_view name() const { return slice == SliceId::none ? std::string_view() : trace->name(slice); }
 };
 
 // An outermost operator on the thread of the steps, and what that thread did then until the next one began.

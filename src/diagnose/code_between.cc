@@ -18,25 +18,47 @@ struct Sign {
 
 // Of Python's and torch's own names; the first that fits a stack from the program's function inwards.
 constexpr std::array kSigns{
-    Sign{Doing::collecting, "collect"},           Sign{Doing::compiling, "torch/_dynamo/"},
-    Sign{Doing::compiling, "torch/_inductor/"},   Sign{Doing::saving, "torch/serialization.py"},
-    Sign{Doing::saving, "pickle.py"},             Sign{Doing::saving, "dump"},
-    Sign{Doing::logging, "print"},                Sign{Doing::logging, "logging/"},
+    Sign{Doing::collecting, "collect"},
+    Sign{Doing::compiling, "torch/_dynamo/"},
+    Sign{Doing::compiling, "torch/_inductor/"},
+    Sign{Doing::saving, "torch/serialization.py"},
+    Sign{Doing::saving, "pickle.py"},
+    Sign{Doing::saving, "dump"},
+    Sign{Doing::logging, "print"},
+    Sign{Doing::logging, "logging/"},
     Sign{Doing::logging, "torch/utils/tensorboard/"},
-    Sign{Doing::talking, "socket.py"},            Sign{Doing::talking, "http/"},
-    Sign{Doing::talking, "urllib/"},              Sign{Doing::talking, "recv"},
-    Sign{Doing::talking, "recv_into"},            Sign{Doing::talking, "sendall"},
-    Sign{Doing::talking, "connect"},              Sign{Doing::reading, "read"},
-    Sign{Doing::reading, "readline"},             Sign{Doing::reading, "open"},
-    Sign{Doing::reading, "pathlib.py"},           Sign{Doing::reading, "fromfile"},
-    Sign{Doing::reading, "readinto"},             Sign{Doing::reading, "numpy/lib/npyio.py"},
-    Sign{Doing::reading, "numpy/lib/_npyio_impl.py"}, Sign{Doing::reading, "load"},
-    Sign{Doing::reading, "loads"},                Sign{Doing::logging, "write"},
-    Sign{Doing::logging, "flush"},                Sign{Doing::saving, "fsync"},
+    Sign{Doing::talking, "socket.py"},
+    Sign{Doing::talking, "http/"},
+    Sign{Doing::talking, "urllib/"},
+    Sign{Doing::talking, "recv"},
+    Sign{Doing::talking, "recv_into"},
+    Sign{Doing::talking, "sendall"},
+    Sign{Doing::talking, "connect"},
+    Sign{Doing::reading, "read"},
+    Sign{Doing::reading, "readline"},
+    Sign{Doing::reading, "open"},
+    Sign{Doing::reading, "pathlib.py"},
+    Sign{Doing::reading, "fromfile"},
+    Sign{Doing::reading, "readinto"},
+    Sign{Doing::reading, "numpy/lib/npyio.py"},
+    Sign{Doing::reading, "numpy/lib/_npyio_impl.py"},
+    Sign{Doing::reading, "load"},
+    Sign{Doing::reading, "loads"},
+    Sign{Doing::logging, "write"},
+    Sign{Doing::logging, "flush"},
+    Sign{Doing::saving, "fsync"},
     Sign{Doing::sleeping, "sleep"},
 };
 
-Doing doing_of(const Code& code) {
+// Our hooks mark the garbage collector while they record.
+constexpr std::string_view kCollects = "Python garbage collection";
+
+Doing doing_of(const Work& work, const Code& code) {
+  if (work.name() == kCollects) return Doing::collecting;
+  if (work.slice != SliceId::none &&
+      work.trace->slices.phase[work.slice] == static_cast<std::uint8_t>(Phase::checkpoint)) {
+    return Doing::saving;
+  }
   if (code.stack.empty()) return Doing::unknown;
   for (const Sign& sign : kSigns) {
     if (code.below(sign.frame) != nullptr) return sign.doing;
@@ -54,7 +76,9 @@ std::vector<BetweenOperators> code_between(const Case& about) {
     if (!work.between_operators() || work.cost_ns < kLongNs) continue;
     if (work.slice != SliceId::none && work.trace->kind(work.slice) == SliceKind::runtime) continue;
     BetweenOperators one{.node = node, .code = about.code(work)};
-    one.doing = doing_of(one.code);
+    one.doing = doing_of(work, one.code);
+    // Where frames are recorded and none of the program's is there, it is not the program that works.
+    if (one.doing == Doing::unknown && about.places.known(*work.trace)) continue;
     out.push_back(std::move(one));
   }
   return out;

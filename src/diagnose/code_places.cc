@@ -12,14 +12,16 @@ namespace {
 
 // Where a recording does not say which files are the program's own: what is surely none of them.
 bool is_library(std::string_view file) {
-  constexpr std::array<std::string_view, 8> inside{"site-packages/", "dist-packages/", "/lib/python3",
-                                                   "<frozen",        "_stepscope_hooks/"};
+  constexpr std::array<std::string_view, 8> inside{"site-packages/", "dist-packages/", "/lib/python3", "<frozen",
+                                                   "_stepscope_hooks/"};
   constexpr std::array<std::string_view, 32> first{
-      "torch/",         "numpy/",         "threading.py",  "contextlib.py", "typing.py",    "functools.py", "logging/",
-      "json/",          "re/",            "abc.py",        "enum.py",       "weakref.py",   "_weakrefset.py", "copy.py",
-      "collections/",   "multiprocessing/", "concurrent/", "asyncio/",      "queue.py",     "selectors.py", "socket.py",
-      "pickle.py",      "random.py",      "signal.py",     "warnings.py",   "inspect.py",   "dataclasses.py", "os.py",
-      "subprocess.py",  "tempfile.py",    "shutil.py",     "runpy.py"};
+      "torch/",           "numpy/",         "threading.py",   "contextlib.py", "typing.py",
+      "functools.py",     "logging/",       "json/",          "re/",           "abc.py",
+      "enum.py",          "weakref.py",     "_weakrefset.py", "copy.py",       "collections/",
+      "multiprocessing/", "concurrent/",    "asyncio/",       "queue.py",      "selectors.py",
+      "socket.py",        "pickle.py",      "random.py",      "signal.py",     "warnings.py",
+      "inspect.py",       "dataclasses.py", "os.py",          "subprocess.py", "tempfile.py",
+      "shutil.py",        "runpy.py"};
   const auto has = [&](std::string_view part) { return !part.empty() && file.find(part) != file.npos; };
   return file.empty() || std::any_of(inside.begin(), inside.end(), has) ||
          std::any_of(first.begin(), first.end(), [&](std::string_view part) { return file.starts_with(part); });
@@ -129,7 +131,8 @@ std::vector<CodePlaces::Landmark> CodePlaces::landmarks_of(const Trace& trace, T
   std::unordered_map<std::uint64_t, std::uint32_t> turns, name_turns;
   for (std::size_t i = 0; i < marks.size(); i++) {
     if (i > 0 && steps[i] != steps[i - 1]) turns.clear(), name_turns.clear();
-    const std::uint64_t before = i > 0 ? marks[i - 1].name_key : 0, after = i + 1 < marks.size() ? marks[i + 1].name_key : 0;
+    const std::uint64_t before = i > 0 ? marks[i - 1].name_key : 0,
+                        after = i + 1 < marks.size() ? marks[i + 1].name_key : 0;
     marks[i].key = mixed(mixed(before, marks[i].name_key), after);
     marks[i].turn = turns[marks[i].key]++;
     marks[i].name_turn = name_turns[marks[i].name_key]++;
@@ -159,9 +162,9 @@ Code CodePlaces::of_operator(const Trace& trace, SliceId operation) const {
   const Map* map = map_of(trace);
   if (map == nullptr) return {};
   const std::int64_t start_ns = trace.slices.start_ns[operation];
-  const auto at = std::lower_bound(map->own.begin(), map->own.end(), start_ns, [&](const Landmark& mark, std::int64_t t) {
-    return trace.slices.start_ns[mark.slice] < t;
-  });
+  const auto at =
+      std::lower_bound(map->own.begin(), map->own.end(), start_ns,
+                       [&](const Landmark& mark, std::int64_t t) { return trace.slices.start_ns[mark.slice] < t; });
   if (at == map->own.end() || at->slice != operation) return {};
   const Landmark* same = same_as(*map, static_cast<std::size_t>(at - map->own.begin()));
   return same == nullptr ? Code() : stack_of(*map, map->frames->slices.parent[same->slice]);
@@ -225,14 +228,13 @@ Code CodePlaces::find_heaviest(const Map& map, Interval when) const {
   std::map<std::pair<std::string, std::int64_t>, Function> functions;
   for (const auto& [leaf, ns] : by_leaf) {
     Code code = stack_of(map, leaf);
-    if (std::any_of(code.stack.begin(), code.stack.end(), [](const CodeFrame& frame) {
-          return frame.file.find("_stepscope_hooks/") != std::string::npos;
-        })) {
+    if (std::any_of(code.stack.begin(), code.stack.end(),
+                    [](const CodeFrame& frame) { return frame.file.find("_stepscope_hooks/") != std::string::npos; })) {
       continue;
     }
     const CodeFrame* own = code.own();
-    Function& function = functions[own == nullptr ? std::pair(std::string(), std::int64_t{0})
-                                                  : std::pair(own->file, own->line)];
+    Function& function =
+        functions[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
     function.ns += ns;
     const bool calls = own != nullptr && own + 1 < code.stack.data() + code.stack.size();
     Called& called = function.called[calls ? own[1].function : ""];

@@ -39,7 +39,8 @@ std::string_view part_of(const Work& work, bool handed_over) {
 }
 
 Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
-  Priced out{.diagnosis = std::move(diagnosis), .id = std::string(id), .explains = std::vector<bool>(about.size(), false)};
+  Priced out{
+      .diagnosis = std::move(diagnosis), .id = std::string(id), .explains = std::vector<bool>(about.size(), false)};
   Finding& finding = out.diagnosis.finding;
   finding.id = out.id;
   const Result<Prediction> made = about.predictor.predict(finding.changes, out.diagnosis.rewrite);

@@ -54,7 +54,8 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
   loading.code.put_into(finding.where);
   finding.evidence = {{.text = "Of the steps", .value = about.share(loading.time_ns), .unit = Unit::ratio},
                       {.text = "Per step", .value = loading.time_ns / about.steps, .unit = Unit::ns}};
-  if (loading.idle_cores) finding.evidence.push_back({.text = "Idle cores of the machine", .value = *loading.idle_cores});
+  if (loading.idle_cores)
+    finding.evidence.push_back({.text = "Idle cores of the machine", .value = *loading.idle_cores});
   finding.confidence = "high";
   finding.next = std::move(next);
   return found;

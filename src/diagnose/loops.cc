@@ -83,8 +83,9 @@ void find_in(const Case& about, const Trace& trace, Row& row, std::vector<Loop>&
 }
 
 void add_code(const Case& about, Loop& loop) {
-  const auto longest = std::max_element(loop.operations.begin(), loop.operations.begin() + static_cast<long>(loop.period),
-                                        [](const Operation& a, const Operation& b) { return a.cost_ns < b.cost_ns; });
+  const auto longest =
+      std::max_element(loop.operations.begin(), loop.operations.begin() + static_cast<long>(loop.period),
+                       [](const Operation& a, const Operation& b) { return a.cost_ns < b.cost_ns; });
   loop.code = about.code(*loop.trace, longest->slice);
   loop.phase = static_cast<Phase>(loop.trace->slices.phase[longest->slice]);
 }
@@ -162,7 +163,8 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, simula
     const std::int64_t work = is_code ? 0 : total - least * turns;
     const std::int64_t base = least + how.call_ns * turns;
     const auto share = [&](double part) {
-      return std::min(total, base + static_cast<std::int64_t>(part * static_cast<double>(std::max<std::int64_t>(work, 0))));
+      return std::min(total,
+                      base + static_cast<std::int64_t>(part * static_cast<double>(std::max<std::int64_t>(work, 0))));
     };
     const double low = total > 0 ? static_cast<double>(share(how.least)) / static_cast<double>(total) : 1;
     const double high = total > 0 ? static_cast<double>(share(how.most)) / static_cast<double>(total) : 1;
@@ -177,11 +179,6 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, simula
 }
 
 }  // namespace
-
-bool is_optimizer(const Loop& loop) {
-  return std::any_of(loop.code.stack.begin(), loop.code.stack.end(),
-                     [](const CodeFrame& frame) { return frame.file.starts_with("torch/optim/"); });
-}
 
 bool is_over_parameters(const Loop& loop) {
   constexpr std::size_t kSizes = 3;
@@ -208,7 +205,7 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
   std::map<std::pair<std::string, std::int64_t>, Found> places;
   const std::vector<Loop> all = loops(about);
   for (const Loop& loop : all) {
-    if (!is_meant(loop)) continue;
+    if (loop.phase == Phase::optimizer || !is_meant(loop)) continue;  // that is unfused_optimizer's
     const CodeFrame* own = loop.code.own();
     Found& found = places[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
     as_one_call(about, loop, words.how, found.diagnosis.rewrite);

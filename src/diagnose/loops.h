@@ -14,10 +14,10 @@ namespace stepscope::diagnose {
 
 struct Loop {
   const Trace* trace = nullptr;
-  std::vector<Operation> operations;  // turns one after the other
-  std::size_t period = 1;             // operators in a turn
+  std::vector<Operation> operations;                 // turns one after the other
+  std::size_t period = 1;                            // operators in a turn
   std::vector<std::vector<std::uint32_t>> backward;  // nodes of the backward pass per operator of a turn
-  Code code;                          // of the first turn's longest operator
+  Code code;                                         // of the first turn's longest operator
   Phase phase = Phase::other;
 
   std::size_t turns() const { return operations.size() / period; }
@@ -42,8 +42,6 @@ struct WordsOfLoop {
 void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const WordsOfLoop& words,
                 std::vector<Diagnosis>& out);
 
-// Of torch's own optimizers.
-bool is_optimizer(const Loop& loop);
 // Its turns are over tensors of many sizes, as parameters are.
 bool is_over_parameters(const Loop& loop);
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "base/shell_word.h"
@@ -95,7 +97,6 @@ void price_findings(Player& player, Report& report) {
 
 namespace {
 
-// What bounds the steps, and is no finding of its own once something explains it.
 int order_of(const Finding& finding) {
   const std::string confidence = finding.confidence.value_or("");
   return confidence == "high" ? 0 : confidence == "medium" ? 1 : 2;
@@ -109,8 +110,19 @@ double worth_of(const Finding& finding) {
 
 void put_by_worth(Report& report) {
   report.by_worth.clear();
+  // What other answers say of a kind of cause that the advice explains is the same, seen from further away.
+  std::set<std::string_view> explained;
+  for (const Answer& answer : report.answers) {
+    if (answer.name != kAdvice) continue;
+    for (const Finding& finding : answer.findings) {
+      if (finding.gain) explained.insert(finding.cause);
+    }
+  }
   for (std::uint32_t a = 0; a < report.answers.size(); a++) {
-    for (std::uint32_t f = 0; f < report.answers[a].findings.size(); f++) report.by_worth.push_back({a, f});
+    const Answer& answer = report.answers[a];
+    for (std::uint32_t f = 0; f < answer.findings.size(); f++) {
+      if (answer.name == kAdvice || explained.count(answer.findings[f].cause) == 0) report.by_worth.push_back({a, f});
+    }
   }
   std::stable_sort(report.by_worth.begin(), report.by_worth.end(), [&](const auto& one, const auto& other) {
     const Finding &a = report.finding(one), &b = report.finding(other);

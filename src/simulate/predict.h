@@ -19,7 +19,7 @@ namespace stepscope::simulate {
 // A stretch of the path that bounds the steps: in the played run, at every instant just one. They touch, from the start
 // of the first step to the end of the last.
 struct PathPiece {
-  std::uint32_t node = kNone;        // a meeting is told by what came last to it
+  std::uint32_t node = kNone;  // a meeting is told by what came last to it
   std::int64_t from_ns = 0, until_ns = 0;
   bool handed_over = false;  // not the work itself: its launch latency, the way from what came before, a wait
 };
@@ -33,7 +33,8 @@ struct PathPart {
   std::int64_t time_ns = 0;
 };
 
-// What a fix makes of single nodes: their new costs, as a range. What is gone (0 at both ends) waits for nothing either.
+// What a fix makes of single nodes: their new costs, as a range. What is gone (0 at both ends) waits for nothing
+// either.
 struct Rewrite {
   struct Node {
     std::uint32_t node = kNone;

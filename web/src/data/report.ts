@@ -126,6 +126,8 @@ export interface Report {
   input: { path: string; files: InputFile[] };
   issues: Issue[];
   answers: Record<string, Answer>;
+  /** Answer and number of each finding, those worth most first; a report of before has none. */
+  findings_by_worth?: [string, number][];
   failed: Record<string, string>;
 }
 

@@ -3,16 +3,14 @@ import type { Finding, Report } from "../data/report";
 import { FindingList } from "../draw/findings";
 import type { Panel } from "../draw/panel";
 
-const DOUBT: Record<string, number> = { high: 0, medium: 1 };
-const doubt = (finding: Finding) => DOUBT[finding.confidence ?? ""] ?? 2;
-
 /**
- * What is sure comes first; of the same confidence in the order of the answers. What is found about a difference of runs
- * stands in its panel: it says what changed, not what to change.
+ * What is worth most comes first, as the report orders it; one that has no order is shown as its answers come. What is
+ * found about a difference of runs stands in its panel: it says what changed, not what to change.
  */
 export function allFindings(report: Report): Finding[] {
-  const all = Object.entries(report.answers).flatMap(([name, answer]) => (name === "diff" ? [] : answer.findings));
-  return all.sort((a, b) => doubt(a) - doubt(b));
+  const ordered = (report.findings_by_worth ?? []).flatMap(([name, index]) => report.answers[name]?.findings[index] ?? []);
+  if (ordered.length > 0) return ordered;
+  return Object.entries(report.answers).flatMap(([name, answer]) => (name === "diff" ? [] : answer.findings));
 }
 
 export const findings: Panel = {

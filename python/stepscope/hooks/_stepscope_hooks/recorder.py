@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PART_S = 5.0
 FIRST_PART_S = 0.3  # of a long window, while it is not known how much a second is
+GARBAGE = "Python garbage collection"  # the range of a full one in the recording
 PART_BYTES = 50_000_000  # of JSON, before it is compressed
 
 
@@ -67,6 +68,7 @@ class Recorder:
         self.spools: list[Spool] = []
         self.left_open: set[str] | None = set()  # names of ranges that were open at its stop; None: not known yet
         self.gc_s, self.gc_count, self.gc_began = 0.0, 0, 0.0
+        self.gc_range: Any = None  # of the collection that runs, in the recording
 
     def prepare(self) -> None:
         """Everything slow (CUPTI attaches here), so that it does not fall into the first recorded step."""
@@ -117,7 +119,12 @@ class Recorder:
     def on_gc(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             self.gc_began = time.perf_counter()
+            if info.get("generation") == 2:  # the others take microseconds
+                self.gc_range = torch_profiler.entered_range(GARBAGE)
         elif self.gc_began:
+            if self.gc_range is not None:
+                self.gc_range.__exit__(None, None, None)
+                self.gc_range = None
             self.gc_s += time.perf_counter() - self.gc_began
             self.gc_count += 1
 

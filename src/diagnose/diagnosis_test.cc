@@ -1,0 +1,231 @@
+// Causes on traces made by hand: what is found, where, what it is worth, and what is no cause.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "derive/derive.h"
+#include "derive/derive_run.h"
+#include "diagnose/code_places.h"
+#include "diagnose/diagnosis.h"
+#include "model/trace_fixture.h"
+#include "simulate/predict.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+constexpr std::int64_t us = 1000, ms = 1000 * us;
+
+// A thread that makes steps, one operator or piece of code after the other.
+class Thread {
+ public:
+  TraceFixture f;
+
+  explicit Thread(bool frames = false) : frames_(frames), cpu_(f.host("1")) {}
+
+  void begin_step() { begin_ns_ = at_ns_; }
+  void end_step() {
+    f.slice(cpu_, "user_annotation", "ProfilerStep#" + std::to_string(number_++), begin_ns_, at_ns_ - begin_ns_);
+  }
+  // With the frames of `code` around it, outermost first.
+  void op(std::string_view name, std::int64_t ns, std::vector<std::string> code = {}, OpIds ids = {}) {
+    put_frames(code, ns);
+    f.op(cpu_, name, at_ns_, ns, ids);
+    at_ns_ += ns;
+  }
+  void code(std::int64_t ns, std::vector<std::string> code = {}) {
+    put_frames(code, ns);
+    at_ns_ += ns;
+  }
+  void range(std::string_view name, std::int64_t ns) {
+    f.slice(cpu_, "user_annotation", name, at_ns_, ns);
+    at_ns_ += ns;
+  }
+
+ private:
+  void put_frames(const std::vector<std::string>& code, std::int64_t ns) {
+    for (const std::string& frame : code) {
+      if (frames_) f.slice(cpu_, "python_function", frame, at_ns_, ns);
+    }
+  }
+
+  bool frames_;
+  TrackId cpu_;
+  std::int64_t at_ns_ = 0, begin_ns_ = 0, number_ = 1;
+};
+
+template <class Step>
+Run run_of(const Step& step, bool frames = true) {
+  Run run;
+  Thread timed;
+  for (int i = 0; i < 4; i++) {
+    timed.begin_step();
+    step(timed);
+    timed.end_step();
+  }
+  run.traces.push_back(std::move(timed.f.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  if (frames) {
+    Thread with_frames(true);
+    with_frames.begin_step();
+    step(with_frames);
+    with_frames.end_step();
+    with_frames.f.trace.code = {{"train.py", 1, "", 0}, {"train.py", 10, "sorted", 14}};
+    run.stack_steps.push_back(std::move(with_frames.f.trace));
+    REQUIRE(derive::derive(run.stack_steps[0], {}));
+  }
+  derive::derive_run(run, 1);
+  return run;
+}
+
+Answer advice_of(const Run& run) {
+  const simulate::Predictor predictor(run);
+  auto made = advice(run, predictor);
+  if (!made) FAIL(to_text(made.error()));
+  return *std::move(made);
+}
+
+const Finding* find(const Answer& answer, std::string_view id) {
+  const auto found =
+      std::find_if(answer.findings.begin(), answer.findings.end(), [&](const Finding& one) { return one.id == id; });
+  return found == answer.findings.end() ? nullptr : &*found;
+}
+
+TEST_CASE("advice: code between operators has its function, its line, and the time that it takes as gain") {
+  const Run run = run_of([](Thread& thread) {
+    thread.op("aten::mm", 5 * ms, {"train.py(30): main"});
+    thread.code(5 * ms, {"train.py(30): main", "train.py(10): rarest", "<built-in function sorted>"});
+    thread.op("aten::add", 10 * ms, {"train.py(30): main"});
+  });
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "python_in_step");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.function == "rarest");
+  CHECK(found->where.file == "train.py");
+  CHECK(found->where.line == 14);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(20.0 / 15).epsilon(0.01));
+  CHECK(found->gain->speedup_low == doctest::Approx(20.0 / 15.5).epsilon(0.01));
+}
+
+TEST_CASE("advice: what the code does decides the cause") {
+  const auto cause_of = [](std::vector<std::string> inner) {
+    const Run run = run_of([&](Thread& thread) {
+      thread.op("aten::mm", 5 * ms);
+      std::vector<std::string> code{"train.py(30): main"};
+      code.insert(code.end(), inner.begin(), inner.end());
+      thread.code(5 * ms, code);
+      thread.op("aten::add", 5 * ms);
+    });
+    const Answer answer = advice_of(run);
+    REQUIRE(answer.findings.size() == 1);
+    return answer.findings[0].id;
+  };
+  CHECK(cause_of({}) == "python_in_step");
+  CHECK(cause_of({"torch/serialization.py(940): save"}) == "checkpoint_in_loop");
+  CHECK(cause_of({"<built-in function print>"}) == "logging_in_loop");
+  CHECK(cause_of({"socket.py(706): readinto"}) == "network_io");
+  CHECK(cause_of({"<built-in method read of _io.BufferedReader object at 0x7f>"}) == "file_io");
+  CHECK(cause_of({"<built-in function collect>"}) == "garbage_collection");
+  CHECK(cause_of({"<built-in function sleep>"}) == "sleeping_in_loop");
+}
+
+TEST_CASE("advice: without frames the code between operators has no place, and that is said") {
+  const Run run = run_of(
+      [](Thread& thread) {
+        thread.op("aten::mm", 5 * ms);
+        thread.code(5 * ms);
+        thread.op("aten::add", 5 * ms);
+      },
+      false);
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "python_in_step");
+  REQUIRE(found != nullptr);
+  CHECK(!found->where.file);
+  CHECK(found->confidence == "medium");
+  REQUIRE(answer.notes.size() == 1);
+  CHECK(answer.notes[0].starts_with("No Python frames are recorded"));
+}
+
+TEST_CASE("advice: half of float64 is gone in float32, and small calls are as they were") {
+  const OpIds doubles{.dims = "[[64,64],[64,64]]", .types = R"(["double","double"])"};
+  const OpIds numbers{.dims = "[[64,64],[]]", .types = R"(["float","double"])"};
+  const Run run = run_of([&](Thread& thread) {
+    thread.op("aten::mm", 10 * ms, {"train.py(30): main"}, doubles);
+    thread.op("aten::mul", 10 * ms, {"train.py(30): main"}, numbers);
+  });
+  const Answer answer = advice_of(run);
+  REQUIRE(answer.findings.size() == 1);
+  CHECK(answer.findings[0].id == "float64");
+  CHECK(answer.findings[0].where.op == "aten::mm");
+  REQUIRE(answer.findings[0].gain);
+  CHECK(answer.findings[0].gain->speedup_high == doctest::Approx(20.0 / 15).epsilon(0.01));
+}
+
+TEST_CASE("advice: a loop over samples, over parameters, and layers that are none") {
+  const auto step_of = [](bool layers, bool sizes) {
+    return [layers, sizes](Thread& thread) {
+      thread.op("aten::mm", 1 * ms, {"train.py(30): main"});
+      for (int i = 0; i < 16; i++) {
+        std::vector<std::string> code{"train.py(30): main", "train.py(10): loss"};
+        if (layers) code.push_back("nn.Module: Block_" + std::to_string(i));
+        const std::string dims = sizes ? "[[" + std::to_string(i + 1) + "]]" : "[[8]]";
+        thread.op("aten::sub", 10 * us, code, {.dims = dims, .types = R"(["float"])"});
+        thread.op("aten::abs", 10 * us, code, {.dims = dims, .types = R"(["float"])"});
+        thread.op("aten::sum", 10 * us, code, {.dims = dims, .types = R"(["float"])"});
+      }
+      thread.op("aten::stack", 20 * us, {"train.py(30): main"});
+    };
+  };
+  const Answer samples = advice_of(run_of(step_of(false, false)));
+  REQUIRE(samples.findings.size() == 1);
+  CHECK(samples.findings[0].id == "per_sample_loop");
+  CHECK(samples.findings[0].where.function == "loss");
+  REQUIRE(samples.findings[0].gain);
+  // 16 turns of 30 us become one: 1500 us become 1050 us.
+  CHECK(samples.findings[0].gain->speedup_high == doctest::Approx(1500.0 / 1050).epsilon(0.01));
+
+  const Answer parameters = advice_of(run_of(step_of(false, true)));
+  REQUIRE(parameters.findings.size() == 1);
+  CHECK(parameters.findings[0].id == "per_parameter_loop");
+
+  CHECK(advice_of(run_of(step_of(true, false))).findings.empty());
+}
+
+TEST_CASE("advice: the partition adds up to the steps, and what two findings share is told") {
+  const Run run = run_of([](Thread& thread) {
+    thread.range("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 4 * ms);
+    thread.op("aten::mm", 8 * ms, {"train.py(30): main"}, {.dims = "[[8]]", .types = R"(["double"])"});
+    thread.code(4 * ms, {"train.py(30): main"});
+    thread.op("aten::add", 4 * ms, {"train.py(30): main"});
+  });
+  const Answer answer = advice_of(run);
+  const Table* partition = answer.table("partition");
+  REQUIRE(partition != nullptr);
+  std::int64_t sum = 0;
+  for (const auto& row : partition->rows) sum += std::get<std::int64_t>(row[4]);
+  CHECK(sum == std::get<std::int64_t>(answer.scalar("step_ns")->value));
+  CHECK(std::get<double>(answer.scalar("explained_share")->value) == doctest::Approx(0.8));
+  REQUIRE(answer.findings.size() == 3);
+  for (std::size_t i = 1; i < 3; i++) {
+    CHECK(answer.findings[i - 1].gain->speedup_high >= answer.findings[i].gain->speedup_low);
+  }
+  CHECK(find(answer, "loader_in_main_process") != nullptr);
+}
+
+TEST_CASE("advice: frames are read as the profiler writes them") {
+  CodeFrame frame = read_frame("torch/nn/modules/module.py(1501): _call_impl");
+  CHECK(frame.file == "torch/nn/modules/module.py");
+  CHECK(frame.line == 1501);
+  CHECK(frame.function == "_call_impl");
+  frame = read_frame("<built-in method item of Tensor object at 0x7f687b032e90>");
+  CHECK(frame.file.empty());
+  CHECK(frame.function == "item");
+  CHECK(read_frame("<built-in function isinstance>").function == "isinstance");
+  CHECK(read_frame("nn.Module: Linear_0").function == "nn.Module: Linear_0");
+  CHECK(read_frame("odd(name").function == "odd(name");
+}
+
+}  // namespace
+}  // namespace stepscope::diagnose

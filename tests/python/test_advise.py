@@ -1,0 +1,111 @@
+"""What to change first: faults of small programs, recorded as anyone would, named with their place and their price."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from conftest import WriteTrace, op
+from jobs import Job, Place, needs_torch
+
+MODEL = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def train(inputs, targets):
+    loss = F.cross_entropy(model(inputs), targets)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+PYTHON = (
+    MODEL
+    + """
+def ranked(rows):
+    return [
+        sorted(row, key=lambda value: (value * 7919) % 104729)
+        for row in rows
+    ]
+
+
+for step in range(30):
+    inputs = torch.rand(64, 256)
+    ranked((inputs * 1000).int().tolist())
+    train(inputs, torch.randint(0, 10, (64,)))
+"""
+)
+
+DOUBLE = (
+    MODEL
+    + """
+model.double()
+data = torch.rand(512, 256).double()
+for step in range(30):
+    train(data, torch.randint(0, 10, (512,)))
+"""
+)
+
+
+def advise(place: Place, *arguments: str) -> dict[str, Any]:
+    done = place.plain(str(place.stepscope), "advise", *arguments, "--json", "--no-cache")
+    assert done.returncode in (0, 4), done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def recorded(place: Place, text: str) -> Job:
+    job = place.run(sys.executable, place.script(text), options=("--steps", "10:14"))
+    assert job.code == 0, job.stderr
+    return job
+
+
+@needs_torch
+def test_python_between_operators_has_its_function(place: Place) -> None:
+    job = recorded(place, PYTHON)
+    found = advise(place, str(job.folder))
+    first = found["findings"][0]
+    assert first["id"] == "python_in_step"
+    assert first["where"]["file"] == "job.py"
+    # Python 3.12 has no functions for comprehensions any more.
+    assert first["where"]["function"] in ("ranked", "<listcomp>", "<lambda>")
+    gain = first["gain"]
+    assert 1.1 < gain["speedup_low"] <= gain["speedup_high"]
+
+    text = place.plain(str(place.stepscope), "advise", str(job.folder))
+    assert text.stdout.index("Worth changing, most first") < text.stdout.index("at job.py:")
+    assert place.plain(str(place.stepscope), "advise", str(job.folder), "--fail-on", "1.05").returncode == 3
+    stopped = place.plain(str(place.stepscope), "advise", str(job.folder), "--fail-on", "1000")
+    assert stopped.returncode == 0, stopped.stderr
+    wrong = place.plain(str(place.stepscope), "advise", str(job.folder), "--fail-on", "soon")
+    assert wrong.returncode == 2 and "high or a speedup above 1" in wrong.stderr
+
+
+@needs_torch
+def test_float64_is_named_before_all_else(place: Place) -> None:
+    found = advise(place, str(recorded(place, DOUBLE).folder))
+    first = found["findings"][0]
+    assert first["id"] == "float64" and first["where"]["file"] == "job.py"
+    assert 1.3 < first["gain"]["speedup_high"] < 2.1
+
+
+def test_nothing_to_change_is_an_answer(place: Place, write_trace: WriteTrace) -> None:
+    events = []
+    for number in range(3):
+        at = 1000 * number
+        step = {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 7, "tid": 8}
+        events.append({**step, "ts": at, "dur": 1000})
+        events.append(op("aten::mm", at, 1000))
+    path = str(write_trace(events=events))
+    done = place.plain(str(place.stepscope), "advise", path)
+    assert "Nothing was found that is worth more than 3 %: bound by thread 8 of rank 0." in done.stdout
+    assert place.plain(str(place.stepscope), "advise", path, "--fail-on", "high").returncode == 0
+    refused = place.plain(str(place.stepscope), "advise", str(place.folder / "none"))
+    assert refused.returncode == 1 and "none" in refused.stderr
