@@ -201,16 +201,16 @@ void each_member(MaybeConst<Issue> auto& part, V& visit) {
 template <class V>
 void each_member(MaybeConst<Trace> auto& part, V& visit) {
   auto& [source, rank, strings, metadata, devices, groups, held_before, module_sizes, code, categories, tracks,
-         clock_base, slices, ops, launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes, samples,
-         sampled, snapshot, memory_timeline, memory_file, issues, by_track, track_begin, class_rules, steps,
+         clock_base, slices, ops, launches, device, copy_speeds, collectives, memory, flows, instants, counters, nodes,
+         samples, sampled, snapshot, memory_timeline, memory_file, issues, by_track, track_begin, class_rules, steps,
          step_source, modules, backward, links, snapshot_history, clock] = part;
   (void)clock;                   // belongs to the run
   (void)samples, (void)sampled;  // of traces of telemetry, which are read anew each time
   (void)snapshot, (void)memory_timeline, (void)memory_file, (void)snapshot_history;  // of Run::snapshots, which are too
-  detail::visit_all(visit, source, rank, strings, metadata, devices, groups, held_before, module_sizes, code, categories,
-                    tracks, clock_base, slices, ops, launches, device, copy_speeds, collectives, memory, flows,
-                    instants, counters, nodes, issues, by_track, track_begin, class_rules, steps, step_source, modules,
-                    backward, links);
+  detail::visit_all(visit, source, rank, strings, metadata, devices, groups, held_before, module_sizes, code,
+                    categories, tracks, clock_base, slices, ops, launches, device, copy_speeds, collectives, memory,
+                    flows, instants, counters, nodes, issues, by_track, track_begin, class_rules, steps, step_source,
+                    modules, backward, links);
 }
 
 }  // namespace stepscope

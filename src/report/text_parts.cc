@@ -216,7 +216,7 @@ std::string place_text(const Place& where) {
 
 void write_finding(Page& page, const Finding& finding) {
   page.hanging(page.ink(Ink::accent, "  * "), printable(finding.sentence));
-  if (const std::string place = place_text(finding.where); !place.empty()) page.hanging("    at ", place);
+  if (const std::string place = place_text(finding.where); !place.empty()) page.hanging("    ", place);
   std::vector<std::string> grounds;
   for (const auto& evidence : finding.evidence) grounds.push_back(printable(evidence.text));
   grounds = shorten_names(grounds, kLongestGround);
