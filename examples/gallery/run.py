@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Records every program of the gallery, asks what is wrong with it, and compares that with what is known and measured.
+
+examples/gallery/run.py [--only NAME...] [--half tune|report] [--rounds N] [--measure]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from catalog import PROGRAMS, Program
+from verdicts import Finding, Verdict, judge, largest_gain, places_of, summarize, thresholds
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPSCOPE = os.environ.get("STEPSCOPE_CLI", str(ROOT / "build" / "stepscope"))
+HEADER = ("program", "expected cause", "named", "place", "predicted", "measured", "error")
+LIMIT_S = 300  # of a program that takes about ten
+
+
+def environment(program: Program) -> dict[str, str]:
+    """That of the caller, less what would change how the program runs or is recorded."""
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith(("STEPSCOPE_", "OMP_", "MKL_")) or k == "STEPSCOPE_CLI"
+    }
+    if program.threads:
+        kept["OMP_NUM_THREADS"] = str(program.threads)
+    return kept
+
+
+def execute(command: list[str], program: Program) -> str:
+    done = subprocess.run(
+        command, env=environment(program), text=True, capture_output=True, timeout=LIMIT_S, check=False, cwd=ROOT
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def step_ms(program: Program, fixed: bool) -> float:
+    said = re.findall(r"(?m)^step_ms ([\d.]+)$", execute(program.command(fixed), program))
+    return max(float(one) for one in said)  # ranks that wait for one another say the same
+
+
+def measure(program: Program, rounds: int) -> tuple[float, float]:
+    """Median step of both forms, in ms; they take turns, so that what else the machine does slows both alike."""
+    faulty, fixed = [], []
+    for _ in range(rounds):
+        faulty.append(step_ms(program, fixed=False))
+        fixed.append(step_ms(program, fixed=True))
+    return statistics.median(faulty), statistics.median(fixed)
+
+
+def diagnose(program: Program, folder: Path) -> list[Finding]:
+    out = ["--out", str(folder), "--name", program.name]
+    execute([STEPSCOPE, "run", *out, *program.record, "--", *program.command(fixed=False)], program)
+    runs = sorted(path.parent for path in (folder / program.name).glob("*/run.json"))
+    said: dict[str, Any] = json.loads(execute([STEPSCOPE, "advise", str(runs[-1]), "--json"], program))
+    findings: list[Finding] = said["findings"]
+    return findings
+
+
+def percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def cells(verdict: Verdict) -> tuple[str, ...]:
+    predicted = verdict.predicted
+    return (
+        verdict.name,
+        verdict.cause,
+        str(verdict.position or "–"),
+        "yes" if verdict.place else "no",
+        f"{predicted[0]:.2f}..{predicted[1]:.2f}" if predicted else "–",
+        f"{verdict.measured:.2f}" if verdict.measured else "–",
+        percent(verdict.error),
+    )
+
+
+def line(parts: tuple[str, ...]) -> str:
+    return "  ".join(part.ljust(width) for part, width in zip(parts, (26, 24, 5, 5, 12, 8, 8))).rstrip()
+
+
+def devices() -> int:
+    """Where torch cannot be asked there are none."""
+    counted = subprocess.run(
+        [sys.executable, "-c", "import torch; print(torch.cuda.device_count())"], text=True, capture_output=True
+    )
+    return int(counted.stdout) if counted.returncode == 0 else 0
+
+
+def chosen(args: argparse.Namespace) -> list[Program]:
+    unknown = set(args.only or ()) - {program.name for program in PROGRAMS}
+    if unknown:
+        sys.exit(f"no such program: {', '.join(sorted(unknown))}")
+    found = [program for program in PROGRAMS if args.half in (None, program.half)]
+    found = [program for program in found if not args.only or program.name in args.only]
+    if any(program.needs == "cuda" for program in found) and not devices():
+        left = [program.name for program in found if program.needs == "cuda"]
+        print(f"Left out, since torch sees no CUDA device: {', '.join(left)}", flush=True)
+        found = [program for program in found if program.needs != "cuda"]
+    return found
+
+
+def only_measure(programs: list[Program], rounds: int) -> None:
+    print(f"{'program':26}  {'faulty ms':>9}  {'fixed ms':>9}  ratio")
+    for program in programs:
+        if program.cause:
+            faulty, fixed = measure(program, rounds)
+            print(f"{program.name:26}  {faulty:9.2f}  {fixed:9.2f}  {faulty / fixed:5.2f}", flush=True)
+
+
+def tell(verdicts: list[Verdict], healthy: dict[str, float]) -> int:
+    """The last lines; how many of the promises failed."""
+    print()
+    for half in ("tune", "report", None):
+        summary = summarize([verdict for verdict in verdicts if half in (None, verdict.half)])
+        if summary.count:
+            print(
+                f"{half or 'all':6}  {summary.count:2} programs  first {percent(summary.first)}  first three "
+                f"{percent(summary.three)}  place {percent(summary.place)}  error: median {percent(summary.median_error)}"
+                f", worst {percent(summary.worst_error)}  without a prediction {summary.unpriced}"
+            )
+    if healthy:
+        worst = max(healthy, key=lambda name: healthy[name])
+        print(f"healthy {len(healthy):2} programs  largest gain promised {percent(healthy[worst])} ({worst})")
+    checks = thresholds(summarize(verdicts), list(healthy.values()))
+    for text, held in checks:
+        print(f"{'passed' if held else 'FAILED'}  {text}")
+    failed = sum(not held for _, held in checks)
+    print(f"{len(checks) - failed} passed, {failed} failed")
+    return failed
+
+
+def run(programs: list[Program], rounds: int, folder: Path) -> tuple[list[Verdict], dict[str, float]]:
+    verdicts, healthy = [], {}
+    print(line(HEADER), flush=True)
+    for program in programs:
+        findings = diagnose(program, folder)
+        if not program.cause:
+            healthy[program.name] = largest_gain(findings)
+            print(line((program.name, "(healthy)", "", "", percent(healthy[program.name]))), flush=True)
+            continue
+        verdict = Verdict(program.name, program.half, program.cause)
+        faulty, fixed = measure(program, rounds)
+        verdict.measured = faulty / fixed
+        verdicts.append(judge(verdict, findings, places_of(program.file, program.ops)))
+        print(line(cells(verdict)), flush=True)
+    return verdicts, healthy
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--half", choices=("tune", "report"), help="one to build on, one to be judged by")
+    parser.add_argument("--rounds", type=int, default=3, help="of faulty and fixed, in turn (default 3)")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the recordings stay")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
+    parser.add_argument("--measure", action="store_true", help="measure the pairs alone; nothing is recorded")
+    args = parser.parse_args()
+    programs = chosen(args)
+    if args.measure:
+        only_measure(programs, args.rounds)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="gallery-") as scratch:
+        verdicts, healthy = run(programs, args.rounds, args.keep or Path(scratch))
+    if args.json:
+        rows = [{**asdict(verdict), "error": verdict.error} for verdict in verdicts]
+        args.json.write_text(json.dumps({"programs": rows, "healthy": healthy}, indent=1) + "\n")
+    return 1 if tell(verdicts, healthy) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
