@@ -53,4 +53,13 @@ PROGRAMS = (
     Program("tabular_double", "float64", "the model is of doubles, since the data are"),
     Program("gpt_scores", "attention_by_hand", "scores, mask and softmax one by one", "report"),
     Program("gpt2_gelu", "elementwise_chain", "an activation of eight operators in place of one"),
+    Program("checkpointed_blocks", "recomputation", "every block runs twice to save memory that is not short"),
+    Program("anomaly_left_on", "debug_mode", "autograd looks for NaN behind each operator", "report"),
+    Program("one_thread", "too_few_threads", "torch is told to use one thread"),
+    Program("thread_crowd", "too_many_threads", "four threads for each core", "report"),
+    Program("collect_each_step", "garbage_collection", "all objects of Python are gone through at each step"),
+    Program("fresh_buffers", "allocation_in_steps", "large buffers are made anew for each step", "report"),
+    Program("running_history", "memory_growth", "all that ever was is kept, copied and counted again"),
+    Program("two_losses", "retained_graph", "the trunk is gone back through once per loss", "report"),
+    Program("frequent_saves", "checkpoint_in_loop", "everything is written to disk every five steps"),
 )

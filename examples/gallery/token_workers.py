@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
 
-PIECES, LENGTH, BATCH = 4096, 256, 32
+PIECES, LENGTH, BATCH = 2048, 256, 32
 SYLLABLES = [a + b for a in "bcdfglmnprstvw" for b in ("a", "e", "i", "o", "u", "an", "er", "ing", "out", "ess")]
 
 
 def reviews(count: int) -> list[str]:
     rng = random.Random(0)
     words = ["".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(3000)]
-    return [" ".join(rng.choices(words, k=110)) for _ in range(count)]
+    return [" ".join(rng.choices(words, k=400)) for _ in range(count)]
 
 
 class Pieces:
@@ -70,14 +70,14 @@ class Sentiment(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.EmbeddingBag(PIECES, 96, mode="mean", padding_idx=0)
-        self.mlp = nn.Sequential(nn.Linear(96, 384), nn.GELU(), nn.Linear(384, 384), nn.GELU(), nn.Linear(384, 2))
+        self.mlp = nn.Sequential(nn.Linear(96, 192), nn.GELU(), nn.Linear(192, 2))
 
     def forward(self, pieces: Tensor) -> Tensor:
         return self.mlp(self.embedding(pieces))
 
 
 def main() -> None:
-    args = options(__doc__, steps=150)
+    args = options(__doc__, steps=200)
     torch.manual_seed(0)
     data = Reviews(args.steps * BATCH, remember=args.fixed)
     loader = DataLoader(data, BATCH, num_workers=1, prefetch_factor=4)
