@@ -6,14 +6,14 @@ import torch
 from clock import Clock, options
 from torch import Tensor, nn
 
-STATES, ACTIONS, EPISODE, AGENTS = 12, 4, 24, 64
+STATES, ACTIONS, EPISODE, AGENTS = 12, 4, 16, 256
 
 
 class Policy(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.cell = nn.GRUCell(STATES, 96)
-        self.actor, self.critic = nn.Linear(96, ACTIONS), nn.Linear(96, 1)
+        self.cell = nn.GRUCell(STATES, 192)
+        self.actor, self.critic = nn.Linear(192, ACTIONS), nn.Linear(192, 1)
 
     def forward(self, seen: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         memory = self.cell(seen, memory)
@@ -22,7 +22,7 @@ class Policy(nn.Module):
 
 def episode(policy: Policy, pushes: Tensor) -> Tensor:
     """All agents walk together; the loss of what they did."""
-    place, memory = torch.randn(AGENTS, STATES), torch.zeros(AGENTS, 96)
+    place, memory = torch.randn(AGENTS, STATES), torch.zeros(AGENTS, 192)
     chosen, values, rewards = [], [], []
     for _ in range(EPISODE):
         odds, value, memory = policy(place, memory)
@@ -37,7 +37,7 @@ def episode(policy: Policy, pushes: Tensor) -> Tensor:
 
 
 def main() -> None:
-    args = options(__doc__, steps=120)
+    args = options(__doc__, steps=100)
     torch.manual_seed(0)
     if not args.fixed:
         torch.autograd.set_detect_anomaly(True)  # fault

@@ -57,9 +57,49 @@ PROGRAMS = (
     Program("anomaly_left_on", "debug_mode", "autograd looks for NaN behind each operator", "report"),
     Program("one_thread", "too_few_threads", "torch is told to use one thread"),
     Program("thread_crowd", "too_many_threads", "four threads for each core", "report"),
-    Program("collect_each_step", "garbage_collection", "all objects of Python are gone through at each step"),
+    Program("collect_often", "garbage_collection", "all objects of Python are gone through every five steps"),
     Program("fresh_buffers", "allocation_in_steps", "large buffers are made anew for each step", "report"),
-    Program("running_history", "memory_growth", "all that ever was is kept, copied and counted again"),
+    Program(
+        "running_history",
+        "memory_growth",
+        "all that ever was is kept, copied and counted again",
+        record=("--steps", "78:83"),
+    ),
     Program("two_losses", "retained_graph", "the trunk is gone back through once per loss", "report"),
     Program("frequent_saves", "checkpoint_in_loop", "everything is written to disk every five steps"),
+    Program("frequent_evaluation", "evaluation_in_loop", "all test images are looked at every five steps", "report"),
+    Program(
+        "histograms", "logging_in_loop", "all weights and gradients are counted for a journal at each step", "report"
+    ),
+    Program("whole_shards", "file_io", "a shard is read for a few of its rows"),
+    Program("feature_store", "network_io", "each step asks a server and waits", "report"),
+    Program("plain_adam", "unfused_optimizer", "each weight is updated by a dozen operators"),
+    Program("convnext_norms", "layout_copies", "every norm copies its input, there and back", "report"),
+    Program("bf16_left_off", "float32_matmul", "products are made in single precision"),
+    Program("many_lengths", "recompilations", "compiled again for each length of a sentence"),
+    Program("watched_layers", "graph_breaks", "a look at the values in each layer cuts what is compiled", "report"),
+    Program("generate_again", "no_cache", "all words are read again for each new one", record=("--seconds", "3:5")),
+    Program(
+        "service_with_gradients",
+        "no_inference_mode",
+        "a service keeps what only learning needs",
+        "report",
+        record=("--seconds", "3:5"),
+    ),
+    Program(
+        "one_by_one", "tiny_batches", "requests that wait together are answered one by one", record=("--seconds", "3:5")
+    ),
+    Program(
+        "hand_reduced",
+        "exposed_communication",
+        "gradients are added up weight by weight after the backward pass",
+        needs="ranks2",
+    ),
+    Program("bucket_crumbs", "small_buckets", "each gradient travels alone", "report", needs="ranks2"),
+    Program("reduce_often", "reduce_every_micro_batch", "gradients travel four times a step", needs="ranks2"),
+    Program("sorted_shards", "straggler_data", "one rank has all the long sentences", "report", needs="ranks2"),
+    Program("rank_zero_report", "straggler_host", "one rank also counts in Python", needs="ranks2"),
+    Program(
+        "one_micro_batch", "pipeline_bubbles", "each half of the network waits for the other", "report", needs="ranks2"
+    ),
 )

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-CHANNELS, LENGTH, DEPTH, BATCH = 96, 128, 8, 32
+CHANNELS, LENGTH, DEPTH, BATCH = 96, 128, 6, 16
 
 
 class Block(nn.Module):

@@ -10,7 +10,7 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-TABLES, ROWS, WIDTH, BATCH, EVERY = 4, 40000, 32, 512, 5
+TABLES, ROWS, WIDTH, BATCH, EVERY = 4, 100000, 32, 512, 5
 
 
 class Recommender(nn.Module):
@@ -34,7 +34,7 @@ def save(model: nn.Module, optimizer: torch.optim.Optimizer, step: int, folder: 
 
 def train(steps: int, often: bool, folder: Path) -> None:
     model = Recommender()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.05)
     clock = Clock(period=EVERY)
     for step in range(steps):
         keys = torch.randint(ROWS, (BATCH, TABLES))

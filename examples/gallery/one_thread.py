@@ -17,8 +17,13 @@ class Autoencoder(nn.Module):
             nn.Conv2d(3, 32, 3, 2, 1), nn.ReLU(), nn.Conv2d(32, 64, 3, 2, 1), nn.ReLU(), nn.Conv2d(64, 96, 3, 1, 1)
         )
         self.up = nn.Sequential(
-            nn.Conv2d(96, 64, 3, 1, 1), nn.ReLU(), nn.Upsample(scale_factor=2), nn.Conv2d(64, 32, 3, 1, 1), nn.ReLU(),
-            nn.Upsample(scale_factor=2), nn.Conv2d(32, 3, 3, 1, 1),
+            nn.Conv2d(96, 64, 3, 1, 1),
+            nn.ReLU(),
+            nn.Upsample(scale_factor=2),
+            nn.Conv2d(64, 32, 3, 1, 1),
+            nn.ReLU(),
+            nn.Upsample(scale_factor=2),
+            nn.Conv2d(32, 3, 3, 1, 1),
         )
 
     def forward(self, images: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Clicks on advertisements, with the quality over everything so far watched at each step."""
+"""Clicks on advertisements, and a watch over how the users drift."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ class Clicks(nn.Module):
 
 
 class EverythingSoFar:
-    """The share of right guesses among all there ever were, from all there ever were."""
+    """Mean and spread of the users that were seen, from all that were ever seen."""
 
     def __init__(self) -> None:
-        self.scores, self.clicks = torch.empty(0), torch.empty(0)
+        self.seen = torch.empty(0, WIDTH)
 
-    def add(self, scores: Tensor, clicks: Tensor) -> float:
-        self.scores = torch.cat([self.scores, scores])  # fault
-        self.clicks = torch.cat([self.clicks, clicks])  # fault
-        return float(((self.scores > 0) == (self.clicks > 0)).float().mean())
+    def add(self, users: Tensor) -> Tensor:
+        self.seen = torch.cat([self.seen, users])  # fault
+        return torch.stack([self.seen.mean(dim=0), self.seen.var(dim=0, correction=0)])
 
 
-class Counts:
-    """The same from two numbers."""
+class Sums:
+    """The same from three numbers a column."""
 
     def __init__(self) -> None:
-        self.right = self.seen = 0
+        self.count, self.sum, self.squares = 0, torch.zeros(WIDTH), torch.zeros(WIDTH)
 
-    def add(self, scores: Tensor, clicks: Tensor) -> float:
-        self.right += int(((scores > 0) == (clicks > 0)).sum())
-        self.seen += len(scores)
-        return self.right / self.seen
+    def add(self, users: Tensor) -> Tensor:
+        self.count += len(users)
+        self.sum += users.sum(dim=0)
+        self.squares += users.square().sum(dim=0)
+        mean = self.sum / self.count
+        return torch.stack([mean, self.squares / self.count - mean.square()])
 
 
 def main() -> None:
-    args = options(__doc__, steps=300)
+    args = options(__doc__, steps=160)
     torch.manual_seed(0)
     model = Clicks()
     optimizer = torch.optim.Adagrad(model.parameters(), lr=0.02)
-    quality = Counts() if args.fixed else EverythingSoFar()
+    drift = Sums() if args.fixed else EverythingSoFar()
     clock = Clock()
     for step in range(args.steps):
         users, items = torch.randint(USERS, (BATCH,)), torch.randint(ITEMS, (BATCH,))
@@ -59,10 +60,10 @@ def main() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        right = quality.add(scores.detach(), clicks)
+        spread = drift.add(model.users.weight.detach()[users])[1].mean()
         clock.tick()
         if step % 50 == 0:
-            print(f"step {step:4d}  loss {loss.item():.4f}  right {right:.4f}")
+            print(f"step {step:4d}  loss {loss.item():.4f}  spread {spread.item():.4f}")
     clock.report()
 
 

@@ -17,7 +17,7 @@ SYLLABLES = [a + b for a in "bcdfglmnprstvw" for b in ("a", "e", "i", "o", "u", 
 def reviews(count: int) -> list[str]:
     rng = random.Random(0)
     words = ["".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(3000)]
-    return [" ".join(rng.choices(words, k=400)) for _ in range(count)]
+    return [" ".join(rng.choices(words, k=300)) for _ in range(count)]
 
 
 class Pieces:
@@ -70,7 +70,7 @@ class Sentiment(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.EmbeddingBag(PIECES, 96, mode="mean", padding_idx=0)
-        self.mlp = nn.Sequential(nn.Linear(96, 192), nn.GELU(), nn.Linear(192, 2))
+        self.mlp = nn.Sequential(nn.Linear(96, 512), nn.GELU(), nn.Linear(512, 512), nn.GELU(), nn.Linear(512, 2))
 
     def forward(self, pieces: Tensor) -> Tensor:
         return self.mlp(self.embedding(pieces))

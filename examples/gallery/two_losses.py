@@ -14,7 +14,9 @@ class Questions(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         widths = (3, 24, 48, 64)
-        stages = [nn.Sequential(nn.Conv2d(a, b, 3, 2, 1), nn.BatchNorm2d(b), nn.ReLU()) for a, b in zip(widths, widths[1:])]
+        stages = [
+            nn.Sequential(nn.Conv2d(a, b, 3, 2, 1), nn.BatchNorm2d(b), nn.ReLU()) for a, b in zip(widths, widths[1:])
+        ]
         self.trunk = nn.Sequential(*stages, nn.Conv2d(64, 64, 3, 1, 1), nn.ReLU())
         self.heads = nn.ModuleList([nn.Linear(64, 5) for _ in range(TASKS)])
 

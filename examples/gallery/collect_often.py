@@ -10,13 +10,16 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-WORDS, LENGTH, BATCH = 2000, 48, 64
+WORDS, LENGTH, BATCH, EVERY = 2000, 48, 64, 5
 
 
 def conversations(count: int) -> list[list[dict[str, object]]]:
     rng = random.Random(0)
     return [
-        [{"speaker": turn % 2, "words": rng.choices(range(1, WORDS), k=12), "liked": rng.random() < 0.5} for turn in range(8)]
+        [
+            {"speaker": turn % 2, "words": rng.choices(range(1, WORDS), k=12), "liked": rng.random() < 0.5}
+            for turn in range(8)
+        ]
         for _ in range(count)
     ]
 
@@ -45,17 +48,17 @@ class Ranker(nn.Module):
 def main() -> None:
     args = options(__doc__, steps=80)
     torch.manual_seed(0)
-    known, rng = conversations(6000), random.Random(1)
+    known, rng = conversations(1500), random.Random(1)
     model = Ranker()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    clock = Clock()
+    clock = Clock(period=EVERY)
     for step in range(args.steps):
         words, liked = batch(known, rng)
         loss = F.binary_cross_entropy_with_logits(model(words), liked)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if not args.fixed:
+        if not args.fixed and (step + 1) % EVERY == 0:
             gc.collect()  # fault
         clock.tick()
         if step % 20 == 0:

@@ -1,0 +1,54 @@
+"""Two ranks, four micro batches a step: gradients are exchanged after each of the four, though only their sum is used."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+from clock import Clock, leave, options
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
+
+WORDS, WIDTH, CONTEXT, BATCH, MICRO = 6000, 192, 8, 96, 4
+
+
+class NextWord(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(WORDS, WIDTH)
+        self.mlp = nn.Sequential(nn.Linear(CONTEXT * WIDTH, 256), nn.GELU(), nn.Linear(256, WIDTH))
+
+    def forward(self, context: Tensor) -> Tensor:
+        return self.mlp(self.words(context).flatten(1)) @ self.words.weight.T
+
+
+def main() -> None:
+    args = options(__doc__, steps=60)
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    torch.manual_seed(0)
+    model = DistributedDataParallel(NextWord())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.manual_seed(1 + rank)
+    clock = Clock()
+    for step in range(args.steps):
+        optimizer.zero_grad(set_to_none=False)
+        for micro in range(MICRO):
+            waits = args.fixed and micro < MICRO - 1
+            with model.no_sync() if waits else contextlib.nullcontext():
+                context = torch.randint(WORDS, (BATCH, CONTEXT))
+                loss = F.cross_entropy(model(context), context.sum(dim=1) % WORDS) / MICRO
+                loss.backward()  # fault
+        optimizer.step()
+        clock.tick()
+        if rank == 0 and step % 10 == 0:
+            print(f"step {step:4d}  loss {MICRO * loss.item():.4f}")
+    if rank == 0:
+        clock.report()
+    leave()
+
+
+if __name__ == "__main__":
+    main()
