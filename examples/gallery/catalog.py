@@ -14,7 +14,7 @@ LOADER = ("enumerate(DataLoader)",)
 class Program:
     name: str
     cause: str  # the finding that is expected first; empty: nothing is wrong
-    words: str
+    words: str  # one line on the fault
     half: str = "tune"  # or "report": never looked at while the diagnosis is built
     needs: str = "cpu"  # "ranks2": two processes of torchrun; "cuda": a device
     threads: int | None = None  # of torch, where its own choice is not meant
@@ -102,4 +102,19 @@ PROGRAMS = (
     Program(
         "one_micro_batch", "pipeline_bubbles", "each half of the network waits for the other", "report", needs="ranks2"
     ),
+    Program("cuda_small_layers", "small_launches", "hundreds of tiny kernels, launched one by one", needs="cuda"),
+    Program("cuda_watched_loss", "hidden_sync", "a number of each layer is read at once", "report", needs="cuda"),
+    Program("cuda_pageable_batches", "pageable_copies", "batches come from memory that is not pinned", needs="cuda"),
+    Program("cuda_masks_again", "repeated_copies", "the same mask is copied at each step", "report", needs="cuda"),
+    Program("cuda_routing_on_cpu", "op_on_cpu", "experts are chosen on the CPU", needs="cuda"),
+    Program("cuda_full_precision", "float32_matmul", "products without tensor cores", "report", needs="cuda"),
+    Program("cuda_channels_first", "layout_copies", "convolutions turn their input around", needs="cuda"),
+    Program("healthy_gpt", "", "trains a GPT", "report"),
+    Program("healthy_images", "", "trains a CNN on pictures in memory"),
+    Program("healthy_loader", "", "trains a CNN on what a worker of the loader makes", "report", threads=1),
+    Program("healthy_recommender", "", "trains tables and a tower", "report"),
+    Program("healthy_graph", "", "trains a graph network"),
+    Program("healthy_mlp", "", "trains a wide network"),
+    Program("healthy_service", "", "serves in batches", "report", record=("--seconds", "3:5")),
+    Program("healthy_ranks", "", "trains on two ranks", needs="ranks2"),
 )

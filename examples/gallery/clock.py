@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 
 
@@ -34,8 +35,15 @@ class Clock:
         print(f"step_ms {self.median_ms():.3f}", flush=True)
 
 
+def need_cuda() -> None:
+    from torch import cuda
+
+    if not cuda.is_available():
+        sys.exit("This program needs a CUDA device, and torch sees none.")
+
+
 def leave() -> None:
-    """Ends the process group. Threads of gloo may hold a last tensor a moment longer, and torch ends who does not wait."""
+    """Ends the process group, in peace: a thread of gloo may hold the last tensor a moment longer."""
     from torch import distributed
 
     distributed.destroy_process_group()

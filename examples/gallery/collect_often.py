@@ -1,4 +1,4 @@
-"""Conversations as Python objects, ranked by a small model; memory once ran out, and since then it is tidied up a lot."""
+"""Conversations as Python objects, ranked by a small model; memory once ran out, and now it is tidied up a lot."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-WORDS, WIDTH, HEADS, LAYERS, PROMPT, NEW, BATCH = 1000, 192, 6, 4, 32, 32, 4
+WORDS, WIDTH, HEADS, LAYERS, PROMPT, NEW, BATCH = 1000, 192, 6, 4, 16, 24, 4
 Past = tuple[Tensor, Tensor]
 
 
@@ -68,7 +68,7 @@ def answer(model: GPT, prompt: Tensor, cached: bool) -> Tensor:
 
 @torch.inference_mode()
 def main() -> None:
-    args = options(__doc__, steps=30)
+    args = options(__doc__, steps=60)
     torch.manual_seed(0)
     model = GPT().eval()
     clock = Clock()

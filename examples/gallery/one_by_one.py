@@ -8,7 +8,7 @@ import torch
 from clock import Clock, options
 from torch import Tensor, nn
 
-WORDS, LENGTH, WIDTH, LAYERS, TOPICS, TOGETHER = 3000, 24, 192, 6, 8, 16
+WORDS, LENGTH, WIDTH, LAYERS, TOPICS, TOGETHER = 3000, 24, 256, 6, 8, 4
 
 
 class Topics(nn.Module):
@@ -50,7 +50,7 @@ def main() -> None:
     clock = Clock(period=TOGETHER)
     while service.answered < args.steps:
         if not service.waiting:  # a burst of requests
-            service.waiting.extend(torch.randint(WORDS, (4 * TOGETHER, LENGTH)).tolist())
+            service.waiting.extend(torch.randint(WORDS, (16 * TOGETHER, LENGTH)).tolist())
         topics = service.answer()
         for _ in topics:
             clock.tick()

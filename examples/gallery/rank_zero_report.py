@@ -1,4 +1,4 @@
-"""Two ranks train a tagger of words; the first also counts, in Python, what was said of each word, while the other waits."""
+"""Two ranks train a tagger of words; the first also counts in Python what was said of each, and the other waits."""
 
 from __future__ import annotations
 

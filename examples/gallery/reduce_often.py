@@ -1,4 +1,4 @@
-"""Two ranks, four micro batches a step: gradients are exchanged after each of the four, though only their sum is used."""
+"""Two ranks, four micro batches a step: gradients travel after each of them, though only their sum is used."""
 
 from __future__ import annotations
 

@@ -34,7 +34,9 @@ def environment(program: Program) -> dict[str, str]:
     }
     if program.threads:
         kept["OMP_NUM_THREADS"] = str(program.threads)
-    return kept
+    # Some machines tell every Python to keep nothing: each start would compile torch's Python anew.
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    return {"PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"), **kept}
 
 
 def execute(command: list[str], program: Program) -> str:
@@ -67,6 +69,15 @@ def diagnose(program: Program, folder: Path) -> list[Finding]:
     said: dict[str, Any] = json.loads(execute([STEPSCOPE, "advise", str(runs[-1]), "--json"], program))
     findings: list[Finding] = said["findings"]
     return findings
+
+
+def findings_or_none(program: Program, folder: Path) -> list[Finding]:
+    """Where nothing can be recorded or said nothing is named; the other programs go on."""
+    try:
+        return diagnose(program, folder)
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        print(f"{program.name}: {error}", file=sys.stderr, flush=True)
+        return []
 
 
 def percent(share: float | None) -> str:
@@ -126,9 +137,9 @@ def tell(verdicts: list[Verdict], healthy: dict[str, float]) -> int:
         summary = summarize([verdict for verdict in verdicts if half in (None, verdict.half)])
         if summary.count:
             print(
-                f"{half or 'all':6}  {summary.count:2} programs  first {percent(summary.first)}  first three "
-                f"{percent(summary.three)}  place {percent(summary.place)}  error: median {percent(summary.median_error)}"
-                f", worst {percent(summary.worst_error)}  without a prediction {summary.unpriced}"
+                f"{half or 'all':6}  {summary.count:2} programs  first {percent(summary.first)}"
+                f"  first three {percent(summary.three)}  place {percent(summary.place)}  error: median"
+                f" {percent(summary.median_error)}, worst {percent(summary.worst_error)}  unpriced {summary.unpriced}"
             )
     if healthy:
         worst = max(healthy, key=lambda name: healthy[name])
@@ -145,7 +156,7 @@ def run(programs: list[Program], rounds: int, folder: Path) -> tuple[list[Verdic
     verdicts, healthy = [], {}
     print(line(HEADER), flush=True)
     for program in programs:
-        findings = diagnose(program, folder)
+        findings = findings_or_none(program, folder)
         if not program.cause:
             healthy[program.name] = largest_gain(findings)
             print(line((program.name, "(healthy)", "", "", percent(healthy[program.name]))), flush=True)

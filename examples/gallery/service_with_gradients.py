@@ -1,4 +1,4 @@
-"""A service finds texts alike: it embeds each with a transformer, which records all it would need to learn from them."""
+"""A service finds texts alike: its transformer records all that it would need to learn from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from clock import Clock, options
 from torch import Tensor, nn
 
-WORDS, LENGTH, WIDTH, HEADS, LAYERS, BATCH = 5000, 64, 128, 4, 4, 8
+WORDS, LENGTH, WIDTH, HEADS, LAYERS, BATCH = 5000, 24, 64, 4, 6, 2
 
 
 class Embedder(nn.Module):
@@ -24,7 +24,7 @@ class Embedder(nn.Module):
 
 
 def main() -> None:
-    args = options(__doc__, steps=300)
+    args = options(__doc__, steps=1200)
     torch.manual_seed(0)
     model = Embedder().eval()
     known = nn.functional.normalize(torch.randn(2000, WIDTH), dim=1)
@@ -34,7 +34,7 @@ def main() -> None:
             words = torch.randint(WORDS, (BATCH, LENGTH))
             scores, alike = (model(words) @ known.T).topk(5, dim=1)  # fault
             clock.tick()
-            if request % 50 == 0:
+            if request % 200 == 0:
                 print(f"request {request:4d}  finds {alike[0].tolist()}  {scores[0, 0].item():.3f}")
     clock.report()
 

@@ -1,4 +1,4 @@
-"""A compiled network that looks into each of its layers for values out of bounds, in Python, and so is compiled in bits."""
+"""A compiled network that looks for values out of bounds in each layer, in Python, and so is compiled in bits."""
 
 from __future__ import annotations
 
