@@ -7,7 +7,7 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-SIGNS, LENGTH, WIDTH, HEADS, LAYERS, BATCH = 12, 24, 192, 6, 4, 64
+SIGNS, LENGTH, WIDTH, HEADS, LAYERS, BATCH = 12, 24, 192, 6, 3, 48
 
 
 class Block(nn.Module):

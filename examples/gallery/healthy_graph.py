@@ -30,7 +30,7 @@ def main() -> None:
     x = F.one_hot(labels, FEATURES) + torch.randn(NODES, FEATURES)
     edges = torch.randint(NODES, (2, EDGES))
     shares = 1 / edges[0].bincount(minlength=NODES).clamp(min=1)[edges[0]]
-    means = torch.sparse_coo_tensor(edges, shares, (NODES, NODES)).coalesce()
+    means = torch.sparse_coo_tensor(edges, shares, (NODES, NODES), check_invariants=True).coalesce()
     known = torch.arange(0, NODES, 2)
     model = Net()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, fused=True)

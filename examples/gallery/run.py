@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -71,15 +71,6 @@ def diagnose(program: Program, folder: Path) -> list[Finding]:
     return findings
 
 
-def findings_or_none(program: Program, folder: Path) -> list[Finding]:
-    """Where nothing can be recorded or said nothing is named; the other programs go on."""
-    try:
-        return diagnose(program, folder)
-    except (RuntimeError, subprocess.TimeoutExpired) as error:
-        print(f"{program.name}: {error}", file=sys.stderr, flush=True)
-        return []
-
-
 def percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
 
@@ -130,43 +121,63 @@ def only_measure(programs: list[Program], rounds: int) -> None:
             print(f"{program.name:26}  {faulty:9.2f}  {fixed:9.2f}  {faulty / fixed:5.2f}", flush=True)
 
 
-def tell(verdicts: list[Verdict], healthy: dict[str, float]) -> int:
-    """The last lines; how many of the promises failed."""
-    print()
-    for half in ("tune", "report", None):
-        summary = summarize([verdict for verdict in verdicts if half in (None, verdict.half)])
-        if summary.count:
-            print(
-                f"{half or 'all':6}  {summary.count:2} programs  first {percent(summary.first)}"
-                f"  first three {percent(summary.three)}  place {percent(summary.place)}  error: median"
-                f" {percent(summary.median_error)}, worst {percent(summary.worst_error)}  unpriced {summary.unpriced}"
-            )
-    if healthy:
-        worst = max(healthy, key=lambda name: healthy[name])
-        print(f"healthy {len(healthy):2} programs  largest gain promised {percent(healthy[worst])} ({worst})")
-    checks = thresholds(summarize(verdicts), list(healthy.values()))
-    for text, held in checks:
-        print(f"{'passed' if held else 'FAILED'}  {text}")
-    failed = sum(not held for _, held in checks)
-    print(f"{len(checks) - failed} passed, {failed} failed")
-    return failed
+@dataclass
+class Table:
+    verdicts: list[Verdict] = field(default_factory=list)
+    healthy: dict[str, float] = field(default_factory=dict)  # the largest gain promised
+    broken: list[str] = field(default_factory=list)
 
-
-def run(programs: list[Program], rounds: int, folder: Path) -> tuple[list[Verdict], dict[str, float]]:
-    verdicts, healthy = [], {}
-    print(line(HEADER), flush=True)
-    for program in programs:
-        findings = findings_or_none(program, folder)
+    def add(self, program: Program, rounds: int, folder: Path) -> None:
+        findings = diagnose(program, folder)
         if not program.cause:
-            healthy[program.name] = largest_gain(findings)
-            print(line((program.name, "(healthy)", "", "", percent(healthy[program.name]))), flush=True)
-            continue
-        verdict = Verdict(program.name, program.half, program.cause)
+            self.healthy[program.name] = largest_gain(findings)
+            print(line((program.name, "(healthy)", "", "", percent(self.healthy[program.name]))), flush=True)
+            return
+        verdict = judge(
+            Verdict(program.name, program.half, program.cause), findings, places_of(program.file, program.ops)
+        )
         faulty, fixed = measure(program, rounds)
         verdict.measured = faulty / fixed
-        verdicts.append(judge(verdict, findings, places_of(program.file, program.ops)))
+        self.verdicts.append(verdict)
         print(line(cells(verdict)), flush=True)
-    return verdicts, healthy
+
+    def fill(self, programs: list[Program], rounds: int, folder: Path) -> None:
+        print(line(HEADER), flush=True)
+        for program in programs:
+            try:
+                self.add(program, rounds, folder)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                print(f"{program.name}: {error}", file=sys.stderr, flush=True)
+                self.broken.append(program.name)
+
+    def write(self, file: Path) -> None:
+        rows = [{**asdict(verdict), "error": verdict.error} for verdict in self.verdicts]
+        document = {"programs": rows, "healthy": self.healthy, "broken": self.broken}
+        file.write_text(json.dumps(document, indent=1) + "\n")
+
+    def tell(self) -> int:
+        """The last lines; how many of the promises failed."""
+        print()
+        for half in ("tune", "report", None):
+            summary = summarize([verdict for verdict in self.verdicts if half in (None, verdict.half)])
+            if summary.count:
+                errors = f"median {percent(summary.median_error)}, worst {percent(summary.worst_error)}"
+                print(
+                    f"{half or 'all':6}  {summary.count:2} programs  first {percent(summary.first)}"
+                    f"  first three {percent(summary.three)}  place {percent(summary.place)}"
+                    f"  error: {errors}  unpriced {summary.unpriced}"
+                )
+        if self.healthy:
+            worst = max(self.healthy, key=lambda name: self.healthy[name])
+            print(
+                f"healthy {len(self.healthy)} programs  largest gain promised {percent(self.healthy[worst])} ({worst})"
+            )
+        checks = thresholds(summarize(self.verdicts), list(self.healthy.values()), self.broken)
+        for text, held in checks:
+            print(f"{'passed' if held else 'FAILED'}  {text}")
+        failed = sum(not held for _, held in checks)
+        print(f"{len(checks) - failed} passed, {failed} failed")
+        return failed
 
 
 def main() -> int:
@@ -182,12 +193,12 @@ def main() -> int:
     if args.measure:
         only_measure(programs, args.rounds)
         return 0
+    table = Table()
     with tempfile.TemporaryDirectory(prefix="gallery-") as scratch:
-        verdicts, healthy = run(programs, args.rounds, args.keep or Path(scratch))
+        table.fill(programs, args.rounds, args.keep or Path(scratch))
     if args.json:
-        rows = [{**asdict(verdict), "error": verdict.error} for verdict in verdicts]
-        args.json.write_text(json.dumps({"programs": rows, "healthy": healthy}, indent=1) + "\n")
-    return 1 if tell(verdicts, healthy) else 0
+        table.write(args.json)
+    return 1 if table.tell() else 0
 
 
 if __name__ == "__main__":

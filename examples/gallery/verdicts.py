@@ -116,7 +116,7 @@ def summarize(verdicts: list[Verdict]) -> Summary:
     )
 
 
-def thresholds(summary: Summary, healthy: list[float]) -> list[tuple[str, bool]]:
+def thresholds(summary: Summary, healthy: list[float], broken: list[str]) -> list[tuple[str, bool]]:
     """What is promised of the gallery, and whether it holds."""
     found: list[tuple[str, bool]] = []
     if summary.count:
@@ -130,4 +130,6 @@ def thresholds(summary: Summary, healthy: list[float]) -> list[tuple[str, bool]]
         ]
     if healthy:
         found.append(("nothing of a healthy program is worth more than 5 %", max(healthy) <= 0.05))
+    if broken:
+        found.append((f"all programs ran: not {', '.join(broken)}", False))
     return found
