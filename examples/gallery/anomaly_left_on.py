@@ -37,7 +37,7 @@ def episode(policy: Policy, pushes: Tensor) -> Tensor:
 
 
 def main() -> None:
-    args = options(__doc__, steps=100)
+    args = options(__doc__, steps=60)
     torch.manual_seed(0)
     if not args.fixed:
         torch.autograd.set_detect_anomaly(True)  # fault

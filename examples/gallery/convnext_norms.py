@@ -30,7 +30,7 @@ class Block(nn.Module):
 
 
 def main() -> None:
-    args = options(__doc__, steps=60)
+    args = options(__doc__, steps=40)
     torch.manual_seed(0)
     stem, head = nn.Conv2d(3, WIDTH, 2, 2), nn.Linear(WIDTH, CLASSES)
     model = nn.Sequential(stem, *(Block(args.fixed) for _ in range(DEPTH)), nn.AdaptiveAvgPool2d(1), nn.Flatten(), head)

@@ -35,7 +35,7 @@ class Rollout:
 
 
 def main() -> None:
-    args = options(__doc__, steps=80)
+    args = options(__doc__, steps=250)
     torch.manual_seed(0)
     agent = Agent()
     optimizer = torch.optim.Adam(agent.parameters(), lr=3e-4)
@@ -57,7 +57,7 @@ def main() -> None:
         loss.backward()
         optimizer.step()
         clock.tick()
-        if step % 20 == 0:
+        if step % 50 == 0:
             print(f"step {step:4d}  loss {loss.item():.4f}")
     clock.report()
 

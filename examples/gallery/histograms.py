@@ -46,7 +46,7 @@ class Journal:
 
 
 def main() -> None:
-    args = options(__doc__, steps=120)
+    args = options(__doc__, steps=200)
     torch.manual_seed(0)
     model, journal = Sounds(), Journal()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

@@ -34,7 +34,7 @@ def lengths() -> list[int]:
 
 
 def main() -> None:
-    args = options(__doc__, steps=100)
+    args = options(__doc__, steps=80)
     torch.manual_seed(0)
     torch._dynamo.config.recompile_limit = 128
     model = Tagger()

@@ -22,7 +22,7 @@ class Together(nn.Module):
 
 
 def main() -> None:
-    args = options(__doc__, steps=150)
+    args = options(__doc__, steps=300)
     torch.manual_seed(0)
     model = Together()
     if args.fixed:

@@ -7,14 +7,16 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-USERS, ITEMS, WIDTH, BATCH = 5000, 2000, 32, 2048
+USERS, ITEMS, WIDTH, BATCH = 5000, 2000, 32, 4096
 
 
 class Clicks(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.users, self.items = nn.Embedding(USERS, WIDTH), nn.Embedding(ITEMS, WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(2 * WIDTH, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 1))
+        self.mlp = nn.Sequential(
+            nn.Linear(2 * WIDTH, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 1)
+        )
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         return self.mlp(torch.cat([self.users(users), self.items(items)], dim=1)).squeeze(1)

@@ -24,7 +24,7 @@ class Embedder(nn.Module):
 
 
 def main() -> None:
-    args = options(__doc__, steps=1200)
+    args = options(__doc__, steps=3000)
     torch.manual_seed(0)
     model = Embedder().eval()
     known = nn.functional.normalize(torch.randn(2000, WIDTH), dim=1)
@@ -34,7 +34,7 @@ def main() -> None:
             words = torch.randint(WORDS, (BATCH, LENGTH))
             scores, alike = (model(words) @ known.T).topk(5, dim=1)  # fault
             clock.tick()
-            if request % 200 == 0:
+            if request % 500 == 0:
                 print(f"request {request:4d}  finds {alike[0].tolist()}  {scores[0, 0].item():.3f}")
     clock.report()
 

@@ -61,7 +61,7 @@ class Verdict:
     place: bool = False
     predicted: tuple[float, float] | None = None
     measured: float | None = None
-    said: list[str] = field(default_factory=list)  # causes in their order, for who asks why
+    said: list[str] = field(default_factory=list)  # all that was found, in its order
 
     @property
     def error(self) -> float | None:
@@ -71,11 +71,14 @@ class Verdict:
 
 
 def judge(verdict: Verdict, findings: list[Finding], places: Places) -> Verdict:
-    verdict.said = [str(finding.get("cause") or finding.get("id")) for finding in findings]
-    if verdict.cause not in verdict.said:
+    verdict.said = [finding["id"] for finding in findings]
+    named = [
+        number for number, finding in enumerate(findings) if verdict.cause in (finding["id"], finding.get("cause"))
+    ]
+    if not named:
         return verdict
-    verdict.position = verdict.said.index(verdict.cause) + 1
-    finding = findings[verdict.position - 1]
+    verdict.position = named[0] + 1
+    finding = findings[named[0]]
     verdict.place = places.hold(finding.get("where") or {})
     gain = finding.get("gain")
     verdict.predicted = (gain["speedup_low"], gain["speedup_high"]) if gain else None

@@ -60,7 +60,7 @@ def train(steps: int, mapped: bool, folder: Path) -> None:
 
 
 def main() -> None:
-    args = options(__doc__, steps=150)
+    args = options(__doc__, steps=300)
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
         train(args.steps, args.fixed, Path(folder))

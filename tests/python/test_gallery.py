@@ -22,9 +22,11 @@ FAULTY = [program for program in PROGRAMS if program.cause]
 OWN = {"clock", "catalog", "verdicts", "run"}
 
 
-def finding(cause: str, low: float = 0, high: float = 0, **where: Any) -> dict[str, Any]:
+def finding(name: str, low: float = 0, high: float = 0, **where: Any) -> dict[str, Any]:
+    """As `stepscope advise --json` writes one."""
+    nowhere = dict.fromkeys(("rank", "phase", "module", "op", "function", "file", "line", "t_ns"))
     gain = {"speedup_low": low, "speedup_high": high, "binds": "", "how": ""} if high else None
-    return {"id": cause, "cause": cause, "sentence": "", "where": where, "gain": gain, "confidence": "high"}
+    return {"id": name, "cause": "host", "sentence": "", "where": {**nowhere, **where}, "gain": gain}
 
 
 def by_name(name: str) -> Program:
