@@ -19,7 +19,7 @@ class Mix(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.across(self.norms[0](x).transpose(1, 2)).transpose(1, 2)
-        return x + self.mlp(self.norms[1](x))
+        return x + self.mlp(self.norms[1](x))  # fault: where it costs
 
 
 class Mixer(nn.Module):

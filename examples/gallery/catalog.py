@@ -6,8 +6,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from verdicts import Places, places_of
+
 FOLDER = Path(__file__).resolve().parent
 LOADER = ("enumerate(DataLoader)",)
+REDUCE = ("allreduce", "all_reduce")
+SERVICE = ("--seconds", "3:5")  # no steps end there
 
 
 @dataclass(frozen=True)
@@ -20,10 +24,14 @@ class Program:
     threads: int | None = None  # of torch, where its own choice is not meant
     record: tuple[str, ...] = ()  # what `stepscope run` is told
     ops: tuple[str, ...] = ()  # operators that name the place too
+    rank: int | None = None  # a rank that does
 
     @property
     def file(self) -> Path:
         return FOLDER.parent / "story.py" if self.name == "story" else FOLDER / f"{self.name}.py"
+
+    def places(self) -> Places:
+        return places_of(self.file, self.ops, self.rank)
 
     def command(self, fixed: bool, *more: str) -> list[str]:
         start = [sys.executable]
@@ -73,31 +81,38 @@ PROGRAMS = (
     ),
     Program("whole_shards", "file_io", "a shard is read for a few of its rows"),
     Program("feature_store", "network_io", "each step asks a server and waits", "report"),
-    Program("plain_adam", "unfused_optimizer", "each weight is updated by a dozen operators"),
-    Program("convnext_norms", "layout_copies", "every norm copies its input, there and back", "report"),
+    Program("plain_adam", "unfused_optimizer", "each weight is updated by a dozen operators", ops=("Optimizer.step",)),
+    Program(
+        "convnext_norms",
+        "layout_copies",
+        "every norm copies its input, there and back",
+        "report",
+        ops=("aten::contiguous", "aten::clone"),
+    ),
     Program("bf16_left_off", "float32_matmul", "products are made in single precision"),
     Program("many_lengths", "recompilations", "compiled again for each length of a sentence"),
     Program("watched_layers", "graph_breaks", "a look at the values in each layer cuts what is compiled", "report"),
-    Program("generate_again", "no_cache", "all words are read again for each new one", record=("--seconds", "3:5")),
+    Program("generate_again", "no_cache", "all words are read again for each new one", record=SERVICE),
     Program(
         "service_with_gradients",
         "no_inference_mode",
         "a service keeps what only learning needs",
         "report",
-        record=("--seconds", "3:5"),
+        record=SERVICE,
     ),
-    Program(
-        "one_by_one", "tiny_batches", "requests that wait together are answered one by one", record=("--seconds", "3:5")
-    ),
+    Program("one_by_one", "tiny_batches", "requests that wait together are answered one by one", record=SERVICE),
     Program(
         "hand_reduced",
         "exposed_communication",
         "gradients are added up weight by weight after the backward pass",
         needs="ranks2",
+        ops=REDUCE,
     ),
-    Program("bucket_crumbs", "small_buckets", "each gradient travels alone", "report", needs="ranks2"),
-    Program("reduce_often", "reduce_every_micro_batch", "gradients travel four times a step", needs="ranks2"),
-    Program("sorted_shards", "straggler_data", "one rank has all the long sentences", "report", needs="ranks2"),
+    Program("bucket_crumbs", "small_buckets", "each gradient travels alone", "report", needs="ranks2", ops=REDUCE),
+    Program(
+        "reduce_often", "reduce_every_micro_batch", "gradients travel four times a step", needs="ranks2", ops=REDUCE
+    ),
+    Program("sorted_shards", "straggler_data", "one rank has all the long sentences", "report", needs="ranks2", rank=1),
     Program("rank_zero_report", "straggler_host", "one rank also counts in Python", needs="ranks2"),
     Program(
         "one_micro_batch", "pipeline_bubbles", "each half of the network waits for the other", "report", needs="ranks2"
@@ -115,6 +130,6 @@ PROGRAMS = (
     Program("healthy_recommender", "", "trains tables and a tower", "report"),
     Program("healthy_graph", "", "trains a graph network"),
     Program("healthy_mlp", "", "trains a wide network"),
-    Program("healthy_service", "", "serves in batches", "report", record=("--seconds", "3:5")),
+    Program("healthy_service", "", "serves in batches", "report", record=SERVICE),
     Program("healthy_ranks", "", "trains on two ranks", needs="ranks2"),
 )

@@ -23,8 +23,8 @@ class Agent(nn.Module):
 
 class Rollout:
     def __init__(self) -> None:
-        self.seen = torch.zeros(MOMENTS, WORLDS, SEEN)
-        self.next = torch.zeros(MOMENTS, WORLDS, SEEN)
+        self.seen = torch.zeros(MOMENTS, WORLDS, SEEN)  # fault: once would do
+        self.next = torch.zeros(MOMENTS, WORLDS, SEEN)  # fault
         self.rewards = torch.zeros(MOMENTS, WORLDS)
 
     def fill(self, frames: Tensor) -> None:

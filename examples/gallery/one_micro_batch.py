@@ -34,7 +34,7 @@ def first_half(model: nn.Module, rows: Tensor, parts: int) -> None:
         pending.append(dist.isend(sent[-1].detach(), 1))
     for states in sent:
         gradient = torch.empty_like(states)
-        dist.recv(gradient, 1)
+        dist.recv(gradient, 1)  # fault: where it waits
         states.backward(gradient)
     for one in pending:
         one.wait()
@@ -44,7 +44,7 @@ def second_half(model: nn.Module, labels: Tensor, parts: int) -> Tensor:
     losses = []
     for part in labels.chunk(parts):
         states = torch.empty(len(part), WIDTH)
-        dist.recv(states, 0)
+        dist.recv(states, 0)  # fault: where it waits
         states.requires_grad_()
         loss = F.cross_entropy(model(states), part) / parts
         loss.backward()
@@ -69,9 +69,9 @@ def main() -> None:
         rows, labels = batch(step)
         optimizer.zero_grad()
         if rank == 0:
-            first_half(model, rows, parts)  # fault
+            first_half(model, rows, parts)
         else:
-            loss = second_half(model, labels, parts)  # fault
+            loss = second_half(model, labels, parts)
         optimizer.step()
         clock.tick()
         if rank == 1 and step % 10 == 0:

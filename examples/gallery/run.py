@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog import PROGRAMS, Program
-from verdicts import Finding, Verdict, judge, largest_gain, places_of, summarize, thresholds
+from verdicts import Finding, Verdict, judge, largest_gain, summarize, thresholds
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPSCOPE = os.environ.get("STEPSCOPE_CLI", str(ROOT / "build" / "stepscope"))
@@ -63,7 +63,7 @@ def measure(program: Program, rounds: int) -> tuple[float, float]:
 
 
 def diagnose(program: Program, folder: Path) -> list[Finding]:
-    out = ["--out", str(folder), "--name", program.name]
+    out = ["--config", "off", "--out", str(folder), "--name", program.name]
     execute([STEPSCOPE, "run", *out, *program.record, "--", *program.command(fixed=False)], program)
     runs = sorted(path.parent for path in (folder / program.name).glob("*/run.json"))
     said: dict[str, Any] = json.loads(execute([STEPSCOPE, "advise", str(runs[-1]), "--json"], program))
@@ -133,9 +133,7 @@ class Table:
             self.healthy[program.name] = largest_gain(findings)
             print(line((program.name, "(healthy)", "", "", percent(self.healthy[program.name]))), flush=True)
             return
-        verdict = judge(
-            Verdict(program.name, program.half, program.cause), findings, places_of(program.file, program.ops)
-        )
+        verdict = judge(Verdict(program.name, program.half, program.cause), findings, program.places())
         faulty, fixed = measure(program, rounds)
         verdict.measured = faulty / fixed
         self.verdicts.append(verdict)

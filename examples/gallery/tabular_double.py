@@ -19,7 +19,7 @@ class Residual(nn.Module):
         self.up, self.down = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.down(F.relu(self.up(self.norm(x))))
+        return x + self.down(F.relu(self.up(self.norm(x))))  # fault: where it costs
 
 
 def table(single: bool) -> tuple[Tensor, Tensor]:
@@ -42,7 +42,7 @@ def main() -> None:
     step = 0
     while step < args.steps:
         for features, prices in loader:
-            loss = F.mse_loss(model(features), prices)  # fault
+            loss = F.mse_loss(model(features), prices)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -22,10 +22,13 @@ class Places:
     lines: tuple[int, ...]
     functions: frozenset[str]
     ops: tuple[str, ...] = ()
+    rank: int | None = None  # where a rank as a whole is the place
 
     def hold(self, where: dict[str, Any]) -> bool:
         """Of a place in another file only the operator counts: names of functions are no one's own."""
         if where.get("op") and any(op in where["op"] for op in self.ops):
+            return True
+        if self.rank is not None and where.get("rank") == self.rank:
             return True
         if where.get("file") and Path(where["file"]).name != self.file:
             return False
@@ -34,7 +37,7 @@ class Places:
         return near or (where.get("function") or "").rpartition(".")[2] in self.functions
 
 
-def places_of(file: Path, ops: tuple[str, ...] = ()) -> Places:
+def places_of(file: Path, ops: tuple[str, ...] = (), rank: int | None = None) -> Places:
     text = file.read_text()
     lines = tuple(number for number, line in enumerate(text.splitlines(), 1) if re.search(r"# fault\b", line))
     functions = [
@@ -42,7 +45,7 @@ def places_of(file: Path, ops: tuple[str, ...] = ()) -> Places:
     ]
     holding = {f.name for f in functions for line in lines if f.lineno <= line <= (f.end_lineno or f.lineno)}
     # A program's main holds everything: that it is in there names no place, unless nothing smaller does.
-    return Places(file.name, lines, frozenset(holding - {"main"} or holding), ops)
+    return Places(file.name, lines, frozenset(holding - {"main"} or holding), ops, rank)
 
 
 def middle(gain: dict[str, Any] | None) -> float | None:
