@@ -51,7 +51,7 @@ def run(file: str, ranks: int, arguments: list[str]) -> tuple[int, str]:
 
 
 def main() -> None:
-    import torch  # noqa: F401
+    import torch._dynamo  # noqa: F401  (what the first step of an optimizer imports)
 
     for line in sys.stdin:
         name, file, ranks, arguments = json.loads(line)
