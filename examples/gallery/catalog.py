@@ -64,7 +64,7 @@ PROGRAMS = (
     Program("checkpointed_blocks", "recomputation", "every block runs twice to save memory that is not short"),
     Program("anomaly_left_on", "debug_mode", "autograd looks for NaN behind each operator", "report"),
     Program("one_thread", "too_few_threads", "torch is told to use one thread"),
-    Program("thread_crowd", "too_many_threads", "four threads for each core", "report"),
+    Program("thread_crowd", "too_many_threads", "eight threads for each core", "report"),
     Program("collect_often", "garbage_collection", "all objects of Python are gone through every five steps"),
     Program("fresh_buffers", "allocation_in_steps", "large buffers are made anew for each step", "report"),
     Program(

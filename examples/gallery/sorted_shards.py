@@ -9,7 +9,7 @@ from torch import distributed as dist
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import DataLoader
 
 WORDS, WIDTH, BATCH = 800, 96, 16
 
@@ -36,10 +36,18 @@ class Encoder(nn.Module):
         return self.head(x)
 
 
-def shard(count: int, rank: int, world: int, mixed: bool) -> list[int]:
+def batches(count: int, rank: int, world: int, mixed: bool) -> list[list[int]]:
+    """Of sentences that are about as long as one another, in an order that all ranks share."""
     if mixed:
-        return list(range(rank, count, world))
-    return list(range(rank * count // world, (rank + 1) * count // world))  # fault
+        mine = list(range(rank, count, world))
+    else:
+        mine = list(range(rank * count // world, (rank + 1) * count // world))  # fault
+    order = torch.randperm(len(mine) // BATCH, generator=torch.Generator().manual_seed(0))
+    return [mine[BATCH * number : BATCH * (number + 1)] for number in order.tolist()]
+
+
+def padded(rows: list[Tensor]) -> Tensor:
+    return pad_sequence(rows, batch_first=True)
 
 
 def main() -> None:
@@ -48,8 +56,8 @@ def main() -> None:
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
     sentences = corpus(args.steps * BATCH * world)
-    mine = Subset(sentences, shard(len(sentences), rank, world, mixed=args.fixed))
-    loader = DataLoader(mine, BATCH, shuffle=True, collate_fn=lambda rows: pad_sequence(rows, batch_first=True))
+    sampler = batches(len(sentences), rank, world, mixed=args.fixed)
+    loader = DataLoader(sentences, batch_sampler=sampler, collate_fn=padded)
     model = DistributedDataParallel(Encoder())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     clock = Clock()

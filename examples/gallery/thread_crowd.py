@@ -1,4 +1,4 @@
-"""Friends of friends: a graph network on a made-up social graph, with the threads of a larger machine."""
+"""Friends of friends: a graph network on a made-up social graph, with the threads of a much larger machine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main() -> None:
     args = options(__doc__, steps=100)
     torch.manual_seed(0)
     if not args.fixed:
-        torch.set_num_threads(4 * (os.cpu_count() or 1))  # fault
+        torch.set_num_threads(8 * (os.cpu_count() or 1))  # fault
     labels = torch.randint(CLASSES, (NODES,))
     x = F.one_hot(labels, FEATURES) + 0.8 * torch.randn(NODES, FEATURES)
     edges = torch.randint(NODES, (2, EDGES))
