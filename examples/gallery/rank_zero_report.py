@@ -18,11 +18,12 @@ class Tagger(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.words = nn.Embedding(WORDS, WIDTH)
-        self.states = nn.GRU(WIDTH, WIDTH, batch_first=True, bidirectional=True)
+        self.states = nn.Conv1d(WIDTH, 2 * WIDTH, 3, padding=1)
         self.head = nn.Linear(2 * WIDTH, TAGS)
 
     def forward(self, words: Tensor) -> Tensor:
-        return self.head(self.states(self.words(words))[0])
+        states = F.gelu(self.states(self.words(words).transpose(1, 2)))
+        return self.head(states.transpose(1, 2))
 
 
 class Report:
