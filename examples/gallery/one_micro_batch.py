@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn import functional as F
 
-COLUMNS, WIDTH, DEPTH, CLASSES, BATCH = 64, 384, 3, 10, 512
+COLUMNS, WIDTH, DEPTH, CLASSES, BATCH = 64, 384, 3, 10, 1024
 
 
 class Block(nn.Module):
@@ -55,7 +55,7 @@ def second_half(model: nn.Module, labels: Tensor, parts: int) -> Tensor:
 
 
 def main() -> None:
-    args = options(__doc__, steps=50)
+    args = options(__doc__, steps=60)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.manual_seed(rank)
