@@ -44,6 +44,9 @@ build: setup-build venv web ## the command line at build/stepscope, and a .venv 
 demo: build venv-torch ## train a small GPT under stepscope run, print the report, name the page
 	@tools/demo.sh
 
+gallery: build venv-torch ## name the fault of each program in examples/gallery, compare with what it is and costs
+	@$(PY) examples/gallery/run.py
+
 check: build ## layers, layout, clang-tidy, ruff, mypy, tsc, notices, 10 s of each fuzz target
 	@tools/setup.sh build test check fuzz
 	@tools/check.sh $(JOBS)

@@ -32,10 +32,10 @@ class InPython(nn.Module):
         self.counts = counts.tolist()
 
     def words(self, passage: list[int]) -> list[int]:
-        return [(a * 961 + b * 31 + c) % WORDS for a, b, c in zip(passage, passage[1:], passage[2:])]
+        return [(a * 961 + b * 31 + c) % WORDS for a, b, c in zip(passage, passage[1:], passage[2:])]  # fault
 
     def rarest(self, words: list[int]) -> list[int]:
-        return sorted(words, key=self.counts.__getitem__)[:KEEP]
+        return sorted(words, key=self.counts.__getitem__)[:KEEP]  # fault
 
     def forward(self, passages: Tensor) -> Tensor:
         rows = [self.rarest(self.words(passage)) for passage in passages.tolist()]
@@ -107,16 +107,18 @@ def main() -> None:
     model = Classifier(InPython(counts) if args.form == "before" else InTorch(counts), args.width).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
-    start = time.perf_counter()
+    moments = [time.perf_counter()]
     for step in range(args.steps):
         passages, kinds = data.batch(args.batch)
         loss = F.cross_entropy(model(passages.to(device)), kinds.to(device))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
+        moments.append(time.perf_counter())
         if step % (args.steps // 8 or 1) == 0 or step == args.steps - 1:
             print(f"step {step:4d}  loss {loss.item():.4f}")
-    print(f"{args.steps} steps in {time.perf_counter() - start:.1f} s")
+    print(f"{args.steps} steps in {moments[-1] - moments[0]:.1f} s")
+    print(f"step_ms {1e3 * torch.tensor(moments, dtype=torch.float64).diff()[args.steps // 10 :].median():.3f}")
 
 
 if __name__ == "__main__":

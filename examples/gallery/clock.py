@@ -1,0 +1,50 @@
+"""What the programs of the gallery share: their two options, and the clock of their steps."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+
+
+def options(text: str, steps: int) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=text.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--fixed", action="store_true", help="without the fault")
+    return parser.parse_args()
+
+
+class Clock:
+    """Wall time of steps. What happens every `period` steps is in the median of that many steps together."""
+
+    def __init__(self, period: int = 1) -> None:
+        self.period = period
+        self.moments = [time.perf_counter()]
+
+    def tick(self) -> None:
+        self.moments.append(time.perf_counter())
+
+    def median_ms(self) -> float:
+        warm = self.moments[min(5, (len(self.moments) - 1) // 3) :]
+        period = min(self.period, len(warm) - 1)
+        spans = [(end - start) / period for start, end in zip(warm, warm[period:])]
+        return 1e3 * statistics.median(spans)
+
+    def report(self) -> None:
+        print(f"step_ms {self.median_ms():.3f}", flush=True)
+
+
+def need_cuda() -> None:
+    from torch import cuda
+
+    if not cuda.is_available():
+        sys.exit("This program needs a CUDA device, and torch sees none.")
+
+
+def leave() -> None:
+    """Ends the process group, in peace: a thread of gloo may hold the last tensor a moment longer."""
+    from torch import distributed
+
+    distributed.destroy_process_group()
+    time.sleep(0.3)

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Records every program of the gallery, asks what is wrong with it, and compares that with what is known and measured.
+
+examples/gallery/run.py [--only NAME...] [--half tune|report] [--rounds N] [--measure]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from catalog import PROGRAMS, Program
+from verdicts import Finding, Verdict, judge, largest_gain, summarize, thresholds
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPSCOPE = os.environ.get("STEPSCOPE_CLI", str(ROOT / "build" / "stepscope"))
+HEADER = ("program", "expected cause", "named", "place", "predicted", "measured", "error")
+LIMIT_S = 300  # of a program that takes about ten
+
+
+def environment(program: Program) -> dict[str, str]:
+    """That of the caller, less what would change how the program runs or is recorded."""
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith(("STEPSCOPE_", "OMP_", "MKL_")) or k == "STEPSCOPE_CLI"
+    }
+    if program.threads:
+        kept["OMP_NUM_THREADS"] = str(program.threads)
+    # Some machines tell every Python to keep nothing: each start would compile torch's Python anew.
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    return {"PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"), **kept}
+
+
+def execute(command: list[str], program: Program) -> str:
+    done = subprocess.run(
+        command, env=environment(program), text=True, capture_output=True, timeout=LIMIT_S, check=False, cwd=ROOT
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def step_ms(program: Program, fixed: bool) -> float:
+    said = re.findall(r"(?m)^step_ms ([\d.]+)$", execute(program.command(fixed), program))
+    return max(float(one) for one in said)  # ranks that wait for one another say the same
+
+
+def measure(program: Program, rounds: int) -> tuple[float, float]:
+    """Median step of both forms, in ms; they take turns, so that what else the machine does slows both alike."""
+    faulty, fixed = [], []
+    for _ in range(rounds):
+        faulty.append(step_ms(program, fixed=False))
+        fixed.append(step_ms(program, fixed=True))
+    return statistics.median(faulty), statistics.median(fixed)
+
+
+def diagnose(program: Program, folder: Path) -> list[Finding]:
+    out = ["--config", "off", "--out", str(folder), "--name", program.name]
+    execute([STEPSCOPE, "run", *out, *program.record, "--", *program.command(fixed=False)], program)
+    runs = sorted(path.parent for path in (folder / program.name).glob("*/run.json"))
+    said: dict[str, Any] = json.loads(execute([STEPSCOPE, "advise", str(runs[-1]), "--json"], program))
+    findings: list[Finding] = said["findings"]
+    return findings
+
+
+def percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def cells(verdict: Verdict) -> tuple[str, ...]:
+    predicted = verdict.predicted
+    return (
+        verdict.name,
+        verdict.cause,
+        str(verdict.position or "–"),
+        "yes" if verdict.place else "no",
+        f"{predicted[0]:.2f}..{predicted[1]:.2f}" if predicted else "–",
+        f"{verdict.measured:.2f}" if verdict.measured else "–",
+        percent(verdict.error),
+    )
+
+
+def line(parts: tuple[str, ...]) -> str:
+    return "  ".join(part.ljust(width) for part, width in zip(parts, (26, 24, 5, 5, 12, 8, 8))).rstrip()
+
+
+def devices() -> int:
+    """Where torch cannot be asked there are none."""
+    counted = subprocess.run(
+        [sys.executable, "-c", "import torch; print(torch.cuda.device_count())"], text=True, capture_output=True
+    )
+    return int(counted.stdout) if counted.returncode == 0 else 0
+
+
+def chosen(args: argparse.Namespace) -> list[Program]:
+    unknown = set(args.only or ()) - {program.name for program in PROGRAMS}
+    if unknown:
+        sys.exit(f"no such program: {', '.join(sorted(unknown))}")
+    found = [program for program in PROGRAMS if args.half in (None, program.half)]
+    found = [program for program in found if not args.only or program.name in args.only]
+    if any(program.needs == "cuda" for program in found) and not devices():
+        left = [program.name for program in found if program.needs == "cuda"]
+        print(f"Left out, since torch sees no CUDA device: {', '.join(left)}", flush=True)
+        found = [program for program in found if program.needs != "cuda"]
+    return found
+
+
+def only_measure(programs: list[Program], rounds: int) -> None:
+    print(f"{'program':26}  {'faulty ms':>9}  {'fixed ms':>9}  ratio")
+    for program in programs:
+        if program.cause:
+            faulty, fixed = measure(program, rounds)
+            print(f"{program.name:26}  {faulty:9.2f}  {fixed:9.2f}  {faulty / fixed:5.2f}", flush=True)
+
+
+@dataclass
+class Table:
+    verdicts: list[Verdict] = field(default_factory=list)
+    healthy: dict[str, float] = field(default_factory=dict)  # the largest gain promised
+    broken: list[str] = field(default_factory=list)
+
+    def add(self, program: Program, rounds: int, folder: Path) -> None:
+        findings = diagnose(program, folder)
+        if not program.cause:
+            self.healthy[program.name] = largest_gain(findings)
+            print(line((program.name, "(healthy)", "", "", percent(self.healthy[program.name]))), flush=True)
+            return
+        verdict = judge(Verdict(program.name, program.half, program.cause), findings, program.places())
+        faulty, fixed = measure(program, rounds)
+        verdict.measured = faulty / fixed
+        self.verdicts.append(verdict)
+        print(line(cells(verdict)), flush=True)
+
+    def fill(self, programs: list[Program], rounds: int, folder: Path) -> None:
+        print(line(HEADER), flush=True)
+        for program in programs:
+            try:
+                self.add(program, rounds, folder)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                print(f"{program.name}: {error}", file=sys.stderr, flush=True)
+                self.broken.append(program.name)
+
+    def write(self, file: Path) -> None:
+        rows = [{**asdict(verdict), "error": verdict.error} for verdict in self.verdicts]
+        document = {"programs": rows, "healthy": self.healthy, "broken": self.broken}
+        file.write_text(json.dumps(document, indent=1) + "\n")
+
+    def tell(self) -> int:
+        """The last lines; how many of the promises failed."""
+        print()
+        for half in ("tune", "report", None):
+            summary = summarize([verdict for verdict in self.verdicts if half in (None, verdict.half)])
+            if summary.count:
+                errors = f"median {percent(summary.median_error)}, worst {percent(summary.worst_error)}"
+                print(
+                    f"{half or 'all':6}  {summary.count:2} programs  first {percent(summary.first)}"
+                    f"  first three {percent(summary.three)}  place {percent(summary.place)}"
+                    f"  error: {errors}  unpriced {summary.unpriced}"
+                )
+        if self.healthy:
+            worst = max(self.healthy, key=lambda name: self.healthy[name])
+            print(
+                f"healthy {len(self.healthy)} programs  largest gain promised {percent(self.healthy[worst])} ({worst})"
+            )
+        checks = thresholds(summarize(self.verdicts), list(self.healthy.values()), self.broken)
+        for text, held in checks:
+            print(f"{'passed' if held else 'FAILED'}  {text}")
+        failed = sum(not held for _, held in checks)
+        print(f"{len(checks) - failed} passed, {failed} failed")
+        return failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--half", choices=("tune", "report"), help="one to build on, one to be judged by")
+    parser.add_argument("--rounds", type=int, default=3, help="of faulty and fixed, in turn (default 3)")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the recordings stay")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
+    parser.add_argument("--measure", action="store_true", help="measure the pairs alone; nothing is recorded")
+    args = parser.parse_args()
+    programs = chosen(args)
+    if args.measure:
+        only_measure(programs, args.rounds)
+        return 0
+    table = Table()
+    with tempfile.TemporaryDirectory(prefix="gallery-") as scratch:
+        table.fill(programs, args.rounds, args.keep or Path(scratch))
+    if args.json:
+        table.write(args.json)
+    return 1 if table.tell() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

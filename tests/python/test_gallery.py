@@ -1,0 +1,258 @@
+"""The gallery: its table is whole, its programs run in both forms, and verdicts on them are right."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from catalog import PROGRAMS, Program
+from jobs import needs_torch
+from verdicts import Places, Verdict, judge, largest_gain, places_of, summarize, thresholds
+
+ROOT = Path(__file__).resolve().parents[2]
+GALLERY = ROOT / "examples" / "gallery"
+FAULTY = [program for program in PROGRAMS if program.cause]
+OWN = {"clock", "catalog", "verdicts", "run"}
+
+
+def finding(name: str, low: float = 0, high: float = 0, **where: Any) -> dict[str, Any]:
+    """As `stepscope advise --json` writes one."""
+    nowhere = dict.fromkeys(("rank", "phase", "module", "op", "function", "file", "line", "t_ns"))
+    gain = {"speedup_low": low, "speedup_high": high, "binds": "", "how": ""} if high else None
+    return {"id": name, "cause": "host", "sentence": "", "where": {**nowhere, **where}, "gain": gain}
+
+
+def by_name(name: str) -> Program:
+    return next(program for program in PROGRAMS if program.name == name)
+
+
+def gallery_run() -> Any:
+    """run.py as a module; bench/ has one of that name too."""
+    spec = importlib.util.spec_from_file_location("gallery_run", GALLERY / "run.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# ---- the table ----
+
+
+def test_every_program_is_in_the_table_once() -> None:
+    names = [program.name for program in PROGRAMS]
+    files = {path.stem for path in GALLERY.glob("*.py")} - OWN
+    assert len(set(names)) == len(names) and set(names) == files | {"story"}
+    told = re.findall(r"(?m)^\| \[(\w+)\]\(", (GALLERY / "README.md").read_text())
+    assert set(told) == set(names)
+
+
+def test_there_are_enough_of_each_kind() -> None:
+    anywhere = [program for program in FAULTY if program.needs != "cuda"]
+    assert len(anywhere) >= 24 and len(PROGRAMS) - len(FAULTY) == 8
+    for half in ("tune", "report"):
+        assert sum(program.half == half for program in anywhere) >= 12
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_what_is_faulty_says_where(program: Program) -> None:
+    places = places_of(program.file)
+    assert bool(places.lines) == bool(program.cause)
+    assert bool(places.functions) == bool(program.cause)
+    assert "stepscope" not in program.file.read_text() or program.name == "story"
+
+
+# ---- verdicts ----
+
+PLACES = Places("net.py", (40, 41), frozenset({"scores"}), ("aten::sort",))
+
+
+@pytest.mark.parametrize(
+    ("where", "right"),
+    [
+        ({"file": "/home/me/net.py", "line": 38}, True),
+        ({"file": "net.py", "line": 44}, True),
+        ({"file": "net.py", "line": 45}, False),
+        ({"file": "other_net.py", "line": 40}, False),
+        ({"file": "other.py", "line": 9, "function": "scores"}, False),
+        ({"file": "net.py", "line": 9, "function": "Attention.scores"}, True),
+        ({"function": "scores"}, True),
+        ({"line": 40}, False),
+        ({"op": "aten::sort"}, True),
+        ({"op": "aten::mm", "phase": "forward"}, False),
+        ({}, False),
+    ],
+)
+def test_a_place(where: dict[str, Any], right: bool) -> None:
+    assert PLACES.hold(where) is right
+
+
+def test_a_whole_program_is_a_place_only_where_nothing_smaller_is() -> None:
+    assert places_of(by_name("gpt_scores").file).functions == {"scores"}
+    assert places_of(by_name("one_thread").file).functions == {"main"}
+    assert places_of(ROOT / "examples" / "story.py").functions == {"words", "rarest"}
+
+
+def test_a_verdict() -> None:
+    findings = [finding("float64", 1.1, 1.3), finding("no_cache", 1.8, 2.2, file="x/net.py", line=40)]
+    verdict = judge(Verdict("net", "tune", "no_cache", measured=2.5), findings, PLACES)
+    assert (verdict.position, verdict.place, verdict.predicted) == (2, True, (1.8, 2.2))
+    assert verdict.error == pytest.approx(0.2)
+    assert verdict.said == ["float64", "no_cache"]
+
+
+def test_what_is_not_named_or_has_no_price() -> None:
+    verdict = judge(Verdict("net", "tune", "no_cache", measured=2.0), [finding("float64", 1, 2, line=40)], PLACES)
+    assert (verdict.position, verdict.place, verdict.error) == (None, False, None)
+    verdict = judge(Verdict("net", "tune", "no_cache", measured=2.0), [finding("no_cache", op="aten::sort")], PLACES)
+    assert (verdict.position, verdict.place, verdict.error) == (1, True, None)
+
+
+def test_shares_errors_and_promises() -> None:
+    exact = [Verdict(str(i), "tune", "a", 1, True, (1.9, 2.1), 2.0) for i in range(9)]
+    second = Verdict("second", "report", "a", 2, True, (2.0, 2.6), 2.0)
+    summary = summarize([*exact, second])
+    assert (summary.count, summary.first, summary.three, summary.place) == (10, 0.9, 1.0, 1.0)
+    assert summary.median_error == pytest.approx(0) and summary.worst_error == pytest.approx(0.15)
+    assert [held for _, held in thresholds(summary, [0.02, 0.05], [])] == [True] * 6
+    missed = summarize([*exact[:8], second, Verdict("missed", "tune", "a", measured=2.0)])
+    assert [held for _, held in thresholds(missed, [0.02, 0.06], [])] == [False, False, True, True, True, False]
+    assert [held for _, held in thresholds(summary, [], ["second"])][-1] is False
+
+
+def test_the_largest_promise_of_a_healthy_program() -> None:
+    assert largest_gain([]) == 0
+    assert largest_gain([finding("a"), finding("b", 1.0, 1.08), finding("c", 0.9, 1.0)]) == pytest.approx(0.04)
+
+
+# ---- the runner, with others in place of the programs and of stepscope ----
+
+
+def stand_in(command: list[str], program: Program) -> str:
+    if "advise" in command:
+        assert Path(command[2]).is_dir()
+        told = {
+            "gpt_scores": [finding("attention_by_hand", 1.2, 1.3, file=str(program.file), function="Attention.scores")],
+            "one_thread": [finding("float64", 1.4, 1.6), finding("too_few_threads", 1.5, 1.7)],
+            "healthy_mlp": [finding("float64", 1.02, 1.04)],
+        }
+        return json.dumps({"findings": told[program.name]})
+    if "run" in command:
+        folder = Path(command[command.index("--out") + 1]) / program.name / "20260101"
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text("{}")
+        return ""
+    return f"step 0\nstep_ms {10 if '--fixed' in command else 12.5}\n"
+
+
+def test_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run = gallery_run()
+    monkeypatch.setattr(run, "execute", stand_in)
+    table = tmp_path / "table.json"
+    only = ["--only", "gpt_scores", "one_thread", "healthy_mlp"]
+    monkeypatch.setattr(sys, "argv", ["run.py", *only, "--json", str(table), "--keep", str(tmp_path)])
+    assert run.main() == 1
+    said = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    assert ["gpt_scores", "attention_by_hand", "1", "yes", "1.20..1.30", "1.25", "0.0 %"] in said
+    assert ["one_thread", "too_few_threads", "2", "no", "1.50..1.70", "1.25", "28.0 %"] in said
+    assert ["healthy_mlp", "(healthy)", "3.0 %"] in said
+    assert said[-1] == ["2 passed, 4 failed"]
+    rows = json.loads(table.read_text())
+    assert {row["name"] for row in rows["programs"]} == {"gpt_scores", "one_thread"}
+    assert rows["healthy"] == {"healthy_mlp": pytest.approx(0.03)}
+
+
+def test_a_program_that_breaks_is_told_and_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = gallery_run()
+
+    def broken(command: list[str], program: Program) -> str:
+        raise RuntimeError("exit 2")
+
+    monkeypatch.setattr(run, "execute", broken)
+    monkeypatch.setattr(sys, "argv", ["run.py", "--only", "healthy_mlp", "gpt_scores", "--keep", str(tmp_path)])
+    assert run.main() == 1
+    told = capsys.readouterr()
+    assert "gpt_scores: exit 2" in told.err and "healthy_mlp: exit 2" in told.err
+    assert "FAILED  all programs ran: not gpt_scores, healthy_mlp" in told.out  # in the order of the table
+
+
+def test_an_unknown_name_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, str(GALLERY / "run.py"), "--only", "nothing"], text=True, capture_output=True
+    )
+    assert done.returncode and "no such program: nothing" in done.stderr
+
+
+# ---- the programs ----
+
+
+def three_steps(programs: list[Program]) -> dict[str, tuple[int, str]]:
+    """Of both forms of each: exit code and output, by name and form."""
+    asked = []
+    for program in programs:
+        ranks = 2 if program.needs == "ranks2" else 1
+        for form in (False, True) if program.cause else (False,):
+            command = program.command(form, "--steps", "3")
+            arguments = command[command.index(str(program.file)) + 1 :]
+            asked.append(json.dumps([f"{program.name} {form}", str(program.file), ranks, arguments]))
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("forked_programs.py"))],
+        input="\n".join(asked) + "\n",
+        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        text=True,
+        capture_output=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: (code, said) for name, code, said in map(json.loads, done.stdout.splitlines())}
+
+
+def first_loss(said: str) -> float | None:
+    found = re.search(r"step +0  loss ([\d.]+)", said)
+    return float(found[1]) if found else None
+
+
+def they_run_and_do_the_same(programs: list[Program]) -> None:
+    told = three_steps(programs)
+    for program in programs:
+        forms = [told[f"{program.name} {form}"] for form in ((False, True) if program.cause else (False,))]
+        for code, said in forms:
+            assert code == 0 and re.search(r"(?m)^step_ms [\d.]+$", said), f"{program.name}\n{said}"
+        if program.name != "sorted_shards":  # a rank has other sentences there
+            losses = [first_loss(said) for _, said in forms]
+            assert losses[0] == pytest.approx(losses[-1], rel=0.02), program.name
+
+
+COMPILED = ("watched_layers",)  # takes a compiler of C++ half a minute
+
+
+@needs_torch
+@pytest.mark.parametrize("half", ["tune", "report"])
+def test_the_programs_run_in_both_forms(half: str) -> None:
+    they_run_and_do_the_same(
+        [
+            program
+            for program in PROGRAMS
+            if program.half == half and program.needs != "cuda" and program.name not in COMPILED
+        ]
+    )
+
+
+@needs_torch
+@pytest.mark.soak
+def test_what_is_compiled_runs_in_both_forms() -> None:
+    they_run_and_do_the_same([by_name(name) for name in COMPILED])
+
+
+@needs_torch
+def test_without_a_device_a_program_for_one_says_so() -> None:
+    told = three_steps([program for program in PROGRAMS if program.needs == "cuda"])
+    assert told and all(code and "needs a CUDA device" in said for code, said in told.values())
