@@ -7,11 +7,14 @@
 namespace stepscope::diagnose {
 namespace {
 
-// The outermost operator around a slice, itself included.
-SliceId operation_of(const Trace& trace, SliceId slice) {
-  SliceId out = SliceId::none;
-  for (SliceId at = slice; at != SliceId::none; at = trace.slices.parent[at]) {
-    if (trace.kind(at) == SliceKind::cpu_op) out = at;
+// Per slice: the outermost operator around it, itself included.
+std::vector<SliceId> outermost_operators(const Trace& trace) {
+  std::vector<SliceId> out(trace.slices.size(), SliceId::none);
+  for (const SliceId slice : trace.by_track.span()) {  // parents before children
+    const SliceId parent = trace.slices.parent[slice];
+    SliceId& found = out[static_cast<std::size_t>(slice)];
+    if (parent != SliceId::none) found = out[static_cast<std::size_t>(parent)];
+    if (found == SliceId::none && trace.kind(slice) == SliceKind::cpu_op) found = slice;
   }
   return out;
 }
@@ -31,6 +34,10 @@ Case::Case(const Run& all, const simulate::Predictor& player, simulate::Predicti
     on_path_[piece.node] += piece.until_ns - piece.from_ns;
     path_ns += piece.until_ns - piece.from_ns;
   }
+  for (std::uint32_t node = 0; node < on_path_.size(); node++) {
+    if (on_path_[node] > 0) path_nodes_.push_back(node);
+  }
+  for (const Trace& one : timelines(run)) outermost_.push_back(outermost_operators(one));
 }
 
 Work Case::work(std::uint32_t node) const {
@@ -45,7 +52,7 @@ Work Case::work(std::uint32_t node) const {
             .cost_ns = graph.costs.cost_ns[node],
             .slice = graph.slice[node]};
   const SliceId inside = lane.device ? of.device.op[graph.row[node]] : work.slice;
-  if (inside != SliceId::none) work.operation = operation_of(of, inside);
+  if (inside != SliceId::none) work.operation = outermost_[lane.trace][static_cast<std::size_t>(inside)];
   return work;
 }
 

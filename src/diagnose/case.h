@@ -5,8 +5,11 @@
 // same time can be told, and none is worth more than the time that it explains.
 #pragma once
 
+#include <any>
 #include <cstdint>
 #include <string_view>
+#include <typeindex>
+#include <unordered_map>
 #include <vector>
 
 #include "diagnose/code_places.h"
@@ -53,6 +56,7 @@ struct Case {
   Work work(std::uint32_t node) const;
   // Time on the path, per node.
   std::int64_t on_path(std::uint32_t node) const { return on_path_[node]; }
+  const std::vector<std::uint32_t>& path_nodes() const { return path_nodes_; }  // those that have some
   double share(std::int64_t ns) const {
     return path_ns > 0 ? static_cast<double>(ns) / static_cast<double>(path_ns) : 0;
   }
@@ -61,9 +65,19 @@ struct Case {
   // Where the work comes from in the program's code; empty: not recorded.
   Code code(const Work& work) const;
   Code code(const Trace& of, SliceId operation) const { return places.of_operator(of, operation); }
+  // What several causes look at, worked out when the first asks for it; known by its type.
+  template <class T, class Make>
+  const T& shared(const Make& make) const {
+    std::any& kept = shared_[typeid(T)];
+    if (!kept.has_value()) kept = make(*this);
+    return *std::any_cast<T>(&kept);
+  }
 
  private:
   std::vector<std::int64_t> on_path_;
+  std::vector<std::uint32_t> path_nodes_;
+  std::vector<std::vector<SliceId>> outermost_;  // per timeline, per slice: the operator
+  mutable std::unordered_map<std::type_index, std::any> shared_;
 };
 
 }  // namespace stepscope::diagnose

@@ -85,25 +85,25 @@ std::vector<BetweenOperators> code_between(const Case& about) {
 }
 
 void find_code_between(const Case& about, const WordsOf& words, std::vector<Diagnosis>& out) {
-  std::map<std::pair<std::string, std::int64_t>, std::vector<BetweenOperators>> functions;
-  for (BetweenOperators& one : code_between(about)) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<const BetweenOperators*>> functions;
+  for (const BetweenOperators& one : about.shared<std::vector<BetweenOperators>>(code_between)) {
     // What nothing shows is at least no operator.
     const Doing doing = one.doing == Doing::unknown ? Doing::computing : one.doing;
     if (doing != words.doing) continue;
     const CodeFrame* own = one.code.own();
     auto key = own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line);
-    functions[std::move(key)].push_back(std::move(one));
+    functions[std::move(key)].push_back(&one);
   }
   for (const auto& [key, stretches] : functions) {
     Diagnosis found;
     std::int64_t time_ns = 0, longest_ns = 0;
     const BetweenOperators* longest = nullptr;
-    for (const BetweenOperators& one : stretches) {
-      const std::int64_t cost = about.predictor.graph().costs.cost_ns[one.node];
-      found.rewrite.nodes.push_back({one.node, static_cast<std::int64_t>(words.least * static_cast<double>(cost)),
+    for (const BetweenOperators* one : stretches) {
+      const std::int64_t cost = about.predictor.graph().costs.cost_ns[one->node];
+      found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(words.least * static_cast<double>(cost)),
                                      static_cast<std::int64_t>(words.most * static_cast<double>(cost))});
-      time_ns += about.on_path(one.node);
-      if (cost > longest_ns) longest_ns = cost, longest = &one;
+      time_ns += about.on_path(one->node);
+      if (cost > longest_ns) longest_ns = cost, longest = one;
     }
     if (longest == nullptr || about.share(time_ns) < kWorthSaying) continue;
     Finding& finding = found.finding;

@@ -108,7 +108,7 @@ void say_what_is_shared(const Case& about, std::vector<Priced>& all) {
   for (std::size_t b = 1; b < all.size(); b++) {
     for (std::size_t a = 0; a < b; a++) {
       std::int64_t both = 0;
-      for (std::uint32_t node = 0; node < about.size(); node++) {
+      for (const std::uint32_t node : about.path_nodes()) {
         if (all[a].explains[node] && all[b].explains[node]) both += about.on_path(node);
       }
       const std::int64_t smaller = std::min(all[a].time_ns, all[b].time_ns);
@@ -137,7 +137,7 @@ Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
 
   Answer answer;
   std::int64_t explained = 0;
-  for (std::uint32_t node = 0; node < about.size(); node++) {
+  for (const std::uint32_t node : about.path_nodes()) {
     if (std::any_of(all.begin(), all.end(), [&](const Priced& one) { return one.explains[node]; })) {
       explained += about.on_path(node);
     }

@@ -203,7 +203,7 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     std::size_t turns = 0, calls = 0, loops = 0;
   };
   std::map<std::pair<std::string, std::int64_t>, Found> places;
-  const std::vector<Loop> all = loops(about);
+  const auto& all = about.shared<std::vector<Loop>>(loops);
   for (const Loop& loop : all) {
     if (loop.phase == Phase::optimizer || !is_meant(loop)) continue;  // that is unfused_optimizer's
     const CodeFrame* own = loop.code.own();
