@@ -14,8 +14,8 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-ACCOUNTS, FEATURES, BATCH = 2048, 32, 128
-DELAY_S = 0.012  # of the store, as one in another building has it
+ACCOUNTS, FEATURES, BATCH = 2048, 32, 256
+DELAY_S = 0.008  # of the store, as one in another building has it
 
 
 class Store(BaseHTTPRequestHandler):
@@ -48,7 +48,7 @@ def fetch(port: int, accounts: Tensor) -> Tensor:
 
 
 def train(steps: int, ahead: bool, port: int) -> None:
-    model = nn.Sequential(nn.Linear(FEATURES, 384), nn.ReLU(), nn.Linear(384, 384), nn.ReLU(), nn.Linear(384, 1))
+    model = nn.Sequential(nn.Linear(FEATURES, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     everything = torch.cat([fetch(port, part) for part in torch.arange(ACCOUNTS).split(BATCH)]) if ahead else None
     clock = Clock()
@@ -67,7 +67,7 @@ def train(steps: int, ahead: bool, port: int) -> None:
 
 
 def main() -> None:
-    args = options(__doc__, steps=250)
+    args = options(__doc__, steps=350)
     torch.manual_seed(0)
     here, there = multiprocessing.Pipe()
     store = multiprocessing.Process(target=serve, args=(there,), daemon=True)

@@ -7,7 +7,7 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-WORLDS, MOMENTS, SEEN, ACTIONS, PART = 512, 64, 192, 6, 1024
+WORLDS, MOMENTS, SEEN, ACTIONS, PART = 512, 64, 192, 6, 768
 
 
 class Agent(nn.Module):
@@ -22,9 +22,11 @@ class Agent(nn.Module):
 
 
 class Rollout:
+    """What is not filled is not a number, so that a hole would be seen."""
+
     def __init__(self) -> None:
-        self.seen = torch.zeros(MOMENTS, WORLDS, SEEN)  # fault: once would do
-        self.next = torch.zeros(MOMENTS, WORLDS, SEEN)  # fault
+        self.seen = torch.full((MOMENTS, WORLDS, SEEN), torch.nan)  # fault: once would do
+        self.next = torch.full((MOMENTS, WORLDS, SEEN), torch.nan)  # fault
         self.rewards = torch.zeros(MOMENTS, WORLDS)
 
     def fill(self, frames: Tensor) -> None:
