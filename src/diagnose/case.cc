@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "model/host_names.h"
 #include "model/windows.h"
 
 namespace stepscope::diagnose {
@@ -14,7 +15,9 @@ std::vector<SliceId> outermost_operators(const Trace& trace) {
     const SliceId parent = trace.slices.parent[slice];
     SliceId& found = out[static_cast<std::size_t>(slice)];
     if (parent != SliceId::none) found = out[static_cast<std::size_t>(parent)];
-    if (found == SliceId::none && trace.kind(slice) == SliceKind::cpu_op) found = slice;
+    if (found == SliceId::none && trace.kind(slice) == SliceKind::cpu_op && trace.name(slice) != kGarbageCollection) {
+      found = slice;
+    }
   }
   return out;
 }
@@ -81,6 +84,12 @@ std::vector<Operation> Case::operations(const Trace& of) const {
 Code Case::code(const Work& work) const {
   if (work.operation != SliceId::none) return places.of_operator(*work.trace, work.operation);
   return work.device ? Code() : places.between(*work.trace, work.track, work.start_ns);
+}
+
+void Case::put_place(const Work& work, const Code& code, Place& place) const {
+  place.rank = work.trace->rank.rank;
+  place.t_ns = work.start_ns;
+  code.put_into(place);
 }
 
 }  // namespace stepscope::diagnose

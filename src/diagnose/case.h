@@ -65,6 +65,8 @@ struct Case {
   // Where the work comes from in the program's code; empty: not recorded.
   Code code(const Work& work) const;
   Code code(const Trace& of, SliceId operation) const { return places.of_operator(of, operation); }
+  // Where a finding about it is: rank, moment, and the program's code.
+  void put_place(const Work& work, const Code& code, Place& place) const;
   // What several causes look at, worked out when the first asks for it; known by its type.
   template <class T, class Make>
   const T& shared(const Make& make) const {

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "model/host_names.h"
+
 namespace stepscope::diagnose {
 namespace {
 
@@ -50,11 +52,8 @@ constexpr std::array kSigns{
     Sign{Doing::sleeping, "sleep"},
 };
 
-// Our hooks mark the garbage collector while they record.
-constexpr std::string_view kCollects = "Python garbage collection";
-
 Doing doing_of(const Work& work, const Code& code) {
-  if (work.name() == kCollects) return Doing::collecting;
+  if (work.name() == kGarbageCollection) return Doing::collecting;
   if (work.slice != SliceId::none &&
       work.trace->slices.phase[work.slice] == static_cast<std::uint8_t>(Phase::checkpoint)) {
     return Doing::saving;
@@ -109,9 +108,7 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     Finding& finding = found.finding;
     const Work work = about.work(longest->node);
     finding.cause = std::string(words.cause);
-    finding.where.rank = work.trace->rank.rank;
-    finding.where.t_ns = work.start_ns;
-    longest->code.put_into(finding.where);
+    about.put_place(work, longest->code, finding.where);
     finding.sentence = std::string(words.sentence);
     finding.evidence = {{.text = "Of the steps", .value = about.share(time_ns), .unit = Unit::ratio},
                         {.text = "Per step", .value = time_ns / about.steps, .unit = Unit::ns}};

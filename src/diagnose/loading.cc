@@ -30,6 +30,7 @@ Loading loading(const Case& about) {
     out.nodes.push_back(node);
     out.time_ns += about.on_path(node);
     if (out.where == LoadsIn::unknown) out.where = where_of(work);
+    if (out.longest == simulate::kNone || work.cost_ns > about.work(out.longest).cost_ns) out.longest = node;
     if (work.cost_ns <= longest_ns) continue;
     Code code = about.code(work);
     if (code.own() == nullptr) continue;
@@ -51,7 +52,7 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
   finding.cause = "input";
   finding.sentence = std::move(sentence);
   finding.where.phase = "dataloader";
-  loading.code.put_into(finding.where);
+  if (!loading.nodes.empty()) about.put_place(about.work(loading.longest), loading.code, finding.where);
   finding.evidence = {{.text = "Of the steps", .value = about.share(loading.time_ns), .unit = Unit::ratio},
                       {.text = "Per step", .value = loading.time_ns / about.steps, .unit = Unit::ns}};
   if (loading.idle_cores)

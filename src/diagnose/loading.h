@@ -15,9 +15,10 @@ enum class LoadsIn : std::uint8_t { main_process, workers, unknown };
 struct Loading {
   LoadsIn where = LoadsIn::unknown;
   std::vector<std::uint32_t> nodes;
-  std::int64_t time_ns = 0;          // on the path
-  Code code;                         // of the program's own, where it loads itself
-  std::optional<double> idle_cores;  // of the machine
+  std::uint32_t longest = simulate::kNone;  // of these
+  std::int64_t time_ns = 0;                 // on the path
+  Code code;                                // of the program's own, where it loads itself
+  std::optional<double> idle_cores;         // of the machine
 };
 
 Loading loading(const Case& about);

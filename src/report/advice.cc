@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "base/shell_word.h"
 #include "base/version.h"
@@ -26,13 +29,37 @@ std::string shown(const Answer* answer, std::string_view name) {
   return scalar == nullptr ? std::string(kUnknown) : printable(format_value(scalar->value, scalar->unit));
 }
 
+// "operators on the host, backward 52.1 % | …": what bounds the steps, most first; parts of all ranks and findings.
+void write_partition(Page& page, const Answer& advice) {
+  constexpr std::size_t kMostParts = 6;
+  const Table* table = advice.table("partition");
+  if (table == nullptr) return;
+  std::map<std::string, double> shares;
+  for (const auto& row : table->rows) {
+    const std::string phase = format_value(row[2], Unit::none);
+    std::string name = format_value(row[1], Unit::none);
+    if (phase != "other" && phase != name) name += ", " + phase;
+    shares[name] += number_of(row[5]).value_or(0);
+  }
+  std::vector<std::pair<std::string, double>> sorted(shares.begin(), shares.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> items;
+  for (const auto& [name, share] : sorted) {
+    if (items.size() == kMostParts) break;
+    items.push_back(fmt::format("{} {}", name, page.ink(Ink::strong, format_value(share, Unit::ratio))));
+  }
+  page.items("It goes to ", items, " | ");
+}
+
 void write_headline(Page& page, const Answer* advice, bool any) {
   const std::string bound = shown(advice, "bound_by"), step = shown(advice, "step_ns");
   if (bound == kUnknown) return;
   page.line();
   page.hanging("", fmt::format("{}, bound by {} ({} of what bounds it)", page.ink(Ink::strong, "Step " + step),
                                page.ink(Ink::strong, bound), shown(advice, "bound_share")));
+  write_partition(page, *advice);
   if (!any) {
+    page.line();
     page.hanging("", fmt::format("Nothing was found that is worth more than {:.0f} %: bound by {}.",
                                  100 * (kWorthAdvice - 1), bound));
   }

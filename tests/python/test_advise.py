@@ -53,6 +53,20 @@ for step in range(30):
 """
 )
 
+# In no step that is recorded with frames.
+GARBAGE = (
+    "import gc"
+    + MODEL
+    + """
+kept = [[number] for number in range(400_000)]
+gc.disable()
+for step in range(30):
+    if step % 4 == 0:
+        gc.collect()
+    train(torch.rand(64, 256), torch.randint(0, 10, (64,)))
+"""
+)
+
 
 def advise(place: Place, *arguments: str) -> dict[str, Any]:
     done = place.plain(str(place.stepscope), "advise", *arguments, "--json", "--no-cache")
@@ -94,6 +108,13 @@ def test_float64_is_named_before_all_else(place: Place) -> None:
     first = found["findings"][0]
     assert first["id"] == "float64" and first["where"]["file"] == "job.py"
     assert 1.3 < first["gain"]["speedup_high"] < 2.1
+
+
+@needs_torch
+def test_garbage_is_seen_without_frames(place: Place) -> None:
+    found = advise(place, str(recorded(place, GARBAGE).folder))
+    first = found["findings"][0]
+    assert first["id"] == "garbage_collection" and first["gain"]["speedup_low"] > 1.1
 
 
 def test_nothing_to_change_is_an_answer(place: Place, write_trace: WriteTrace) -> None:

@@ -69,7 +69,7 @@ void find_float64(const Case& about, std::vector<Diagnosis>& out) {
   finding.cause = "precision";
   finding.sentence = "Arithmetic runs in float64: twice the bytes, and at most half the speed of float32";
   finding.where.op = most.name;
-  about.code(most.example).put_into(finding.where);
+  about.put_place(most.example, about.code(most.example), finding.where);
   finding.evidence = {{.text = "Of the steps in operators with float64",
                        .value = about.share(operators.total_ns()),
                        .unit = Unit::ratio},

@@ -55,7 +55,7 @@ void find_optimizer(const Case& about, std::vector<Diagnosis>& out) {
   finding.sentence = "The optimizer goes through all parameters once for each of its operators";
   finding.where.phase = "optimizer";
   finding.where.op = most.name;
-  about.code(most.example).put_into(finding.where);
+  about.put_place(most.example, about.code(most.example), finding.where);
   std::uint64_t calls = 0;
   for (const Heaviest::Item& item : operators.items()) calls += item.pieces;
   finding.evidence = {
