@@ -12,6 +12,7 @@
 #include "cli/open_paths.h"
 #include "cli/report_output.h"
 #include "cli/terminal.h"
+#include "model/finding_order.h"
 #include "report/advice.h"
 #include "report/anonymous.h"
 #include "session/session.h"
@@ -52,8 +53,8 @@ Result<std::optional<Gate>> gate_of(const std::string& text) {
 
 bool is_stopped(const Finding& finding, const Gate& gate) {
   if (!finding.gain) return false;
-  const double worth = report::worth(finding);
-  return gate.sure ? worth >= report::kWorthAdvice && finding.confidence == "high" : worth >= gate.speedup;
+  const double speedup = worth(finding);
+  return gate.sure ? speedup >= report::kWorthAdvice && finding.confidence == "high" : speedup >= gate.speedup;
 }
 
 Result<int> run_advise(const AdviseOptions& options) {
@@ -65,7 +66,7 @@ Result<int> run_advise(const AdviseOptions& options) {
   if (auto kept = keep_inputs(*run, options.output); !kept) return fail(kept.error());
   int code = loss_outcome(*run);
   progress.show("looking for causes", -1);
-  Result<Report> report = session::answer(*run, {});
+  Result<Report> report = session::advise(*run);
   if (!report) return fail(report.error());
   if (options.anonymous) report::anonymize(*report);
   progress.erase();
@@ -76,8 +77,8 @@ Result<int> run_advise(const AdviseOptions& options) {
   for (const auto at : report->by_worth) {
     const Finding& finding = report->finding(at);
     if (!is_stopped(finding, **gate)) continue;
-    print_notice(fmt::format("--fail-on {}: {} would make steps {:.2f}x as fast", options.fail_on, finding.id,
-                             report::worth(finding)));
+    print_notice(
+        fmt::format("--fail-on {}: {} would make steps {:.2f}x as fast", options.fail_on, finding.id, worth(finding)));
     return kGateFailed;
   }
   return code;

@@ -10,6 +10,7 @@
 
 #include "base/shell_word.h"
 #include "base/version.h"
+#include "model/finding_order.h"
 #include "report/format.h"
 #include "report/json_parts.h"
 #include "report/text_parts.h"
@@ -20,7 +21,7 @@ namespace {
 
 const Answer* advice_of(const Report& report) {
   const auto found = std::find_if(report.answers.begin(), report.answers.end(),
-                                  [](const Answer& answer) { return answer.name == "advice"; });
+                                  [](const Answer& answer) { return answer.name == kAdvice; });
   return found == report.answers.end() ? nullptr : &*found;
 }
 
@@ -65,17 +66,22 @@ void write_headline(Page& page, const Answer* advice, bool any) {
   }
 }
 
-}  // namespace
-
-double worth(const Finding& finding) {
-  return finding.gain ? (finding.gain->speedup_low + finding.gain->speedup_high) / 2 : 1;
+// Each finding once: those of other answers that say the same stand there.
+std::vector<const Finding*> advised(const Report& report) {
+  std::vector<const Finding*> out;
+  for (const auto at : report.by_worth) {
+    if (!repeats_advice(report, at)) out.push_back(&report.finding(at));
+  }
+  return out;
 }
+
+}  // namespace
 
 std::string to_advice_text(const Report& report, const TextStyle& style) {
   Page page(style);
   write_input(page, report);
   const Answer* advice = advice_of(report);
-  const auto all = findings_by_worth(report);
+  const auto all = advised(report);
   std::vector<const Finding*> first, rest;
   for (const Finding* finding : all) (worth(*finding) >= kWorthAdvice ? first : rest).push_back(finding);
   write_headline(page, advice, !first.empty());
@@ -111,7 +117,7 @@ std::string to_advice_json(const Report& report) {
     json.end_array();
   }
   json.key("findings").begin_array();
-  for (const Finding* finding : findings_by_worth(report)) write_json(json, *finding);
+  for (const Finding* finding : advised(report)) write_json(json, *finding);
   json.end_array().end_object();
   return json.take() + "\n";
 }

@@ -10,9 +10,6 @@ namespace stepscope::report {
 // Steps so many times as fast are worth a change.
 inline constexpr double kWorthAdvice = 1.03;
 
-// The middle of the gain; 1 where none is known.
-double worth(const Finding& finding);
-
 std::string to_advice_text(const Report& report, const TextStyle& style);
 // One JSON object; docs/report-json.md.
 std::string to_advice_json(const Report& report);

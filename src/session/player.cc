@@ -10,11 +10,11 @@ constexpr std::size_t kMostSlices = 3'000'000;
 
 }  // namespace
 
-Player::Player(const Run& run) : run_(run) {
+Player::Player(const Run& run, Patience patience) : run_(run), patience_(patience) {
   for (const Trace& trace : timelines(run)) slices_ += trace.slices.size();
 }
 
-bool Player::is_large() const { return slices_ > kMostSlices; }
+bool Player::is_large() const { return patience_ == Patience::of_a_report && slices_ > kMostSlices; }
 
 const simulate::Predictor& Player::predictor() {
   std::call_once(once_, [&] { predictor_ = std::make_unique<const simulate::Predictor>(run_); });

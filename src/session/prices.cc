@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
-#include <string_view>
 #include <vector>
 
 #include "base/shell_word.h"
 #include "model/answer_parts.h"
+#include "model/finding_order.h"
 #include "model/windows.h"
 #include "session/changes.h"
 #include "simulate/predict.h"
@@ -102,31 +101,18 @@ int order_of(const Finding& finding) {
   return confidence == "high" ? 0 : confidence == "medium" ? 1 : 2;
 }
 
-double worth_of(const Finding& finding) {
-  return finding.gain ? (finding.gain->speedup_low + finding.gain->speedup_high) / 2 : 1;
-}
-
 }  // namespace
 
 void put_by_worth(Report& report) {
   report.by_worth.clear();
-  // What other answers say of a kind of cause that the advice explains is the same, seen from further away.
-  std::set<std::string_view> explained;
-  for (const Answer& answer : report.answers) {
-    if (answer.name != kAdvice) continue;
-    for (const Finding& finding : answer.findings) {
-      if (finding.gain) explained.insert(finding.cause);
-    }
-  }
   for (std::uint32_t a = 0; a < report.answers.size(); a++) {
-    const Answer& answer = report.answers[a];
-    for (std::uint32_t f = 0; f < answer.findings.size(); f++) {
-      if (answer.name == kAdvice || explained.count(answer.findings[f].cause) == 0) report.by_worth.push_back({a, f});
-    }
+    for (std::uint32_t f = 0; f < report.answers[a].findings.size(); f++) report.by_worth.push_back({a, f});
   }
   std::stable_sort(report.by_worth.begin(), report.by_worth.end(), [&](const auto& one, const auto& other) {
     const Finding &a = report.finding(one), &b = report.finding(other);
-    if (worth_of(a) != worth_of(b)) return worth_of(a) > worth_of(b);
+    const bool a_repeats = repeats_advice(report, one), b_repeats = repeats_advice(report, other);
+    if (a_repeats != b_repeats) return b_repeats;
+    if (worth(a) != worth(b)) return worth(a) > worth(b);
     return order_of(a) < order_of(b);
   });
 }

@@ -275,8 +275,10 @@ void lower_confidence(Report& report) {
 
 }  // namespace
 
-Result<Report> answer(const Run& run, std::span<const std::string> names, const compat::Options& compat) {
-  Player player(run);
+namespace {
+
+Result<Report> answer_with(Player& player, std::span<const std::string> names, const compat::Options& compat) {
+  const Run& run = player.run();
   Result<std::vector<Question>> all =
       compat.mode.empty() ? ordinary_questions(run, player) : compatible_questions(run, compat);
   if (!all) return fail(all.error());
@@ -300,6 +302,18 @@ Result<Report> answer(const Run& run, std::span<const std::string> names, const 
   lower_confidence(report);
   put_by_worth(report);
   return report;
+}
+
+}  // namespace
+
+Result<Report> answer(const Run& run, std::span<const std::string> names, const compat::Options& compat) {
+  Player player(run, Player::Patience::of_a_report);
+  return answer_with(player, names, compat);
+}
+
+Result<Report> advise(const Run& run) {
+  Player player(run, Player::Patience::endless);
+  return answer_with(player, {}, {});
 }
 
 Result<Answer> one_answer(const Run& run, const std::string& name) {

@@ -42,6 +42,9 @@ std::vector<std::string_view> answer_names(std::string_view mode = {});
 // `compat` asks for the answers of another tool instead of the ordinary ones.
 Result<Report> answer(const Run& run, std::span<const std::string> names, const compat::Options& compat = {});
 
+// All ordinary answers, with advice and prices however large the run is, which can take minutes.
+Result<Report> advise(const Run& run);
+
 // The answer `name` by itself, or why it could not be made.
 Result<Answer> one_answer(const Run& run, const std::string& name);
 

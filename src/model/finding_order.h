@@ -1,0 +1,30 @@
+// How findings of a report stand to each other: what each is worth, and which say the same.
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+#include "model/answer.h"
+
+namespace stepscope {
+
+// The answer whose findings explain the steps; docs/advice.md.
+inline constexpr std::string_view kAdvice = "advice";
+
+// The middle of the gain; 1 where none is known.
+inline double worth(const Finding& finding) {
+  return finding.gain ? (finding.gain->speedup_low + finding.gain->speedup_high) / 2 : 1;
+}
+
+// Does another answer say what the advice explains, seen from further away: the same kind of cause?
+inline bool repeats_advice(const Report& report, Report::FindingAt at) {
+  if (report.answers[at.answer].name == kAdvice) return false;
+  const auto advice = std::find_if(report.answers.begin(), report.answers.end(),
+                                   [](const Answer& answer) { return answer.name == kAdvice; });
+  if (advice == report.answers.end()) return false;
+  return std::any_of(advice->findings.begin(), advice->findings.end(), [&](const Finding& explained) {
+    return explained.gain && explained.cause == report.finding(at).cause;
+  });
+}
+
+}  // namespace stepscope
