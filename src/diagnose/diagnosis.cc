@@ -27,9 +27,12 @@ struct Priced {
   std::int64_t time_ns = 0;    // on the path
 };
 
-std::string_view part_of(const Work& work, bool handed_over) {
+std::string part_of(const Work& work, std::uint32_t row, bool handed_over) {
   if (work.role == NodeRole::communicate || work.role == NodeRole::arrival) return "communication";
-  if (work.device) return handed_over ? "way to the device" : "device work";
+  if (work.device) {
+    if (handed_over) return "way to the device";
+    return std::string(to_string(static_cast<DeviceClass>(work.trace->device.device_class[row]))) + " on the device";
+  }
   if (handed_over) return "wait of a thread";
   if (work.role == NodeRole::data_loader) return "data loader";
   if (work.role == NodeRole::launch) return "launches";
@@ -89,7 +92,7 @@ Table partition_table(const Case& about, const std::vector<Priced>& all) {
     }
     const auto explained =
         std::find_if(all.begin(), all.end(), [&](const Priced& one) { return one.explains[piece.node]; });
-    parts[{work.trace->rank.rank, std::string(part_of(work, piece.handed_over)),
+    parts[{work.trace->rank.rank, part_of(work, about.predictor.graph().row[piece.node], piece.handed_over),
            std::string(to_string(static_cast<Phase>(phase))), explained == all.end() ? "" : explained->id}] +=
         piece.until_ns - piece.from_ns;
   }
