@@ -130,7 +130,7 @@ def test_tables_say_their_columns_units_and_meanings(write_trace: WriteTrace) ->
 def test_answers_are_the_report_and_their_tables_can_be_taken(write_trace: WriteTrace) -> None:
     run = stepscope.open(write_trace(), cache=False)
     names = stepscope.answer_names()
-    assert names[0] == "overview"
+    assert names[0] == "advice"
     report = run.report(["kernels"])
     assert report["schema_version"] == 1
     assert list(report["answers"]) == ["kernels"]

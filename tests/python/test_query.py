@@ -96,7 +96,7 @@ def test_every_answer_is_a_method(run: stepscope.Run) -> None:
         assert answer.name == name
         for table, rows in answer.tables.items():
             assert rows.to_pylist() == run.table(f"answers.{name}.{table}").to_pylist()
-    with pytest.raises(AttributeError, match="its answers are overview"):
+    with pytest.raises(AttributeError, match="its answers are advice, overview"):
         _ = run.nothing
 
 

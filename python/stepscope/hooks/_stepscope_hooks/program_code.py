@@ -41,7 +41,7 @@ def calls() -> list[Call]:
 
 
 def _own_files() -> set[str]:
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # the package
     libraries = {os.path.abspath(path) for path in sysconfig.get_paths().values()}
     with_site = [*site.getsitepackages(), site.getusersitepackages(), ours]
     libraries |= {os.path.abspath(path) for path in with_site}

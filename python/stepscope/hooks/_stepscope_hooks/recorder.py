@@ -53,6 +53,7 @@ class Recorder:
         self.profiler: Any = None
         self.sizes: dict[str, int] = {}  # parameters of each module
         self.held: list[tuple[str, str, str, int]] = []  # before it began
+        self.code = ""  # calls in the program's own source, as JSON
         self.quiet = contextlib.ExitStack()  # what torch would print while it records
         self.mark: tuple[int, Any] | None = None
         self.steps: list[int] = []  # whole ones, of all parts
@@ -87,6 +88,9 @@ class Recorder:
             self.ranges = modules.ModuleRanges(models)
             with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
                 self.sizes = modules.module_sizes(models)
+        if self.kind == "stacks":  # now: what is done while it records would be among its frames
+            with self.notes.guard("reading the program's own source"):
+                self.code = json.dumps(program_code.calls())
         if "memory" in self.features:
             with self.notes.guard("asking what the program holds"):
                 self.held = held_before(models, optimizers)
@@ -199,9 +203,8 @@ class Recorder:
             self.profiler.add_metadata_json("stepscope_modules", json.dumps(list(self.sizes.items())))
         if self.held:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
-        if self.kind == "stacks":
-            with self.notes.guard("reading the program's own source"):
-                self.profiler.add_metadata_json("stepscope_code", json.dumps(program_code.calls()))
+        if self.code:
+            self.profiler.add_metadata_json("stepscope_code", self.code)
         if self.execution_trace is not None:
             self.execution_trace.stop()
         with torch_profiler.quiet_kineto():
