@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from jobs import Place
+from viewer import Viewer
 
 Event = dict[str, Any]
 WriteTrace = Callable[..., Path]
@@ -34,6 +35,21 @@ def default_events() -> list[Event]:
         kernel("gemm", 30, 50, 11),
         kernel("übergröße", 90, 5.5, 12),
     ]
+
+
+@pytest.fixture
+def view(place: Place) -> Iterator[Callable[..., Viewer]]:
+    viewers: list[Viewer] = []
+
+    def start(*arguments: str) -> Viewer:
+        viewers.append(Viewer(place.stepscope, *arguments))
+        return viewers[-1]
+
+    yield start
+    for viewer in viewers:
+        if viewer.process.poll() is None:
+            viewer.process.kill()
+        viewer.process.wait()
 
 
 @pytest.fixture(scope="module")
