@@ -12,6 +12,7 @@
 #include "model/answer_parts.h"
 #include "model/critical_path.h"
 #include "model/normal_name.h"
+#include "model/python_frames.h"
 #include "model/telemetry.h"
 #include "model/windows.h"
 
@@ -331,11 +332,6 @@ std::int64_t time_of(const Bound& bound, const PathTotals& totals) {
   return time;
 }
 
-bool has_frames(const Trace& trace) {
-  return std::any_of(trace.categories.begin(), trace.categories.end(),
-                     [](const Category& category) { return category.kind == SliceKind::python_function; });
-}
-
 // The host binds in three ways that want different advice.
 void say_how_the_host_binds(Finding& finding, const Run& run, const PathTotals& totals) {
   const auto any = [&](const auto& test) { return std::any_of(run.traces.begin(), run.traces.end(), test); };
@@ -344,11 +340,11 @@ void say_how_the_host_binds(Finding& finding, const Run& run, const PathTotals& 
         "Most of the critical path is outside operators: Python code, or waiting that nothing in the recording "
         "explains";
     finding.confidence = "medium";
-    const bool one_step = std::any_of(run.stack_steps.begin(), run.stack_steps.end(), has_frames);
-    finding.next = any(has_frames) ? "See the names of class python: the functions whose time counts"
-                   : one_step      ? "See which functions: --only stacks (of one step that was recorded with them)"
-                                   : "Record Python frames (stepscope run --stack, or with_stack=True) to see which "
-                                     "functions";
+    const bool one_step = std::any_of(run.stack_steps.begin(), run.stack_steps.end(), has_python_frames);
+    finding.next = any(has_python_frames) ? "See the names of class python: the functions whose time counts"
+                   : one_step ? "See which functions: --only stacks (of one step that was recorded with them)"
+                              : "Record Python frames (stepscope run --stack, or with_stack=True) to see which "
+                                "functions";
   } else if (!any([](const Trace& trace) { return !work_by_start(trace).empty(); })) {
     finding.sentence = "The run is on the CPU: its operators are the critical path";
     const bool has_idle = idle_cores(run).value_or(kIdleCore) >= kIdleCore;

@@ -5,12 +5,12 @@
 // operators counts for the function that called them.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 
 #include "analyze/analysis.h"
 #include "model/answer_parts.h"
 #include "model/path_tree.h"
+#include "model/python_frames.h"
 
 namespace stepscope::analyze {
 namespace {
@@ -30,15 +30,10 @@ struct Frame {
   Value file, line;
 };
 
-// "torch/nn/modules/module.py(1501): _call_impl"; other names (built-in methods, modules) have no place.
 Frame frame_of(std::string_view name) {
-  const std::size_t colon = name.find("): ");
-  const std::size_t open = colon == std::string_view::npos ? colon : name.rfind('(', colon);
-  if (open == std::string_view::npos || name.starts_with('<')) return {path_name(name), {}, {}};
-  std::int64_t line = 0;
-  const auto parsed = std::from_chars(name.data() + open + 1, name.data() + colon, line);
-  if (parsed.ec != std::errc() || parsed.ptr != name.data() + colon) return {path_name(name), {}, {}};
-  return {std::string(name.substr(colon + 3)), text(name.substr(0, open)), line};
+  PythonFrame frame = read_python_frame(name);
+  if (frame.file.empty()) return {path_name(name), {}, {}};
+  return {std::move(frame.function), std::move(frame.file), frame.line};
 }
 
 // Takes out the threads of our own (the clock, the watch for signals): they wait all the while, and would be first of
@@ -165,19 +160,6 @@ Table tree_table(const std::vector<RankStacks>& ranks, std::size_t& left_out) {
   return table;
 }
 
-bool has_frames(const Trace& trace) {
-  return std::any_of(trace.categories.begin(), trace.categories.end(),
-                     [](const Category& category) { return category.kind == SliceKind::python_function; });
-}
-
-// The trace that knows a rank's Python functions: its own, or that of the one step recorded for this.
-const Trace* with_frames(const Run& run, const Trace* trace) {
-  if (has_frames(*trace)) return trace;
-  const auto step = std::find_if(run.stack_steps.begin(), run.stack_steps.end(),
-                                 [&](const Trace& other) { return other.rank.rank == trace->rank.rank; });
-  return step == run.stack_steps.end() ? trace : &*step;
-}
-
 Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
   if (auto derived = require_derived(run); !derived) return fail(derived.error());
   Answer answer;
@@ -186,7 +168,8 @@ Result<Answer> run_stacks(const Run& run, const AnalyzeOptions& options) {
   bool texts = false;
   bool one_step = false;
   for (const Trace& own : run.traces) {
-    const Trace& trace = *with_frames(run, &own);
+    const Trace* with_frames = trace_with_frames(run, own);
+    const Trace& trace = with_frames == nullptr ? own : *with_frames;
     one_step = one_step || &trace != &own;
     ranks.push_back({&trace, path_tree(trace, kKinds)});
     forget_own_threads(trace, ranks.back().tree);

@@ -55,8 +55,12 @@ Work Case::work(std::uint32_t node) const {
             .cost_ns = graph.costs.cost_ns[node],
             .slice = graph.slice[node]};
   const SliceId inside = lane.device ? of.device.op[graph.row[node]] : work.slice;
-  if (inside != SliceId::none) work.operation = outermost_[lane.trace][static_cast<std::size_t>(inside)];
+  if (inside != SliceId::none) work.operation = outermost(of, inside);
   return work;
+}
+
+SliceId Case::outermost(const Trace& of, SliceId slice) const {
+  return outermost_[static_cast<std::size_t>(&of - run.traces.data())][static_cast<std::size_t>(slice)];
 }
 
 std::vector<Operation> Case::operations(const Trace& of) const {

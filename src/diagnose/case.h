@@ -62,6 +62,8 @@ struct Case {
   }
   // Of the thread of the steps of a rank, by start. `trace` is a timeline.
   std::vector<Operation> operations(const Trace& trace) const;
+  // The outermost operator around a slice of a timeline, itself included; none: there is none.
+  SliceId outermost(const Trace& of, SliceId slice) const;
   // Where the work comes from in the program's code; empty: not recorded.
   Code code(const Work& work) const;
   Code code(const Trace& of, SliceId operation) const { return places.of_operator(of, operation); }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <set>
 
 #include "model/windows.h"
 
@@ -12,7 +10,7 @@ namespace {
 
 // Where a recording does not say which files are the program's own: what is surely none of them.
 bool is_library(std::string_view file) {
-  constexpr std::array<std::string_view, 8> inside{"site-packages/", "dist-packages/", "/lib/python3", "<frozen",
+  constexpr std::array<std::string_view, 5> inside{"site-packages/", "dist-packages/", "/lib/python3", "<frozen",
                                                    "_stepscope_hooks/"};
   constexpr std::array<std::string_view, 32> first{
       "torch/",           "numpy/",         "threading.py",   "contextlib.py", "typing.py",
@@ -22,14 +20,9 @@ bool is_library(std::string_view file) {
       "socket.py",        "pickle.py",      "random.py",      "signal.py",     "warnings.py",
       "inspect.py",       "dataclasses.py", "os.py",          "subprocess.py", "tempfile.py",
       "shutil.py",        "runpy.py"};
-  const auto has = [&](std::string_view part) { return !part.empty() && file.find(part) != file.npos; };
+  const auto has = [&](std::string_view part) { return file.find(part) != file.npos; };
   return file.empty() || std::any_of(inside.begin(), inside.end(), has) ||
          std::any_of(first.begin(), first.end(), [&](std::string_view part) { return file.starts_with(part); });
-}
-
-bool has_frames(const Trace& trace) {
-  return std::any_of(trace.categories.begin(), trace.categories.end(),
-                     [](const Category& category) { return category.kind == SliceKind::python_function; });
 }
 
 TrackId thread_of_steps(const Trace& trace) {
@@ -39,37 +32,11 @@ TrackId thread_of_steps(const Trace& trace) {
   return TrackId::none;
 }
 
-bool is_operation(const Trace& trace, SliceId slice) { return trace.kind(slice) == SliceKind::cpu_op; }
-
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15 + (a << 6) + (a >> 2))); }
 
 std::uint64_t key_of(std::string_view name) { return std::hash<std::string_view>()(name); }
 
 }  // namespace
-
-CodeFrame read_frame(std::string_view name) {
-  const std::size_t colon = name.find("): ");
-  const std::size_t open = colon == std::string_view::npos ? colon : name.rfind('(', colon);
-  CodeFrame frame;
-  if (open != std::string_view::npos && !name.starts_with("<built-in")) {
-    const auto parsed = std::from_chars(name.data() + open + 1, name.data() + colon, frame.line);
-    if (parsed.ec == std::errc() && parsed.ptr == name.data() + colon) {
-      frame.function = std::string(name.substr(colon + 3));
-      frame.file = std::string(name.substr(0, open));
-      return frame;
-    }
-  }
-  // "<built-in method item of Tensor object at 0x7f…>", "<built-in function isinstance>", "nn.Module: Linear_0"
-  std::string_view rest = name;
-  for (const std::string_view start : {"<built-in method ", "<built-in function "}) {
-    if (!rest.starts_with(start)) continue;
-    rest.remove_prefix(start.size());
-    rest = rest.substr(0, std::min(rest.find(" of "), rest.find('>')));
-  }
-  frame.function = std::string(rest);
-  frame.line = 0;
-  return frame;
-}
 
 const CodeFrame* Code::own() const {
   const auto last = std::find_if(stack.rbegin(), stack.rend(), [](const CodeFrame& frame) { return frame.own; });
@@ -95,9 +62,7 @@ void Code::put_into(Place& place) const {
 CodePlaces::CodePlaces(const Run& run) : run_(run) {
   for (const Trace& trace : timelines(run)) {
     Map& map = maps_.emplace_back();
-    const auto step = std::find_if(run.stack_steps.begin(), run.stack_steps.end(),
-                                   [&](const Trace& other) { return other.rank.rank == trace.rank.rank; });
-    map.frames = has_frames(trace) ? &trace : step == run.stack_steps.end() ? nullptr : &*step;
+    map.frames = trace_with_frames(run, trace);
     if (map.frames == nullptr) continue;
     map.track = thread_of_steps(trace);
     map.frames_track = thread_of_steps(*map.frames);
@@ -122,7 +87,7 @@ std::vector<CodePlaces::Landmark> CodePlaces::landmarks_of(const Trace& trace, T
   std::vector<StepId> steps;
   for (std::uint32_t i = trace.track_begin[t]; i < trace.track_begin[t + 1]; i++) {
     const SliceId slice = trace.by_track[i];
-    if (!is_operation(trace, slice)) continue;
+    if (trace.kind(slice) != SliceKind::cpu_op) continue;
     // Outermost: the operators before it on this thread have ended.
     if (!marks.empty() && trace.slices.end_ns(marks.back().slice) > trace.slices.start_ns[slice]) continue;
     marks.push_back({.slice = slice, .name_key = key_of(trace.name(slice))});
@@ -252,7 +217,7 @@ Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
   const Trace& frames = *map.frames;
   for (SliceId at = leaf; at != SliceId::none; at = frames.slices.parent[at]) {
     if (frames.kind(at) != SliceKind::python_function) continue;
-    CodeFrame frame = read_frame(frames.name(at));
+    CodeFrame frame{read_python_frame(frames.name(at))};
     frame.own = map.calls.empty() ? !is_library(frame.file) : map.calls.count(frame.file) > 0;
     code.stack.push_back(std::move(frame));
   }

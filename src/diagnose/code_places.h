@@ -17,18 +17,14 @@
 #include "base/intervals.h"
 #include "model/answer.h"
 #include "model/leaf_time.h"
+#include "model/python_frames.h"
 #include "model/trace.h"
 
 namespace stepscope::diagnose {
 
-// A Python function as recorded: "train.py(48): forward".
-struct CodeFrame {
-  std::string function, file;  // file is empty for what is built in
-  std::int64_t line = 0;       // 0: none
-  bool own = false;            // of the program itself, not of Python, torch or another library
+struct CodeFrame : PythonFrame {
+  bool own = false;  // of the program itself, not of Python, torch or another library
 };
-
-CodeFrame read_frame(std::string_view name);
 
 // What the program did in a stretch: most of its time.
 struct Code {

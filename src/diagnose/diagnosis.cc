@@ -8,6 +8,7 @@
 
 #include "diagnose/cause.h"
 #include "model/answer_parts.h"
+#include "model/finding_order.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -15,8 +16,6 @@ namespace {
 using simulate::NodeRole;
 using simulate::Prediction;
 
-// Less is no gain.
-constexpr double kWorthTelling = 1.005;
 // Two findings that share less of the smaller one are about different things.
 constexpr double kShared = 0.1;
 
@@ -45,30 +44,15 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   Finding& finding = out.diagnosis.finding;
   finding.id = out.id;
   const Result<Prediction> made = about.predictor.predict(finding.changes, out.diagnosis.rewrite);
-  if (!made) {
-    finding.gain_reason = "Not predicted: " + made.error().message + ".";
-    return out;
-  }
+  simulate::give_gain(finding, made, "played again without most of this work");
+  if (!made) return out;
   const simulate::Costs& now = about.predictor.graph().costs;
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (made->costs.cost_ns[node] >= now.cost_ns[node]) continue;
     out.explains[node] = true;
     out.time_ns += about.on_path(node);
   }
-  if (made->speedup_high < kWorthTelling) {
-    finding.gain_reason = "None: the steps would still be bound by " + made->binds + ".";
-    return out;
-  }
-  finding.gain = Gain{.speedup_low = made->speedup_low,
-                      .speedup_high = made->speedup_high,
-                      .binds = made->binds,
-                      .how = "played again without most of this work"};
   return out;
-}
-
-double worth(const Priced& one) {
-  const auto& gain = one.diagnosis.finding.gain;
-  return gain ? (gain->speedup_low + gain->speedup_high) / 2 : 1;
 }
 
 // Each instant of the steps in one row.
@@ -135,7 +119,9 @@ Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
     cause.find(about, found);
     for (Diagnosis& one : found) all.push_back(priced(about, cause.id, std::move(one)));
   }
-  std::stable_sort(all.begin(), all.end(), [](const Priced& a, const Priced& b) { return worth(a) > worth(b); });
+  std::stable_sort(all.begin(), all.end(), [](const Priced& a, const Priced& b) {
+    return worth(a.diagnosis.finding) > worth(b.diagnosis.finding);
+  });
   say_what_is_shared(about, all);
 
   Answer answer;

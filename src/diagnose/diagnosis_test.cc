@@ -7,7 +7,6 @@
 
 #include "derive/derive.h"
 #include "derive/derive_run.h"
-#include "diagnose/code_places.h"
 #include "diagnose/diagnosis.h"
 #include "model/trace_fixture.h"
 #include "simulate/predict.h"
@@ -212,19 +211,6 @@ TEST_CASE("advice: the partition adds up to the steps, and what two findings sha
     CHECK(answer.findings[i - 1].gain->speedup_high >= answer.findings[i].gain->speedup_low);
   }
   CHECK(find(answer, "loader_in_main_process") != nullptr);
-}
-
-TEST_CASE("advice: frames are read as the profiler writes them") {
-  CodeFrame frame = read_frame("torch/nn/modules/module.py(1501): _call_impl");
-  CHECK(frame.file == "torch/nn/modules/module.py");
-  CHECK(frame.line == 1501);
-  CHECK(frame.function == "_call_impl");
-  frame = read_frame("<built-in method item of Tensor object at 0x7f687b032e90>");
-  CHECK(frame.file.empty());
-  CHECK(frame.function == "item");
-  CHECK(read_frame("<built-in function isinstance>").function == "isinstance");
-  CHECK(read_frame("nn.Module: Linear_0").function == "nn.Module: Linear_0");
-  CHECK(read_frame("odd(name").function == "odd(name");
 }
 
 }  // namespace

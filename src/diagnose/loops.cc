@@ -101,17 +101,10 @@ void add_backward(const Case& about, const Trace& trace, std::vector<Loop>& loop
     }
   }
   if (place_of.empty()) return;
-  const auto outermost = [&](SliceId slice) {
-    SliceId out = slice;
-    for (SliceId at = slice; at != SliceId::none; at = trace.slices.parent[at]) {
-      if (trace.kind(at) == SliceKind::cpu_op) out = at;
-    }
-    return out;
-  };
   std::unordered_map<SliceId, std::pair<std::size_t, std::size_t>> backward;  // outermost backward → the same
   for (const Backward& pair : trace.backward) {
-    const auto found = place_of.find(outermost(pair.forward));
-    if (found != place_of.end()) backward[outermost(pair.backward)] = found->second;
+    const auto found = place_of.find(about.outermost(trace, pair.forward));
+    if (found != place_of.end()) backward[about.outermost(trace, pair.backward)] = found->second;
   }
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
@@ -152,19 +145,15 @@ namespace {
 void as_one_call(const Case& about, const Loop& loop, const OneCall& how, simulate::Rewrite& out) {
   const auto& cost_ns = about.predictor.graph().costs.cost_ns;
   const auto turns = static_cast<std::int64_t>(loop.turns());
-  // One call stays in the first of the nodes, with what the others add to it.
   const auto join = [&](const std::vector<std::uint32_t>& nodes, bool is_code) {
     if (nodes.empty()) return;
-    std::int64_t total = 0, least = kMostCallNs * turns;
+    std::int64_t total = 0;
     for (const std::uint32_t node : nodes) total += cost_ns[node];
-    // What a turn costs at least: the shortest of its like, as several nodes of a call share it.
-    const std::int64_t mean = total / turns;
-    least = std::min(mean, kMostCallNs);
+    const std::int64_t least = std::min(total / turns, kMostCallNs);  // of a turn, whatever it works on
     const std::int64_t work = is_code ? 0 : total - least * turns;
     const std::int64_t base = least + how.call_ns * turns;
     const auto share = [&](double part) {
-      return std::min(total,
-                      base + static_cast<std::int64_t>(part * static_cast<double>(std::max<std::int64_t>(work, 0))));
+      return std::min(total, base + static_cast<std::int64_t>(part * static_cast<double>(work)));
     };
     const double low = total > 0 ? static_cast<double>(share(how.least)) / static_cast<double>(total) : 1;
     const double high = total > 0 ? static_cast<double>(share(how.most)) / static_cast<double>(total) : 1;
@@ -200,7 +189,7 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     Diagnosis diagnosis;
     const Loop* longest = nullptr;
     std::int64_t time_ns = 0;
-    std::size_t turns = 0, calls = 0, loops = 0;
+    std::size_t turns = 0, loops = 0;
   };
   std::map<std::pair<std::string, std::int64_t>, Found> places;
   const auto& all = about.shared<std::vector<Loop>>(loops);
@@ -211,7 +200,6 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     as_one_call(about, loop, words.how, found.diagnosis.rewrite);
     if (found.longest == nullptr || loop.turns() > found.longest->turns()) found.longest = &loop;
     found.turns += loop.turns();
-    found.calls += loop.operations.size();
     found.loops++;
   }
   for (auto& [place, found] : places) {

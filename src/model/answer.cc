@@ -26,6 +26,11 @@ const Table* Answer::table(std::string_view wanted) const {
   return found == tables.end() ? nullptr : &*found;
 }
 
+const Answer* Report::answer(std::string_view wanted) const {
+  const auto found = std::find_if(answers.begin(), answers.end(), [&](const Answer& a) { return a.name == wanted; });
+  return found == answers.end() ? nullptr : &*found;
+}
+
 Result<Answer> titled(Result<Answer> answer, std::string_view name, std::string_view summary) {
   if (answer) {
     answer->name = name;

@@ -154,6 +154,8 @@ struct Report {
   };
   std::vector<FindingAt> by_worth = {};
 
+  // nullptr: it has none of that name.
+  const Answer* answer(std::string_view name) const;
   const Finding& finding(FindingAt at) const { return answers[at.answer].findings[at.finding]; }
 };
 

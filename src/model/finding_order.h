@@ -19,12 +19,11 @@ inline double worth(const Finding& finding) {
 // Does another answer say what the advice explains, seen from further away: the same kind of cause?
 inline bool repeats_advice(const Report& report, Report::FindingAt at) {
   if (report.answers[at.answer].name == kAdvice) return false;
-  const auto advice = std::find_if(report.answers.begin(), report.answers.end(),
-                                   [](const Answer& answer) { return answer.name == kAdvice; });
-  if (advice == report.answers.end()) return false;
-  return std::any_of(advice->findings.begin(), advice->findings.end(), [&](const Finding& explained) {
-    return explained.gain && explained.cause == report.finding(at).cause;
-  });
+  const Answer* advice = report.answer(kAdvice);
+  return advice != nullptr &&
+         std::any_of(advice->findings.begin(), advice->findings.end(), [&](const Finding& explained) {
+           return explained.gain && explained.cause == report.finding(at).cause;
+         });
 }
 
 }  // namespace stepscope

@@ -19,12 +19,6 @@
 namespace stepscope::report {
 namespace {
 
-const Answer* advice_of(const Report& report) {
-  const auto found = std::find_if(report.answers.begin(), report.answers.end(),
-                                  [](const Answer& answer) { return answer.name == kAdvice; });
-  return found == report.answers.end() ? nullptr : &*found;
-}
-
 std::string shown(const Answer* answer, std::string_view name) {
   const Scalar* scalar = answer == nullptr ? nullptr : answer->scalar(name);
   return scalar == nullptr ? std::string(kUnknown) : printable(format_value(scalar->value, scalar->unit));
@@ -80,14 +74,14 @@ std::vector<const Finding*> advised(const Report& report) {
 std::string to_advice_text(const Report& report, const TextStyle& style) {
   Page page(style);
   write_input(page, report);
-  const Answer* advice = advice_of(report);
+  const Answer* advice = report.answer(kAdvice);
   const auto all = advised(report);
   std::vector<const Finding*> first, rest;
   for (const Finding* finding : all) (worth(*finding) >= kWorthAdvice ? first : rest).push_back(finding);
   write_headline(page, advice, !first.empty());
   if (!first.empty()) page.section("Worth changing, most first");
   for (const Finding* finding : first) write_finding(page, *finding);
-  if (!rest.empty()) page.section("Also seen, without a gain that could be predicted");
+  if (!rest.empty()) page.section("Also seen, worth less or not predicted");
   for (const Finding* finding : rest) write_finding(page, *finding);
   write_failed(page, report);
   if (advice != nullptr && !advice->notes.empty()) {
@@ -107,7 +101,7 @@ std::string to_advice_json(const Report& report) {
   json.key("stepscope").begin_object(JsonWriter::Layout::line).key("version").text(version());
   json.key("commit").text(commit()).end_object();
   json.key("path").text(report.path);
-  if (const Answer* advice = advice_of(report)) {
+  if (const Answer* advice = report.answer(kAdvice)) {
     for (const Scalar& scalar : advice->scalars) {
       json.key(scalar.name);
       json.value(scalar.value);

@@ -81,9 +81,8 @@ Result<void> write(const fs::path& path, const std::string& text) {
 std::span<const std::string_view> memory_page_names() { return kNames; }
 
 Result<void> write_memory_pages(const Report& report, const std::string& folder) {
-  const auto answer = std::find_if(report.answers.begin(), report.answers.end(),
-                                   [](const Answer& one) { return one.name == "memory_state"; });
-  if (answer == report.answers.end()) {
+  const Answer* answer = report.answer("memory_state");
+  if (answer == nullptr) {
     return fail({ErrorKind::usage, "the report has no answer memory_state", "", std::nullopt,
                  "Ask for it: --only memory_state"});
   }

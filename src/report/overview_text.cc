@@ -23,12 +23,6 @@ namespace {
 constexpr std::size_t kMostBars = 8;
 constexpr std::size_t kLongestBar = 100;
 
-const Answer* find(const Report& report, std::string_view name) {
-  const auto same = [&](const Answer& answer) { return answer.name == name; };
-  const auto found = std::find_if(report.answers.begin(), report.answers.end(), same);
-  return found == report.answers.end() ? nullptr : &*found;
-}
-
 // "113.4 ms" where the scalar is there and known, else nothing.
 std::optional<std::string> shown(const Answer* answer, std::string_view name) {
   const Scalar* scalar = answer == nullptr ? nullptr : answer->scalar(name);
@@ -81,7 +75,7 @@ void write_step_line(Page& page, const Answer& overview) {
 
 void write_facts(Page& page, const Report& report, const Answer& overview) {
   const std::string window = window_of(overview), ratio_suffix = window == "steps" ? "_steps" : "";
-  const Answer* use = find(report, "utilization");
+  const Answer* use = report.answer("utilization");
   std::vector<std::string> items;
   const auto add = [&](std::string_view before, const std::optional<std::string>& text, std::string_view after = "") {
     if (text) items.push_back(fmt::format("{} {}{}", before, page.ink(Ink::strong, *text), after));
@@ -251,7 +245,7 @@ std::vector<const Finding*> findings_by_worth(const Report& report) {
 }
 
 void write_overview(Page& page, const Report& report) {
-  const Answer* overview = find(report, "overview");
+  const Answer* overview = report.answer("overview");
   if (overview != nullptr) {
     page.line();
     write_step_line(page, *overview);
@@ -262,9 +256,9 @@ void write_overview(Page& page, const Report& report) {
   write_top(page, overview, "top_families", "Families of device work", {"family", "share", "total_ns", "count"});
   write_top(page, overview, "top_kernels", "Kernels", {"name", "share", "total_ns", "count", "family"});
   write_top(page, overview, "top_operators", "Operators", {"name", "device_self_ns", "host_self_ns", "calls"});
-  write_top(page, find(report, "idle"), "by_op", "Idle time of the device",
+  write_top(page, report.answer("idle"), "by_op", "Idle time of the device",
             {"cause", "op", "phase", "idle_ns", "gaps", "devices"});
-  write_top(page, find(report, "graph"), "names", "Nodes of the execution trace", {"name", "kind", "nodes", "shapes"});
+  write_top(page, report.answer("graph"), "names", "Nodes of the execution trace", {"name", "kind", "nodes", "shapes"});
   write_findings(page, report);
   write_joint_gain(page, overview);
 }
@@ -283,7 +277,7 @@ void write_next(Page& page, const Report& report) {
   std::vector<std::string> names;
   const Answer* next = nullptr;
   for (const std::string_view name : {"kernels", "operators", "graph", "system", "overview"}) {
-    const Answer* answer = find(report, name);
+    const Answer* answer = report.answer(name);
     if (next == nullptr && answer != nullptr && has_rows(*answer)) next = answer;
   }
   for (const auto& answer : report.answers) {

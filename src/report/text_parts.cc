@@ -275,9 +275,8 @@ void write_grounds(Page& page, const Answer& quality) {
 }  // namespace
 
 void write_quality(Page& page, const Report& report) {
-  const auto found =
-      std::find_if(report.answers.begin(), report.answers.end(), [](const Answer& a) { return a.name == "quality"; });
-  const bool grounds = found != report.answers.end() && !page.style().details;
+  const Answer* found = report.answer("quality");
+  const bool grounds = found != nullptr && !page.style().details;
   if (report.issues.empty() && !grounds) return;
   page.section("Data quality");
   if (grounds) write_grounds(page, *found);

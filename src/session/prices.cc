@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "base/shell_word.h"
@@ -19,9 +18,6 @@ namespace {
 using simulate::Prediction;
 using simulate::Predictor;
 
-// Less is no gain.
-constexpr double kWorthTelling = 1.005;
-
 std::string how(const std::vector<Change>& changes) {
   std::string text = "stepscope what-if PATH";
   for (const Change& change : changes) {
@@ -33,24 +29,6 @@ std::string how(const std::vector<Change>& changes) {
     text += " " + shell_word(value);
   }
   return text;
-}
-
-Gain gain_of(const Prediction& made, const std::vector<Change>& changes) {
-  return {.speedup_low = made.speedup_low, .speedup_high = made.speedup_high, .binds = made.binds, .how = how(changes)};
-}
-
-void price(Finding& finding, const Predictor& predictor) {
-  const Result<Prediction> made = predictor.predict(finding.changes);
-  if (!made) {
-    finding.gain_reason = "Not predicted: " + made.error().message + ".";
-    return;
-  }
-  if (made->speedup_high < kWorthTelling) {
-    finding.gain_reason = "None: the steps would still be bound by " + made->binds + ".";
-    return;
-  }
-  finding.gain = gain_of(*made, finding.changes);
-  finding.gain_reason.clear();
 }
 
 void add_joint(Report& report, const Predictor& predictor, const std::vector<Change>& all) {
@@ -88,7 +66,9 @@ void price_findings(Player& player, Report& report) {
     return;
   }
   const Predictor& predictor = player.predictor();
-  for (Finding* finding : priced) price(*finding, predictor);
+  for (Finding* finding : priced) {
+    simulate::give_gain(*finding, predictor.predict(finding->changes), how(finding->changes));
+  }
   const auto gains =
       std::count_if(priced.begin(), priced.end(), [](const Finding* one) { return one->gain.has_value(); });
   if (gains > 1) add_joint(report, predictor, all);
@@ -96,7 +76,7 @@ void price_findings(Player& player, Report& report) {
 
 namespace {
 
-int order_of(const Finding& finding) {
+int doubt(const Finding& finding) {
   const std::string confidence = finding.confidence.value_or("");
   return confidence == "high" ? 0 : confidence == "medium" ? 1 : 2;
 }
@@ -113,7 +93,7 @@ void put_by_worth(Report& report) {
     const bool a_repeats = repeats_advice(report, one), b_repeats = repeats_advice(report, other);
     if (a_repeats != b_repeats) return b_repeats;
     if (worth(a) != worth(b)) return worth(a) > worth(b);
-    return order_of(a) < order_of(b);
+    return doubt(a) < doubt(b);
   });
 }
 

@@ -171,4 +171,19 @@ void Predictor::name_path(Prediction& out) const {
   out.binds_share = static_cast<double>(most->second) / static_cast<double>(out.path_ns);
 }
 
+void give_gain(Finding& finding, const Result<Prediction>& made, std::string how) {
+  constexpr double kWorthTelling = 1.005;  // less is no gain
+  if (!made) {
+    finding.gain_reason = "Not predicted: " + made.error().message + ".";
+  } else if (made->speedup_high < kWorthTelling) {
+    finding.gain_reason = "None: the steps would still be bound by " + made->binds + ".";
+  } else {
+    finding.gain = Gain{.speedup_low = made->speedup_low,
+                        .speedup_high = made->speedup_high,
+                        .binds = made->binds,
+                        .how = std::move(how)};
+    finding.gain_reason.clear();
+  }
+}
+
 }  // namespace stepscope::simulate

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/answer.h"
 #include "model/change.h"
 #include "simulate/apply.h"
 #include "simulate/comm_model.h"
@@ -95,6 +96,9 @@ class Predictor {
   std::vector<CommModel> models_;
   Played frozen_, freed_;
 };
+
+// Gives a finding its gain, or the reason why it has none: not predicted, or too little. `how`: what was assumed.
+void give_gain(Finding& finding, const Result<Prediction>& made, std::string how);
 
 // The trace of the played run, in the place of the recorded one: every slice, instant, counter and arrow is moved to
 // when it would be. `run` is the one that the graph was made of.

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_FILES = 200
+MOST_FILES = 200  # whose calls are read
 MOST_BYTES = 1_000_000  # of a source that is still read
 
 Call = tuple[str, int, str, int]  # file as frames are recorded, first line of the function, what is called, line
@@ -27,7 +27,11 @@ def calls() -> list[Call]:
     """One row per call, and one for each file that calls nothing ("", 0), so that all files are known."""
     rows: list[Call] = []
     prefixes = _prefixes()
-    for path in sorted(_own_files())[:MOST_FILES]:
+    for number, path in enumerate(sorted(_own_files())):
+        name = next((path.removeprefix(prefix) for prefix in prefixes if path.startswith(prefix)), path)
+        rows.append((name, 1, "", 0))  # it is the program's, whether or not its calls are read
+        if number >= MOST_FILES:
+            continue
         try:
             if os.path.getsize(path) > MOST_BYTES:
                 continue
@@ -35,7 +39,6 @@ def calls() -> list[Call]:
                 tree = ast.parse(source.read(), path)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        name = next((path.removeprefix(prefix) for prefix in prefixes if path.startswith(prefix)), path)
         rows.extend((name, *row) for row in _rows(tree))
     return rows
 
@@ -79,5 +82,4 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
                     yield function, called, child.func.end_lineno or child.lineno
             yield from walk(child, inside)
 
-    yield 1, "", 0
     yield from walk(tree, 1)
