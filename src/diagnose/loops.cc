@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
+#include "diagnose/passes.h"
 #include "model/lookup.h"
 #include "model/windows.h"
 
@@ -17,7 +17,6 @@ constexpr std::size_t kLeastTurns = 8, kLongestTurn = 256;
 // A call does not cost more by itself.
 constexpr std::int64_t kMostCallNs = 20'000;
 
-bool is_backward(std::string_view name) { return name.starts_with("autograd::engine::"); }
 
 // Operators of one step that are no part of a backward pass, cut where one is.
 struct Row {
@@ -90,28 +89,18 @@ void add_code(const Case& about, Loop& loop) {
   loop.phase = static_cast<Phase>(loop.trace->slices.phase[longest->slice]);
 }
 
-// The backward operators that belong to the operators of the loops: of an outermost one all that are of those in it.
-void add_backward(const Case& about, const Trace& trace, std::vector<Loop>& loops) {
-  std::unordered_map<SliceId, std::pair<std::size_t, std::size_t>> place_of;  // outermost forward → loop, operator
-  for (std::size_t i = 0; i < loops.size(); i++) {
-    if (loops[i].trace != &trace) continue;
-    loops[i].backward.resize(loops[i].period);
-    for (std::size_t k = 0; k < loops[i].operations.size(); k++) {
-      place_of[loops[i].operations[k].slice] = {i, k % loops[i].period};
+// The nodes of the backward operators that belong to the operators of the loop.
+void add_backward(const Case& about, Loop& loop) {
+  const Passes& of = passes(about);
+  loop.backward.resize(loop.period);
+  std::set<SliceId> seen;
+  for (std::size_t i = 0; i < loop.operations.size(); i++) {
+    for (const SliceId operation : of.backward(*loop.trace, loop.operations[i].slice)) {
+      if (!seen.insert(operation).second) continue;
+      const std::vector<std::uint32_t>& nodes = of.nodes(*loop.trace, operation);
+      std::vector<std::uint32_t>& all = loop.backward[i % loop.period];
+      all.insert(all.end(), nodes.begin(), nodes.end());
     }
-  }
-  if (place_of.empty()) return;
-  std::unordered_map<SliceId, std::pair<std::size_t, std::size_t>> backward;  // outermost backward → the same
-  for (const Backward& pair : trace.backward) {
-    const auto found = place_of.find(about.outermost(trace, pair.forward));
-    if (found != place_of.end()) backward[about.outermost(trace, pair.backward)] = found->second;
-  }
-  for (std::uint32_t node = 0; node < about.size(); node++) {
-    if (!about.is_work(node)) continue;
-    const Work work = about.work(node);
-    if (work.trace != &trace || work.device || work.operation == SliceId::none) continue;
-    const auto found = backward.find(work.operation);
-    if (found != backward.end()) loops[found->second.first].backward[found->second.second].push_back(node);
   }
 }
 
@@ -132,9 +121,10 @@ std::vector<Loop> loops(const Case& about) {
     if (!about.places.known(trace)) continue;  // what is a layer and what a loop cannot be told
     for (Row& row : rows_of(about, trace)) find_in(about, trace, row, out);
     for (Loop& loop : out) {
-      if (loop.trace == &trace) add_code(about, loop);
+      if (loop.trace != &trace) continue;
+      add_code(about, loop);
+      add_backward(about, loop);
     }
-    add_backward(about, trace, out);
   }
   return out;
 }

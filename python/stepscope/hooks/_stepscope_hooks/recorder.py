@@ -13,7 +13,7 @@ import os
 import threading
 import time
 
-from . import modules, moments, other_profiler, parallel, process, program_code, torch_profiler
+from . import modules, moments, other_profiler, parallel, process, program_code, torch_profiler, torch_settings
 from .execution_trace import ExecutionTrace
 from .held_before import held_before
 from .spool import Spool
@@ -205,6 +205,8 @@ class Recorder:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
         if self.code:
             self.profiler.add_metadata_json("stepscope_code", self.code)
+        for name, value in torch_settings.noted().items():
+            self.profiler.add_metadata_json(name, value)
         if self.execution_trace is not None:
             self.execution_trace.stop()
         with torch_profiler.quiet_kineto():

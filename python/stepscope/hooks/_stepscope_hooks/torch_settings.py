@@ -1,0 +1,56 @@
+"""What the job has set in torch and what its machine gives it, noted beside each recording.
+
+A trace shows what ran, and not whether half of the cores were left out or autograd was told to look for NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Value = bool | int | str
+
+
+def noted() -> dict[str, str]:
+    """Name of a member of the trace → its JSON; what cannot be asked is left out."""
+    import torch
+
+    def bfloat16() -> bool:
+        return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+    asked: dict[str, Callable[[], Value | None]] = {
+        "torch_threads": torch.get_num_threads,
+        "cores": cores,
+        "local_ranks": lambda: int(os.environ["LOCAL_WORLD_SIZE"]),
+        "anomaly_mode": torch.is_anomaly_enabled,
+        "deterministic": torch.are_deterministic_algorithms_enabled,
+        "float32_matmul": torch.get_float32_matmul_precision,
+        "cpu_bfloat16": bfloat16,
+    }
+    if torch.cuda.is_initialized():
+        asked["cuda_sync_debug"] = torch.cuda.get_sync_debug_mode
+        asked["cudnn_benchmark"] = lambda: torch.backends.cudnn.benchmark
+    notes = {}
+    for name, ask in asked.items():
+        try:
+            value = ask()
+        except Exception:  # noqa: BLE001  # another version of torch, another machine: it is only not noted
+            continue
+        if value is not None:
+            notes["stepscope_" + name] = json.dumps(value)
+    return notes
+
+
+def cores() -> int | None:
+    """That the process may use at once: its affinity, and the quota of its cgroup."""
+    allowed = len(os.sched_getaffinity(0))
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()
+    except (OSError, ValueError):
+        return allowed
+    return allowed if quota == "max" else max(1, min(allowed, round(int(quota) / int(period))))

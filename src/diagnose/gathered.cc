@@ -1,0 +1,39 @@
+#include "diagnose/gathered.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stepscope::diagnose {
+
+void Gathered::add(std::uint32_t node, const Work& work, std::string_view name, double least, double most,
+                   std::int64_t call_ns) {
+  const std::int64_t call = std::min(work.cost_ns, call_ns);
+  const auto beyond = static_cast<double>(work.cost_ns - call);
+  add_ns(node, work, name, call + std::llround(least * beyond), call + std::llround(most * beyond));
+}
+
+void Gathered::add_ns(std::uint32_t node, const Work& work, std::string_view name, std::int64_t least_ns,
+                      std::int64_t most_ns) {
+  rewrite_.nodes.push_back({node, least_ns, most_ns});
+  names_.add(name, work, about_.on_path(node));
+}
+
+Diagnosis Gathered::diagnosis(const Words& words) const {
+  const Heaviest::Item& most = names_.first();
+  Diagnosis found{.rewrite = rewrite_};
+  Finding& finding = found.finding;
+  finding.cause = std::string(words.cause);
+  finding.sentence = words.sentence;
+  if (most.example.operation != SliceId::none) finding.where.op = most.name;
+  about_.put_place(most.example, about_.code(most.example), finding.where);
+  finding.evidence = {{.text = "Of the steps", .value = about_.share(names_.total_ns()), .unit = Unit::ratio},
+                      {.text = "Per step", .value = names_.total_ns() / about_.steps, .unit = Unit::ns}};
+  if (names_.items().size() > 1) {
+    finding.evidence.push_back({.text = most.name, .value = about_.share(most.ns), .unit = Unit::ratio});
+  }
+  finding.confidence = std::string(words.confidence);
+  finding.next = words.next;
+  return found;
+}
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,41 @@
+// The work that a cause is about, with what its fix leaves of it, on its way to a finding.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "diagnose/cause.h"
+#include "diagnose/heaviest.h"
+
+namespace stepscope::diagnose {
+
+struct Words {
+  std::string_view cause;  // family of causes: "host", "memory" …
+  std::string sentence, next;
+  std::string_view confidence = "high";
+};
+
+class Gathered {
+ public:
+  explicit Gathered(const Case& about) : about_(about) {}
+
+  // The fix leaves between `least` and `most` (0 to 1) of the node's time beyond `call_ns`, which it costs to call
+  // anything; `name`: what the work is called where it is told.
+  void add(std::uint32_t node, const Work& work, std::string_view name, double least, double most,
+           std::int64_t call_ns = 0);
+  // The same with new costs.
+  void add_ns(std::uint32_t node, const Work& work, std::string_view name, std::int64_t least_ns, std::int64_t most_ns);
+
+  bool worth_saying() const { return !names_.empty() && about_.share(names_.total_ns()) >= kWorthSaying; }
+  const Heaviest& names() const { return names_; }
+  // What is heaviest names the place; the evidence begins with the share of the steps. Needs some work.
+  Diagnosis diagnosis(const Words& words) const;
+
+ private:
+  const Case& about_;
+  Heaviest names_;
+  simulate::Rewrite rewrite_;
+};
+
+}  // namespace stepscope::diagnose

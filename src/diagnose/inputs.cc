@@ -1,0 +1,58 @@
+#include "diagnose/inputs.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "model/lookup.h"
+
+namespace stepscope::diagnose {
+
+std::int64_t elements(const Sizes& sizes) {
+  constexpr double kMost = 9e18;
+  double product = 1;
+  for (const std::int64_t size : sizes) product *= static_cast<double>(std::max<std::int64_t>(size, 0));
+  return product < kMost ? static_cast<std::int64_t>(product) : std::numeric_limits<std::int64_t>::max();
+}
+
+const Sizes* OperatorInputs::tensor() const {
+  for (const Shape& shape : shapes) {
+    if (!shape.sizes.empty()) return &shape.sizes;
+  }
+  return nullptr;
+}
+
+std::int64_t OperatorInputs::elements() const {
+  std::int64_t most = 0;
+  for (const Shape& shape : shapes) {
+    if (!shape.sizes.empty()) most = std::max(most, diagnose::elements(shape.sizes));
+  }
+  return most;
+}
+
+bool OperatorInputs::has_type(std::string_view type) const {
+  for (std::size_t i = 0; i < std::min(types.size(), shapes.size()); i++) {
+    if (types[i] == type && !shapes[i].sizes.empty()) return true;
+  }
+  return false;
+}
+
+const OperatorInputs& Inputs::of(const Trace& trace, SliceId operation) const {
+  static const OperatorInputs kUnknown;
+  const std::size_t row = row_of(trace.ops.slice, operation);
+  if (row == trace.ops.size() || trace.ops.input_dims[row] == StringId::none) return kUnknown;
+  const StringId dims = trace.ops.input_dims[row], types = trace.ops.input_types[row];
+  const StringId values = trace.ops.concrete_inputs[row];
+  const auto [known, is_new] = known_.try_emplace({&trace, dims, types, values});
+  if (is_new) {
+    known->second.shapes = parse_shapes(trace.strings[dims]);
+    if (types != StringId::none) known->second.types = parse_texts(trace.strings[types]);
+    if (values != StringId::none) known->second.values = parse_texts(trace.strings[values]);
+  }
+  return known->second;
+}
+
+const Inputs& inputs(const Case& about) {
+  return about.shared<Inputs>([](const Case&) { return Inputs(); });
+}
+
+}  // namespace stepscope::diagnose

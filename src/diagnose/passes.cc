@@ -1,0 +1,54 @@
+#include "diagnose/passes.h"
+
+#include <algorithm>
+
+#include "model/windows.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+template <class Map>
+const typename Map::mapped_type& found_in(const Map& map, SliceId key) {
+  static const typename Map::mapped_type kNothing;
+  const auto found = map.find(key);
+  return found == map.end() ? kNothing : found->second;
+}
+
+}  // namespace
+
+bool is_backward(std::string_view name) { return name.starts_with("autograd::engine::"); }
+
+Passes::Passes(const Case& about) {
+  for (std::uint32_t node = 0; node < about.size(); node++) {
+    if (!about.is_work(node)) continue;
+    const Work work = about.work(node);
+    if (work.operation != SliceId::none) traces_[work.trace].nodes[work.operation].push_back(node);
+  }
+  for (const Trace& trace : timelines(about.run)) {
+    Of& of = traces_[&trace];
+    for (const stepscope::Backward& pair : trace.backward) {
+      const SliceId forward = about.outermost(trace, pair.forward), backward = about.outermost(trace, pair.backward);
+      if (forward == SliceId::none || backward == SliceId::none || forward == backward) continue;
+      std::vector<SliceId>& all = of.backward[forward];
+      if (std::find(all.begin(), all.end(), backward) == all.end()) all.push_back(backward);
+    }
+  }
+}
+
+const std::vector<std::uint32_t>& Passes::nodes(const Trace& trace, SliceId outermost) const {
+  const auto of = traces_.find(&trace);
+  static const std::vector<std::uint32_t> kNothing;
+  return of == traces_.end() ? kNothing : found_in(of->second.nodes, outermost);
+}
+
+const std::vector<SliceId>& Passes::backward(const Trace& trace, SliceId outermost) const {
+  const auto of = traces_.find(&trace);
+  static const std::vector<SliceId> kNothing;
+  return of == traces_.end() ? kNothing : found_in(of->second.backward, outermost);
+}
+
+const Passes& passes(const Case& about) {
+  return about.shared<Passes>([](const Case& one) { return Passes(one); });
+}
+
+}  // namespace stepscope::diagnose
