@@ -17,7 +17,7 @@ namespace stepscope::diagnose {
 
 struct Diagnosis {
   Finding finding;            // without a gain
-  simulate::Rewrite rewrite;  // what the fix makes of nodes, beside finding.changes
+  simulate::Rewrite rewrite;  // what the fix makes of nodes
 };
 
 struct Cause {

@@ -98,7 +98,7 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     std::int64_t time_ns = 0, longest_ns = 0;
     const BetweenOperators* longest = nullptr;
     for (const BetweenOperators* one : stretches) {
-      const std::int64_t cost = about.predictor.graph().costs.cost_ns[one->node];
+      const std::int64_t cost = about.cost_ns(one->node);
       found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(words.least * static_cast<double>(cost)),
                                      static_cast<std::int64_t>(words.most * static_cast<double>(cost))});
       time_ns += about.on_path(one->node);

@@ -44,7 +44,7 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
                            double least, double most) {
   Diagnosis found;
   for (const std::uint32_t node : loading.nodes) {
-    const auto cost = static_cast<double>(about.predictor.graph().costs.cost_ns[node]);
+    const auto cost = static_cast<double>(about.cost_ns(node));
     found.rewrite.nodes.push_back(
         {node, static_cast<std::int64_t>(least * cost), static_cast<std::int64_t>(most * cost)});
   }

@@ -133,12 +133,11 @@ namespace {
 
 // Rewrites the loop as one turn over all of it.
 void as_one_call(const Case& about, const Loop& loop, const OneCall& how, simulate::Rewrite& out) {
-  const auto& cost_ns = about.predictor.graph().costs.cost_ns;
   const auto turns = static_cast<std::int64_t>(loop.turns());
   const auto join = [&](const std::vector<std::uint32_t>& nodes, bool is_code) {
     if (nodes.empty()) return;
     std::int64_t total = 0;
-    for (const std::uint32_t node : nodes) total += cost_ns[node];
+    for (const std::uint32_t node : nodes) total += about.cost_ns(node);
     const std::int64_t least = std::min(total / turns, kMostCallNs);  // of a turn, whatever it works on
     const std::int64_t work = is_code ? 0 : total - least * turns;
     const std::int64_t base = least + how.call_ns * turns;
@@ -148,8 +147,8 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, simula
     const double low = total > 0 ? static_cast<double>(share(how.least)) / static_cast<double>(total) : 1;
     const double high = total > 0 ? static_cast<double>(share(how.most)) / static_cast<double>(total) : 1;
     for (const std::uint32_t node : nodes) {
-      out.nodes.push_back({node, static_cast<std::int64_t>(low * static_cast<double>(cost_ns[node])),
-                           static_cast<std::int64_t>(high * static_cast<double>(cost_ns[node]))});
+      out.nodes.push_back({node, static_cast<std::int64_t>(low * static_cast<double>(about.cost_ns(node))),
+                           static_cast<std::int64_t>(high * static_cast<double>(about.cost_ns(node)))});
     }
   };
   for (const auto& nodes : loop.by_place(false)) join(nodes, false);
