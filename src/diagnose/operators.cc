@@ -66,7 +66,8 @@ const std::vector<Operator>& forward_operators(const Case& about) {
                        .name = name,
                        .inputs = &inputs(one).of(trace, operation.slice),
                        .phase = static_cast<Phase>(trace.slices.phase[operation.slice]),
-                       .step = trace.step_at(trace.slices.start_ns[operation.slice])});
+                       .step = trace.step_at(trace.slices.start_ns[operation.slice]),
+                       .after = operation.after});
       }
     }
     return out;

@@ -19,6 +19,7 @@ struct Operator {
   const OperatorInputs* inputs = nullptr;
   Phase phase = Phase::other;
   StepId step = StepId::none;
+  std::vector<std::uint32_t> after;  // nodes of the code behind it
 };
 
 // What a call is made of, as far as it matters to whether it could be one with its neighbors.

@@ -1,5 +1,4 @@
 // Evaluation among the steps: operators under no_grad in steps of a job that trains, which other steps do not have.
-#include <algorithm>
 #include <map>
 #include <string>
 
@@ -56,7 +55,6 @@ Cause evaluation_in_loop_cause() {
         }
         close();
         if (!trains) return;
-        std::map<const Trace*, std::vector<Operation>> operations;
         for (const auto& one : stretches) {
           const Trace& trace = *one.front()->trace;
           const std::int64_t from = trace.slices.start_ns[one.front()->slice];
@@ -66,16 +64,8 @@ Cause evaluation_in_loop_cause() {
             for (const std::uint32_t node : pass.nodes(trace, each->slice)) {
               evaluation.add(node, about.work(node), each->name, 0, 0.1);
             }
-          }
-          const auto [all_of, is_new] = operations.try_emplace(&trace);
-          if (is_new) all_of->second = about.operations(trace);
-          const auto begin = std::lower_bound(
-              all_of->second.begin(), all_of->second.end(), from,
-              [&](const Operation& operation, std::int64_t t) { return trace.slices.start_ns[operation.slice] < t; });
-          for (auto at = begin; at != all_of->second.end() && trace.slices.start_ns[at->slice] < until; ++at) {
-            const Operation& operation = *at;
-            if (operation.slice == one.back()->slice) continue;
-            for (const std::uint32_t node : operation.after) evaluation.add(node, about.work(node), "code", 0, 0.1);
+            if (each == one.back()) continue;
+            for (const std::uint32_t node : each->after) evaluation.add(node, about.work(node), "code", 0, 0.1);
           }
         }
         // In every step it is part of the method: a teacher, a target network.

@@ -61,6 +61,8 @@ Cause memory_growth_cause() {
               for (const std::uint32_t node : pass.nodes(*one.trace, one.slice)) {
                 grown.add(node, about.work(node), one.name, 0, 0.05);
               }
+              // Behind the call its old memory is given back.
+              for (const std::uint32_t node : one.after) grown.add(node, about.work(node), one.name, 0, 0.1);
             }
             if (!grown.worth_saying()) return;
             out.push_back(grown.diagnosis(
