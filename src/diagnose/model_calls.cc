@@ -27,8 +27,7 @@ std::vector<ModelCall> outermost_of(const Trace& trace) {
                    .start_ns = trace.slices.start_ns[call.slice],
                    .end_ns = trace.slices.end_ns(call.slice)});
   }
-  std::sort(out.begin(), out.end(),
-            [](const ModelCall& a, const ModelCall& b) { return a.start_ns < b.start_ns; });
+  std::sort(out.begin(), out.end(), [](const ModelCall& a, const ModelCall& b) { return a.start_ns < b.start_ns; });
   return out;
 }
 
@@ -47,7 +46,8 @@ std::vector<ModelCall> look(const Case& about) {
     if (calls.empty()) continue;
     for_each_work(about, [&](std::uint32_t node, const Work& work) {
       if (work.trace != &trace) return;
-      const std::int64_t at = work.device && work.inside != SliceId::none ? trace.slices.start_ns[work.inside] : work.start_ns;
+      const std::int64_t at =
+          work.device && work.inside != SliceId::none ? trace.slices.start_ns[work.inside] : work.start_ns;
       if (ModelCall* call = call_at(calls, at)) call->nodes.push_back(node);
     });
     const Inputs& known = inputs(about);
@@ -59,7 +59,8 @@ std::vector<ModelCall> look(const Case& about) {
       if (call == nullptr || trace.slices.track[slice] != trace.slices.track[call->slice]) continue;
       // A table of words is given as a whole: what is looked up there comes behind it.
       for (const Shape& shape : known.of(trace, slice).shapes) {
-        if (call->sizes.empty() && !shape.sizes.empty() && trace.name(slice).find("embedding") == std::string_view::npos) {
+        if (call->sizes.empty() && !shape.sizes.empty() &&
+            trace.name(slice).find("embedding") == std::string_view::npos) {
           call->sizes = shape.sizes;
         }
       }
@@ -73,8 +74,6 @@ std::vector<ModelCall> look(const Case& about) {
 
 }  // namespace
 
-const std::vector<ModelCall>& model_calls(const Case& about) {
-  return about.shared<std::vector<ModelCall>>(look);
-}
+const std::vector<ModelCall>& model_calls(const Case& about) { return about.shared<std::vector<ModelCall>>(look); }
 
 }  // namespace stepscope::diagnose

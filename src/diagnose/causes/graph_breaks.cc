@@ -22,7 +22,8 @@ Cause graph_breaks_cause() {
                 if (region.empty()) continue;
                 frames.emplace(region.substr(0, region.find('/')));
                 // Only what is no operator: guards, and the Python that was not compiled.
-                if (at == work.slice || work.operation == SliceId::none) between.add(node, work, "compiled region", 0.1, 1);
+                if (at == work.slice || work.operation == SliceId::none)
+                  between.add(node, work, "compiled region", 0.1, 1);
                 break;
               }
             });

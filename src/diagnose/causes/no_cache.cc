@@ -53,8 +53,9 @@ Cause no_cache_cause() {
                  .next = "Keep keys and values of the words before (use_cache=True, past_key_values, or a cache in the "
                          "attention), and give the model only the new word"});
             found.finding.where.module = std::string(calls.front().module);
-            found.finding.evidence.push_back(
-                {.text = "Calls in a row, each one position longer", .value = static_cast<std::int64_t>(count), .unit = Unit::count});
+            found.finding.evidence.push_back({.text = "Calls in a row, each one position longer",
+                                              .value = static_cast<std::int64_t>(count),
+                                              .unit = Unit::count});
             found.finding.evidence.push_back({.text = "Positions at most", .value = longest, .unit = Unit::count});
             out.push_back(std::move(found));
           }};
