@@ -54,6 +54,14 @@ const CodeFrame* Code::own() const {
   return last == stack.rend() ? nullptr : &*last;
 }
 
+const CodeFrame* Code::caller() const {
+  const CodeFrame* last = own();
+  for (const CodeFrame* frame = last; last != nullptr && frame != stack.data();) {
+    if ((--frame)->own && frame->line > 1) return frame;  // a module's own code, as a function, begins at line 1
+  }
+  return nullptr;
+}
+
 const CodeFrame* Code::below(std::string_view function_or_file) const {
   const CodeFrame* from = own();
   const bool is_file = function_or_file.find('/') != std::string_view::npos || function_or_file.ends_with(".py");
@@ -300,6 +308,7 @@ Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
   }
   std::reverse(code.stack.begin(), code.stack.end());
   const CodeFrame* own = code.own();
+  if (const CodeFrame* caller = code.caller()) code.caller_line = call_line(map, *caller, caller[1].function);
   if (own == nullptr || own + 1 >= code.stack.data() + code.stack.size()) return code;
   code.call_line = call_line(map, *own, own[1].function);
   return code;

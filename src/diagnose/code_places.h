@@ -31,9 +31,12 @@ struct CodeFrame : PythonFrame {
 struct Code {
   std::vector<CodeFrame> stack;  // outermost first; empty: not known
   std::int64_t call_line = 0;    // where the innermost function of the program calls what is below it; 0: not known
+  std::int64_t caller_line = 0;  // where caller() calls that function; 0: not known
 
   // The innermost function of the program itself; nullptr: none.
   const CodeFrame* own() const;
+  // The function of the program that calls that one; nullptr: none.
+  const CodeFrame* caller() const;
   // A frame from that one inwards which is called so, or whose file begins so; nullptr: none.
   const CodeFrame* below(std::string_view function_or_file) const;
   void put_into(Place& place) const;

@@ -43,7 +43,7 @@ def noted() -> dict[str, str]:
     for name, ask in asked.items():
         try:
             value = ask()
-        except Exception:  # noqa: BLE001  # another version of torch, another machine: it is only not noted
+        except Exception:  # another version of torch, another machine: it is only not noted
             continue
         if value is not None:
             notes["stepscope_" + name] = json.dumps(value)
