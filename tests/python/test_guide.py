@@ -333,6 +333,7 @@ json.dump(dict(traceEvents=events), open('six.json', 'w'))
 json.dump(dict(traceEvents=events[:4]), open('two.json', 'w'))"
         stepscope diff six.json two.json --fail-on 'step>3%'
         stepscope diff six.json six.json --fail-on 'kernel:gone>1ms'
+        stepscope what-if six.json --scale kernel:gone=0.5
         stepscope advise t.json --fail-on soon
         stepscope query t.json
         endless="with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n"
@@ -356,7 +357,7 @@ with torch.profiler.profile(): torch.nn.Parameter(torch.ones(2)).sum().backward(
     """,
     "killed": """
         set +e
-        sed 's/^    time.sleep.*/    if step == 13: import os; os.kill(os.getpid(), 9)/' train.py > dies.py
+        sed 's/^    if args.pause:/    if step == 13: import os; os.kill(os.getpid(), 9)\\n&/' train.py > dies.py
         stepscope run -- python dies.py
         stepscope report stepscope --only quality
     """,
