@@ -452,6 +452,12 @@ ERRORS = [
 ]
 
 
+def test_every_error_has_its_cause_and_fix() -> None:
+    text = (GUIDE / "troubleshooting.md").read_text()
+    bare = re.findall(r"(?m)^```text\n(.*)\n```\n+(?:```|#)", text)
+    assert len(ERRORS) > 80 and bare == []
+
+
 def test_every_error_is_printed_or_in_the_sources(ran: Ran, view: Callable[..., Viewer], machine: Machine) -> None:
     said = "\n".join(future.result()[1] for future in ran.values()) + refusals_of_the_page(view, machine)
     unknown, not_printed = [], []
