@@ -72,6 +72,16 @@ NOTEBOOK = "notebooks.md"
 PAGES_TO_RUN = [page for page in PAGES if page == NOTEBOOK or any(block[0] == "sh" for block in blocks_of(page))]
 
 
+# A cell within the block of another, as after an interrupted one.
+INTERRUPTED = """
+try:
+    with stepscope.profile(name="cell"), stepscope.profile(name="cell"):
+        pass
+except RuntimeError as refused:
+    print(refused)
+"""
+
+
 class Machine:
     """A folder for each page or provocation, and commands as a reader types them."""
 
@@ -91,6 +101,7 @@ class Machine:
             "PYTHONPATH": str(ROOT / "python"),
             "PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX", str(folder / "pycache")),
             "XDG_CACHE_HOME": str(folder / "cache"),
+            "LIBRARY": str(stepscope.parent / "libstepscope.so"),
             "STEPSCOPE_LIB": str(stepscope.parent / "libstepscope.so"),
             "OMP_NUM_THREADS": "1",
             "LC_ALL": "C.UTF-8",
@@ -164,7 +175,7 @@ class Ran:
         blocks = [block for block in blocks_of(name) if not is_train(block)]
         if name == NOTEBOOK:
             cells = [text for language, text in blocks if language == "python"]
-            return self.machine.run(name, [sys.executable, "-c", "\n".join(cells)])
+            return self.machine.run(name, [sys.executable, "-c", "\n".join([*cells, INTERRUPTED])])
         return self.machine.shell(
             name, UNTIL_IT_RUNS + "\n".join(text for language, text in blocks if language == "sh")
         )
@@ -203,6 +214,14 @@ def test_the_program_knows_what_is_to_be_typed(page: str, stepscope: Path) -> No
             assert re.search(rf"(?<![\w-]){option}(?![\w-])", told), f"{page}: stepscope {command} {option}"
 
 
+def test_the_chinese_readme_says_the_same_commands() -> None:
+    def commands(page: str) -> list[str]:
+        blocks = re.findall(r"(?ms)^```\w*\n(.*?)^```", (ROOT / page).read_text())
+        return [line.split("#")[0].rstrip() for line in "".join(blocks).splitlines()]
+
+    assert commands("README.zh-CN.md") == commands("README.md")
+
+
 def test_no_command_is_broken_over_lines() -> None:
     """It would be in no check, and could not be copied."""
     for page in PAGES:
@@ -229,6 +248,7 @@ def test_the_cells_of_the_notebook_run(ran: Ran) -> None:
     code, said = ran[NOTEBOOK]
     assert code == 0, said
     assert "steps, median" in said
+    assert said.splitlines()[-1] in ERRORS
 
 
 # Errors -------------------------------------------------------------------------------------------------------------
@@ -378,6 +398,10 @@ write('six.json', 6, 1000), write('two.json', 2, 1000), write('slow.json', 6, 30
         unset STEPSCOPE_LIB
         PYTHONPATH=alone python -c "import stepscope; stepscope.open('t.json')"
         PYTHONPATH=alone python -m stepscope report
+        STEPSCOPE_LIB=libm.so.6 python -c "import stepscope; stepscope.open('t.json')"
+        export STEPSCOPE_LIB=$LIBRARY
+        python -S -c "import stepscope; stepscope.Analyzer('t.json')"
+        python -c "import stepscope; stepscope.Analyzer('$TRACES/tiny_train.json')"
         PYTHON=no_such_python "$TOOLS/setup.sh" build
     """,
 }
@@ -420,10 +444,8 @@ FROM_SOURCES = (
     "there is not enough memory for it",
     "several windows were recorded",
     "has no HTML page, because node",
-    "the library is older than this package",
-    "this needs pandas",
-    "no telemetry lies beside this recording",
-    "a recording runs already in this process",
+    "no telemetry lies beside this recording",  # without pandas
+    "a recording runs already in this process",  # in the notebook
     "there is no sudo",
     "has no apt-get",
     "no ensurepip",
