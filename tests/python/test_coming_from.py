@@ -156,7 +156,7 @@ def read_page() -> Page:
                 page.faults.append(f"{number}: {len(found)} cells")
             elif head == NAMES:
                 page.names += CODE.findall(found[0])
-                page.names += re.findall(r"\b[A-Z]{3,}\b", CODE.sub("", found[0]))
+                page.names += re.findall(r"\b[A-Z_]{3,}\b", CODE.sub("", found[0]))
             elif head == HEAD:
                 page.rows.append(Row(number, section, *found))
     return page
@@ -502,7 +502,8 @@ def type_all(page: Page, work: Workplace, options: dict[str, str]) -> tuple[list
     work.name_the_run()
     typist = Typist(work, page, options)
     for name in page.names:
-        if name != "PID" and name.partition("(")[0] not in typist.names and not (work.folder / name).exists():
+        here = name.partition("(")[0] in typist.names or (work.folder / name).exists()
+        if not here and name not in ("PID", "JOB_NAME"):  # made in the lines themselves
             faults.append(f"{name} stands for nothing")
 
     pieces = [text for row in page.rows for text in CODE.findall(f"{row.here} {row.then}")]
