@@ -67,6 +67,7 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes, const Rew
     out.costs.cost_ns[one.node] = one.least_ns;
     if (one.most_ns == 0) out.costs.wait_ns[one.node] = std::min<std::int64_t>(out.costs.wait_ns[one.node], 0);
   }
+  for (const std::uint32_t node : rewrite.no_wait) wait_no_longer(graph_, node, out.costs);
   const Longest best = longest(out.costs, play(graph_, out.costs, Waits::freed), changes);
   for (const Applied& applied : out.applied) {  // the slow end of what is not known exactly
     for (std::size_t node = 0; node < applied.longer_ns.size(); node++) {
