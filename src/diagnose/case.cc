@@ -4,6 +4,7 @@
 
 #include "model/host_names.h"
 #include "model/windows.h"
+#include "simulate/recording_cost.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -24,14 +25,31 @@ std::vector<SliceId> outermost_operators(const Trace& trace) {
 
 }  // namespace
 
-Case::Case(const Run& all, const simulate::Predictor& player, simulate::Prediction played)
+Result<Case> Case::of(const Run& run, const simulate::Predictor& predictor) {
+  const simulate::ReplayGraph& graph = predictor.graph();
+  simulate::Rewrite unrecorded;
+  for (const simulate::StepWindow& window : predictor.windows()) {
+    const simulate::RecordingCost cost = simulate::recording_cost(run, graph, window);
+    for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
+      const std::int64_t left_ns = graph.costs.cost_ns[node] - cost.node_ns[node];
+      if (cost.node_ns[node] > 0) unrecorded.nodes.push_back({node, left_ns, left_ns});
+    }
+  }
+  Result<simulate::Prediction> now = predictor.predict({}, unrecorded);
+  if (!now) return fail(now.error());
+  return Case(run, predictor, std::move(unrecorded), *std::move(now));
+}
+
+Case::Case(const Run& all, const simulate::Predictor& player, simulate::Rewrite without, simulate::Prediction played)
     : run(all),
       predictor(player),
       now(std::move(played)),
       trace(all.traces[now.window.trace]),
       path(player.path_of(now)),
       steps(now.window.steps),
+      recording_ns(now.now_ns - now.after_ns[1]),
       places(all),
+      unrecorded_(std::move(without)),
       on_path_(player.graph().size(), 0) {
   for (const simulate::PathPiece& piece : path) {
     on_path_[piece.node] += piece.until_ns - piece.from_ns;
@@ -52,11 +70,23 @@ Work Case::work(std::uint32_t node) const {
             .device = lane.device,
             .track = lane.track,
             .start_ns = graph.start_ns[node] - of.clock.offset_ns,
-            .cost_ns = graph.costs.cost_ns[node],
+            .cost_ns = cost_ns(node),
             .slice = graph.slice[node]};
-  const SliceId inside = lane.device ? of.device.op[graph.row[node]] : work.slice;
-  if (inside != SliceId::none) work.operation = outermost(of, inside);
+  work.inside = lane.device ? of.device.op[graph.row[node]] : work.slice;
+  if (work.inside != SliceId::none) work.operation = outermost(of, work.inside);
   return work;
+}
+
+Result<simulate::Prediction> Case::predict(const simulate::Rewrite& rewrite) const {
+  simulate::Rewrite all = unrecorded_;
+  all.nodes.insert(all.nodes.end(), rewrite.nodes.begin(), rewrite.nodes.end());
+  all.no_wait = rewrite.no_wait;
+  Result<simulate::Prediction> made = predictor.predict({}, all);
+  if (made) {
+    made->speedup_low /= now.speedup_low;
+    made->speedup_high /= now.speedup_high;
+  }
+  return made;
 }
 
 SliceId Case::outermost(const Trace& of, SliceId slice) const {

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
 #include "diagnose/code_places.h"
 #include "model/trace.h"
 #include "simulate/predict.h"
@@ -26,6 +27,7 @@ struct Work {
   TrackId track = TrackId::none;
   std::int64_t start_ns = 0, cost_ns = 0;  // start on the clock of its file
   SliceId slice = SliceId::none;           // what ran; none: nothing was recorded
+  SliceId inside = SliceId::none;          // the same; of device work what is around its launch
   SliceId operation = SliceId::none;       // outermost operator around it, or around its launch; none: there is none
 
   // The program's own code on a thread of the host, outside of operators, launches and the data loader.
@@ -41,7 +43,8 @@ struct Operation {
 };
 
 struct Case {
-  Case(const Run& run, const simulate::Predictor& predictor, simulate::Prediction now);
+  // An error where nothing can be played.
+  static Result<Case> of(const Run& run, const simulate::Predictor& predictor);
 
   const Run& run;
   const simulate::Predictor& predictor;
@@ -49,11 +52,15 @@ struct Case {
   const Trace& trace;  // of the rank whose steps take longest
   std::vector<simulate::PathPiece> path;
   std::int64_t path_ns = 0, steps = 1;
+  std::int64_t recording_ns = 0;  // what recording cost a step, as far as is known; no cost below holds it
   CodePlaces places;
 
   std::size_t size() const { return predictor.graph().size(); }  // nodes
   bool is_work(std::uint32_t node) const { return predictor.graph().lane[node] != simulate::kNone; }
   Work work(std::uint32_t node) const;
+  std::int64_t cost_ns(std::uint32_t node) const { return now.costs.cost_ns[node]; }
+  // The steps with that, as often as they are faster than now.
+  Result<simulate::Prediction> predict(const simulate::Rewrite& rewrite) const;
   // Time on the path, per node.
   std::int64_t on_path(std::uint32_t node) const { return on_path_[node]; }
   const std::vector<std::uint32_t>& path_nodes() const { return path_nodes_; }  // those that have some
@@ -78,6 +85,9 @@ struct Case {
   }
 
  private:
+  Case(const Run& run, const simulate::Predictor& predictor, simulate::Rewrite unrecorded, simulate::Prediction now);
+
+  simulate::Rewrite unrecorded_;  // the costs without what recording adds
   std::vector<std::int64_t> on_path_;
   std::vector<std::uint32_t> path_nodes_;
   std::vector<std::vector<SliceId>> outermost_;  // per timeline, per slice: the operator

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "diagnose/operators.h"
+#include "diagnose/passes.h"
 #include "model/host_names.h"
 
 namespace stepscope::diagnose {
@@ -83,28 +85,60 @@ std::vector<BetweenOperators> code_between(const Case& about) {
   return out;
 }
 
+namespace {
+
+using Function = std::pair<std::string, std::int64_t>;  // file and first line; empty: none of the program's own
+
+Function function_of(const Code& code) {
+  const CodeFrame* own = code.own();
+  return own == nullptr ? Function() : Function(own->file, own->line);
+}
+
+// A function that mostly saves, or logs, calls its operators for that.
+void add_its_operators(const Case& about, const Function& function, const WordsOf& words, std::int64_t between_ns,
+                       Diagnosis& found) {
+  std::vector<std::uint32_t> nodes;
+  std::int64_t operators_ns = 0;
+  for (const Operator& one : forward_operators(about)) {
+    if (function_of(about.code(*one.trace, one.slice)) != function) continue;
+    for (const std::uint32_t node : passes(about).nodes(*one.trace, one.slice)) {
+      nodes.push_back(node);
+      operators_ns += about.cost_ns(node);
+    }
+  }
+  if (operators_ns > between_ns) return;
+  for (const std::uint32_t node : nodes) {
+    const auto cost = static_cast<double>(about.cost_ns(node));
+    found.rewrite.nodes.push_back(
+        {node, static_cast<std::int64_t>(words.least * cost), static_cast<std::int64_t>(words.most * cost)});
+  }
+}
+
+}  // namespace
+
 void find_code_between(const Case& about, const WordsOf& words, std::vector<Diagnosis>& out) {
-  std::map<std::pair<std::string, std::int64_t>, std::vector<const BetweenOperators*>> functions;
+  std::map<Function, std::vector<const BetweenOperators*>> functions;
   for (const BetweenOperators& one : about.shared<std::vector<BetweenOperators>>(code_between)) {
     // What nothing shows is at least no operator.
     const Doing doing = one.doing == Doing::unknown ? Doing::computing : one.doing;
-    if (doing != words.doing) continue;
-    const CodeFrame* own = one.code.own();
-    auto key = own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line);
-    functions[std::move(key)].push_back(&one);
+    if (doing == words.doing) functions[function_of(one.code)].push_back(&one);
   }
-  for (const auto& [key, stretches] : functions) {
+  for (const auto& [function, stretches] : functions) {
     Diagnosis found;
-    std::int64_t time_ns = 0, longest_ns = 0;
+    std::int64_t time_ns = 0, all_ns = 0, longest_ns = 0;
     const BetweenOperators* longest = nullptr;
     for (const BetweenOperators* one : stretches) {
-      const std::int64_t cost = about.predictor.graph().costs.cost_ns[one->node];
+      const std::int64_t cost = about.cost_ns(one->node);
       found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(words.least * static_cast<double>(cost)),
                                      static_cast<std::int64_t>(words.most * static_cast<double>(cost))});
       time_ns += about.on_path(one->node);
+      all_ns += cost;
       if (cost > longest_ns) longest_ns = cost, longest = one;
     }
     if (longest == nullptr || about.share(time_ns) < kWorthSaying) continue;
+    if (words.doing != Doing::computing && !function.first.empty()) {
+      add_its_operators(about, function, words, all_ns, found);
+    }
     Finding& finding = found.finding;
     const Work work = about.work(longest->node);
     finding.cause = std::string(words.cause);
@@ -112,13 +146,21 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     finding.sentence = std::string(words.sentence);
     finding.evidence = {{.text = "Of the steps", .value = about.share(time_ns), .unit = Unit::ratio},
                         {.text = "Per step", .value = time_ns / about.steps, .unit = Unit::ns}};
-    if (const CodeFrame* own = longest->code.own()) {
+    const CodeFrame* own = longest->code.own();
+    const bool seen = own != nullptr && !words.called.empty() && longest->code.below(words.called) != nullptr;
+    const CodeCall* only = seen || words.called.empty() ? nullptr : about.places.only_call(*work.trace, words.called);
+    if (only != nullptr) {  // it happens in few steps, and not in the one with frames: the source has one place for it
+      finding.where.file = only->file;
+      finding.where.line = only->line;
+      finding.where.function.reset();
+      finding.sentence += fmt::format(": {}()", words.called);
+    } else if (own != nullptr) {
       finding.sentence += fmt::format(": {}", own->function);
       if (own + 1 < longest->code.stack.data() + longest->code.stack.size()) {
         finding.evidence.push_back({.text = "It calls " + own[1].function, .value = Value()});
       }
     }
-    finding.confidence = longest->code.stack.empty() ? "medium" : "high";
+    finding.confidence = longest->code.stack.empty() && only == nullptr ? "medium" : "high";
     finding.next = std::string(words.next);
     out.push_back(std::move(found));
   }

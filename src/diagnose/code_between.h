@@ -38,6 +38,7 @@ struct WordsOf {
   Doing doing;
   std::string_view cause, sentence, next;  // the function is named behind the sentence
   double least = 0, most = 0.1;
+  std::string_view called = {};  // what the program calls for it; where it does so once, that is the place
 };
 void find_code_between(const Case& about, const WordsOf& words, std::vector<Diagnosis>& out);
 

@@ -36,6 +36,16 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ (b + 0x9e377
 
 std::uint64_t key_of(std::string_view name) { return std::hash<std::string_view>()(name); }
 
+// From the first slice of a thread to the end of the last.
+Interval time_of(const Trace& trace, TrackId track) {
+  const auto t = static_cast<std::size_t>(track);
+  const std::uint32_t begin = trace.track_begin[t], end = trace.track_begin[t + 1];
+  if (begin == end) return {0, 0};
+  Interval time{trace.slices.start_ns[trace.by_track[begin]], 0};
+  for (std::uint32_t i = begin; i < end; i++) time.end = std::max(time.end, trace.slices.end_ns(trace.by_track[i]));
+  return time;
+}
+
 }  // namespace
 
 const CodeFrame* Code::own() const {
@@ -72,10 +82,15 @@ CodePlaces::CodePlaces(const Run& run) : run_(run) {
     }
     map.own = landmarks_of(trace, map.track);
     map.other = landmarks_of(*map.frames, map.frames_track);
+    if (map.other.empty()) {
+      map.frames = nullptr;
+      continue;
+    }
     for (std::uint32_t i = 0; i < map.other.size(); i++) {
       map.by_key[map.other[i].key].push_back(i);
       map.by_name[map.other[i].name_key].push_back(i);
     }
+    map.frames_time = time_of(*map.frames, map.frames_track);
     map.leaves = LeafTimes(*map.frames).of(map.frames_track);
     for (const CodeCall& call : map.frames->code) map.calls[call.file].push_back(&call);
   }
@@ -145,42 +160,55 @@ Code CodePlaces::between(const Trace& trace, TrackId track, std::int64_t time_ns
   // From the end of the landmark before to the start of the one after it; where these are not neighbors there, one of
   // them alone says where it is.
   Interval when{0, 0};
-  const auto next_start = [&](const Landmark* mark) {
-    return mark + 1 < map->other.data() + map->other.size() ? frames.slices.start_ns[mark[1].slice]
-                                                            : frames.slices.end_ns(mark->slice);
-  };
-  const auto previous_end = [&](const Landmark* mark) {
-    return mark > map->other.data() ? frames.slices.end_ns(mark[-1].slice) : frames.slices.start_ns[mark->slice];
-  };
-  if (after != map->own.begin()) {
-    if (const Landmark* before = same_as(*map, static_cast<std::size_t>(after - map->own.begin()) - 1)) {
-      when = {frames.slices.end_ns(before->slice), next_start(before)};
-    }
+  const Landmark *before = nullptr, *next = nullptr;
+  if (after != map->own.begin()) before = same_as(*map, static_cast<std::size_t>(after - map->own.begin()) - 1);
+  if (after != map->own.end()) next = same_as(*map, static_cast<std::size_t>(after - map->own.begin()));
+  const Landmark *first = &map->other.front(), *last = &map->other.back();
+  if (before == last && next == first) {  // from a step to the next one: there it is at both ends
+    return heaviest_in(*map, {Interval{frames.slices.end_ns(last->slice), map->frames_time.end},
+                              Interval{map->frames_time.start, frames.slices.start_ns[first->slice]}});
   }
-  if (when.end <= when.start && after != map->own.end()) {
-    if (const Landmark* next = same_as(*map, static_cast<std::size_t>(after - map->own.begin()))) {
-      when = {previous_end(next), frames.slices.start_ns[next->slice]};
-    }
+  if (before != nullptr) {
+    when = {frames.slices.end_ns(before->slice),
+            before == last ? map->frames_time.end : frames.slices.start_ns[before[1].slice]};
   }
-  return heaviest_in(*map, when);
+  if (when.end <= when.start && next != nullptr) {
+    when = {next == first ? map->frames_time.start : frames.slices.end_ns(next[-1].slice),
+            frames.slices.start_ns[next->slice]};
+  }
+  return heaviest_in(*map, {when, Interval{0, 0}});
 }
 
-const Code& CodePlaces::heaviest_in(const Map& map, Interval when) const {
-  const auto [known, is_new] = map.heaviest.try_emplace(when.start);  // every step asks for the same
+const CodeCall* CodePlaces::only_call(const Trace& trace, std::string_view called) const {
+  const Map* map = map_of(trace);
+  const Trace& with_code = map == nullptr ? trace : *map->frames;
+  const CodeCall* only = nullptr;
+  for (const CodeCall& call : with_code.code) {
+    if (call.called != called) continue;
+    if (only != nullptr) return nullptr;
+    only = &call;
+  }
+  return only;
+}
+
+const Code& CodePlaces::heaviest_in(const Map& map, const Stretches& when) const {
+  const auto [known, is_new] = map.heaviest.try_emplace(when[0].start);  // every step asks for the same
   if (is_new) known->second = find_heaviest(map, when);
   return known->second;
 }
 
 // The function of the program that most of the time belongs to, with the frame below it that has most of that.
-Code CodePlaces::find_heaviest(const Map& map, Interval when) const {
+Code CodePlaces::find_heaviest(const Map& map, const Stretches& stretches) const {
   std::map<SliceId, std::int64_t> by_leaf;
   const auto& pieces = map.leaves.pieces;
-  auto piece = std::upper_bound(pieces.begin(), pieces.end(), when.start,
-                                [](std::int64_t time, const Leaf& leaf) { return time < leaf.start_ns; });
-  if (piece != pieces.begin()) --piece;
-  for (; piece != pieces.end() && piece + 1 != pieces.end() && piece->start_ns < when.end; ++piece) {
-    const std::int64_t ns = std::min((piece + 1)->start_ns, when.end) - std::max(piece->start_ns, when.start);
-    if (ns > 0 && piece->slice != SliceId::none) by_leaf[piece->slice] += ns;
+  for (const Interval when : stretches) {
+    auto piece = std::upper_bound(pieces.begin(), pieces.end(), when.start,
+                                  [](std::int64_t time, const Leaf& leaf) { return time < leaf.start_ns; });
+    if (piece != pieces.begin()) --piece;
+    for (; piece != pieces.end() && piece + 1 != pieces.end() && piece->start_ns < when.end; ++piece) {
+      const std::int64_t ns = std::min((piece + 1)->start_ns, when.end) - std::max(piece->start_ns, when.start);
+      if (ns > 0 && piece->slice != SliceId::none) by_leaf[piece->slice] += ns;
+    }
   }
   struct Called {
     std::int64_t ns = 0;

@@ -6,6 +6,7 @@
 // map.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -47,6 +48,8 @@ class CodePlaces {
   Code of_operator(const Trace& trace, SliceId operation) const;
   // Of the code on a thread between the operators around `time_ns`, clock of the file.
   Code between(const Trace& trace, TrackId track, std::int64_t time_ns) const;
+  // The one call of something of that name in the program's source; nullptr: there is none, or more than one.
+  const CodeCall* only_call(const Trace& trace, std::string_view called) const;
 
  private:
   // An outermost operator, and which of its like in its step it is: of those with the same neighbors, and of its name.
@@ -55,11 +58,13 @@ class CodePlaces {
     std::uint64_t key = 0, name_key = 0;
     std::uint32_t turn = 0, name_turn = 0;
   };
+  using Stretches = std::array<Interval, 2>;  // of no length: there is none
   struct Map {
     const Trace* frames = nullptr;  // the trace that has them
     TrackId track = TrackId::none, frames_track = TrackId::none;
     std::vector<Landmark> own, other;  // of the thread of the steps, here and in that trace; by start
     std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_key, by_name;  // into other, by turn
+    Interval frames_time;                                                           // of frames_track
     LeafTime leaves;                                                                // of frames_track
     std::unordered_map<std::string, std::vector<const CodeCall*>> calls;            // by file of the program
     mutable std::unordered_map<std::int64_t, Code> heaviest;                        // by start of the stretch
@@ -68,8 +73,8 @@ class CodePlaces {
   static std::vector<Landmark> landmarks_of(const Trace& trace, TrackId track);
   const Map* map_of(const Trace& trace) const;
   const Landmark* same_as(const Map& map, std::size_t slot) const;
-  const Code& heaviest_in(const Map& map, Interval when) const;
-  Code find_heaviest(const Map& map, Interval when) const;
+  const Code& heaviest_in(const Map& map, const Stretches& when) const;
+  Code find_heaviest(const Map& map, const Stretches& when) const;
   Code stack_of(const Map& map, SliceId leaf) const;
 
   std::vector<Map> maps_;  // per timeline

@@ -43,12 +43,11 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
       .diagnosis = std::move(diagnosis), .id = std::string(id), .explains = std::vector<bool>(about.size(), false)};
   Finding& finding = out.diagnosis.finding;
   finding.id = out.id;
-  const Result<Prediction> made = about.predictor.predict(finding.changes, out.diagnosis.rewrite);
+  const Result<Prediction> made = about.predict(out.diagnosis.rewrite);
   simulate::give_gain(finding, made, "played again without most of this work");
   if (!made) return out;
-  const simulate::Costs& now = about.predictor.graph().costs;
   for (std::uint32_t node = 0; node < about.size(); node++) {
-    if (made->costs.cost_ns[node] < now.cost_ns[node]) out.explains[node] = true;
+    if (made->costs.cost_ns[node] < about.cost_ns(node)) out.explains[node] = true;
   }
   for (const std::uint32_t node : out.diagnosis.explains) out.explains[node] = true;
   for (const std::uint32_t node : about.path_nodes()) {
@@ -112,9 +111,9 @@ void say_what_is_shared(const Case& about, std::vector<Priced>& all) {
 }  // namespace
 
 Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
-  Result<Prediction> now = predictor.predict({});
-  if (!now) return fail(now.error());
-  const Case about(run, predictor, *std::move(now));
+  const Result<Case> made = Case::of(run, predictor);
+  if (!made) return fail(made.error());
+  const Case& about = *made;
   std::vector<Priced> all;
   for (const Cause& cause : causes::causes()) {
     std::vector<Diagnosis> found;
@@ -133,7 +132,10 @@ Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
       explained += about.on_path(node);
     }
   }
-  add_scalar(answer, "step_ns", about.now.now_ns, Unit::ns, "Mean step of the rank that takes longest");
+  add_scalar(answer, "step_ns", about.now.after_ns[1], Unit::ns,
+             "Mean step of the rank that takes longest, without what recording it cost");
+  add_scalar(answer, "recording_ns", about.recording_ns, Unit::ns,
+             "What recording cost a step of it: its other steps are shorter by that, where they are known");
   add_scalar(answer, "bound_by", about.now.binds, Unit::none, "What is longest on the path that bounds the steps");
   add_scalar(answer, "bound_share", about.now.binds_share, Unit::ratio, "Its share of that path");
   add_scalar(answer, "explained_share", share(explained, about.path_ns), Unit::ratio,

@@ -18,6 +18,14 @@ struct Words {
   std::string_view confidence = "high";
 };
 
+// Calls `visit(node, work)` for all work of the run.
+template <class Visit>
+void for_each_work(const Case& about, const Visit& visit) {
+  for (std::uint32_t node = 0; node < about.size(); node++) {
+    if (about.is_work(node)) visit(node, about.work(node));
+  }
+}
+
 class Gathered {
  public:
   explicit Gathered(const Case& about) : about_(about) {}

@@ -1,17 +1,20 @@
 #include "diagnose/inputs.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "model/lookup.h"
 
 namespace stepscope::diagnose {
+namespace {
+
+constexpr std::int64_t kMostElements = std::int64_t{1} << 62;
+
+}  // namespace
 
 std::int64_t elements(const Sizes& sizes) {
-  constexpr double kMost = 9e18;
   double product = 1;
   for (const std::int64_t size : sizes) product *= static_cast<double>(std::max<std::int64_t>(size, 0));
-  return product < kMost ? static_cast<std::int64_t>(product) : std::numeric_limits<std::int64_t>::max();
+  return product < static_cast<double>(kMostElements) ? static_cast<std::int64_t>(product) : kMostElements;
 }
 
 const Sizes* OperatorInputs::tensor() const {
@@ -25,6 +28,9 @@ std::int64_t OperatorInputs::elements() const {
   std::int64_t most = 0;
   for (const Shape& shape : shapes) {
     if (!shape.sizes.empty()) most = std::max(most, diagnose::elements(shape.sizes));
+    std::int64_t sum = 0;
+    for (const Sizes& one : shape.list) sum += std::min(diagnose::elements(one), kMostElements - sum);
+    most = std::max(most, sum);
   }
   return most;
 }

@@ -21,7 +21,7 @@ struct OperatorInputs {
   bool known() const { return !shapes.empty(); }
   // The first input that is a tensor with sizes; nullptr: none.
   const Sizes* tensor() const;
-  // Elements of the largest tensor; 0: none is known.
+  // Elements of the largest tensor or list of tensors; 0: none is known.
   std::int64_t elements() const;
   // Of the tensors, one of several elements, any is of this type.
   bool has_type(std::string_view type) const;

@@ -1,7 +1,10 @@
 #include "diagnose/loading.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "diagnose/sampled.h"
+#include "diagnose/settings.h"
 #include "model/host_names.h"
 #include "model/telemetry.h"
 
@@ -37,14 +40,27 @@ Loading loading(const Case& about) {
     longest_ns = work.cost_ns;
     out.code = std::move(code);
   }
+  const auto busy = rate_in_steps(about.run, about.trace.rank.rank, "cpu_time");
+  if (busy && out.idle_cores) {
+    // What the rank keeps busy beside its own threads, which rest while it waits, are the workers.
+    const double working = 1 - std::min(1.0, about.share(out.time_ns));
+    const auto threads = static_cast<double>(number_set(about.trace, "torch_threads").value_or(1));
+    const double workers = std::max(0.05, *busy - working * threads);
+    out.room = (workers + *out.idle_cores) / workers;
+  }
   return out;
+}
+
+bool has_room(const Loading& loading) {
+  constexpr double kRoom = 2;
+  return loading.room ? *loading.room >= kRoom : loading.idle_cores.value_or(0) >= kIdleCore;
 }
 
 Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::string sentence, std::string next,
                            double least, double most) {
   Diagnosis found;
   for (const std::uint32_t node : loading.nodes) {
-    const auto cost = static_cast<double>(about.predictor.graph().costs.cost_ns[node]);
+    const auto cost = static_cast<double>(about.cost_ns(node));
     found.rewrite.nodes.push_back(
         {node, static_cast<std::int64_t>(least * cost), static_cast<std::int64_t>(most * cost)});
   }

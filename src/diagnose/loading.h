@@ -19,7 +19,12 @@ struct Loading {
   std::int64_t time_ns = 0;                 // on the path
   Code code;                                // of the program's own, where it loads itself
   std::optional<double> idle_cores;         // of the machine
+  // As often as many batches that more workers could make on the idle cores; not known: what is busy was not sampled.
+  std::optional<double> room;
 };
+
+// More workers are what is missing, and not faster ones.
+bool has_room(const Loading& loading);
 
 Loading loading(const Case& about);
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "diagnose/code_between.h"
 #include "diagnose/passes.h"
 #include "model/lookup.h"
 #include "model/windows.h"
@@ -132,13 +133,14 @@ std::vector<Loop> loops(const Case& about) {
 namespace {
 
 // Rewrites the loop as one turn over all of it.
-void as_one_call(const Case& about, const Loop& loop, const OneCall& how, simulate::Rewrite& out) {
-  const auto& cost_ns = about.predictor.graph().costs.cost_ns;
+void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const std::set<std::uint32_t>& others,
+                 simulate::Rewrite& out) {
   const auto turns = static_cast<std::int64_t>(loop.turns());
-  const auto join = [&](const std::vector<std::uint32_t>& nodes, bool is_code) {
+  const auto join = [&](std::vector<std::uint32_t> nodes, bool is_code) {
+    if (is_code) std::erase_if(nodes, [&](std::uint32_t node) { return others.contains(node); });
     if (nodes.empty()) return;
     std::int64_t total = 0;
-    for (const std::uint32_t node : nodes) total += cost_ns[node];
+    for (const std::uint32_t node : nodes) total += about.cost_ns(node);
     const std::int64_t least = std::min(total / turns, kMostCallNs);  // of a turn, whatever it works on
     const std::int64_t work = is_code ? 0 : total - least * turns;
     const std::int64_t base = least + how.call_ns * turns;
@@ -148,8 +150,8 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, simula
     const double low = total > 0 ? static_cast<double>(share(how.least)) / static_cast<double>(total) : 1;
     const double high = total > 0 ? static_cast<double>(share(how.most)) / static_cast<double>(total) : 1;
     for (const std::uint32_t node : nodes) {
-      out.nodes.push_back({node, static_cast<std::int64_t>(low * static_cast<double>(cost_ns[node])),
-                           static_cast<std::int64_t>(high * static_cast<double>(cost_ns[node]))});
+      out.nodes.push_back({node, static_cast<std::int64_t>(low * static_cast<double>(about.cost_ns(node))),
+                           static_cast<std::int64_t>(high * static_cast<double>(about.cost_ns(node)))});
     }
   };
   for (const auto& nodes : loop.by_place(false)) join(nodes, false);
@@ -183,11 +185,16 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
   };
   std::map<std::pair<std::string, std::int64_t>, Found> places;
   const auto& all = about.shared<std::vector<Loop>>(loops);
+  // Code behind a call that saves or reads is no matter of how often it is called.
+  std::set<std::uint32_t> others;
+  for (const BetweenOperators& one : about.shared<std::vector<BetweenOperators>>(code_between)) {
+    if (one.doing != Doing::computing && one.doing != Doing::unknown) others.insert(one.node);
+  }
   for (const Loop& loop : all) {
     if (loop.phase == Phase::optimizer || !is_meant(loop)) continue;  // that is unfused_optimizer's
     const CodeFrame* own = loop.code.own();
     Found& found = places[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
-    as_one_call(about, loop, words.how, found.diagnosis.rewrite);
+    as_one_call(about, loop, words.how, others, found.diagnosis.rewrite);
     if (found.longest == nullptr || loop.turns() > found.longest->turns()) found.longest = &loop;
     found.turns += loop.turns();
     found.loops++;

@@ -9,7 +9,8 @@ Cause checkpoint_in_loop_cause() {
                                .cause = "host",
                                .sentence = "The loop waits while a checkpoint is written",
                                .next = "Save less often, or from a copy in another thread or process "
-                                       "(torch.distributed.checkpoint.async_save)"},
+                                       "(torch.distributed.checkpoint.async_save)",
+                               .called = "save"},
                               out);
           }};
 }

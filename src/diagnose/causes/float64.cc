@@ -13,7 +13,7 @@ constexpr std::int64_t kFloat64CallNs = 5'000;
 // The operator that the work is of, as far in as inputs are recorded.
 bool is_float64(const Inputs& inputs, const Work& work) {
   const Trace& trace = *work.trace;
-  for (SliceId at = work.device ? work.operation : work.slice; at != SliceId::none; at = trace.slices.parent[at]) {
+  for (SliceId at = work.inside; at != SliceId::none; at = trace.slices.parent[at]) {
     if (trace.kind(at) == SliceKind::cpu_op && inputs.of(trace, at).has_type("double")) return true;
     if (at == work.operation) break;
   }

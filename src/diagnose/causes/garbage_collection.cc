@@ -10,7 +10,8 @@ Cause garbage_collection_cause() {
                                .cause = "host",
                                .sentence = "The step waits for Python's garbage collector",
                                .next = "Collect outside of the loop: gc.collect() and gc.freeze() before it, "
-                                       "gc.disable() in it; no gc.collect() each step"},
+                                       "gc.disable() in it; no gc.collect() each step",
+                               .called = "collect"},
                               out);
           }};
 }

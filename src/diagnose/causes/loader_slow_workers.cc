@@ -1,6 +1,5 @@
 // Workers of a data loader that do not keep up, where more of them would have no core.
 #include "diagnose/loading.h"
-#include "model/telemetry.h"
 
 namespace stepscope::diagnose::causes {
 
@@ -8,7 +7,7 @@ Cause loader_slow_workers_cause() {
   return {"loader_slow_workers", "Slow workers of the data loader", [](const Case& about, std::vector<Diagnosis>& out) {
             const Loading load = loading(about);
             if (load.where != LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
-            if (load.idle_cores.value_or(0) >= kIdleCore) return;
+            if (has_room(load)) return;
             out.push_back(
                 waits_for_loader(about, load, "The workers of the data loader do not keep up",
                                  "Make __getitem__ and collate_fn cheaper, or prepare the data before; more workers "

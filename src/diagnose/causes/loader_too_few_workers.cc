@@ -1,6 +1,5 @@
 // Workers of a data loader that do not keep up, while cores are idle.
 #include "diagnose/loading.h"
-#include "model/telemetry.h"
 
 namespace stepscope::diagnose::causes {
 
@@ -9,7 +8,7 @@ Cause loader_too_few_workers_cause() {
           [](const Case& about, std::vector<Diagnosis>& out) {
             const Loading load = loading(about);
             if (load.where != LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
-            if (load.idle_cores.value_or(0) < kIdleCore) return;
+            if (!has_room(load)) return;
             out.push_back(waits_for_loader(about, load,
                                            "The workers of the data loader do not keep up, while cores are idle",
                                            "Raise num_workers by the idle cores", 0, 0.1));

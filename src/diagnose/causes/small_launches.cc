@@ -34,7 +34,7 @@ struct LaunchingHost {
       launches++;
     }
     for (const DeviceClass one_class : {DeviceClass::compute, DeviceClass::memory_set, DeviceClass::unclassified}) {
-      for (const std::uint32_t node : device.nodes(one_class)) work_ns.push_back(graph.costs.cost_ns[node]);
+      for (const std::uint32_t node : device.nodes(one_class)) work_ns.push_back(about.cost_ns(node));
     }
   }
 

@@ -44,7 +44,7 @@ void find_optimizer(const Case& about, std::vector<Diagnosis>& out) {
   const double passes = 3 * static_cast<double>(operators.items().size());
   const double left = std::min(1.0, (operators.items().size() > 4 ? 7 : 5) / passes);
   for (simulate::Rewrite::Node& one : found.rewrite.nodes) {
-    const std::int64_t cost = about.predictor.graph().costs.cost_ns[one.node];
+    const std::int64_t cost = about.cost_ns(one.node);
     const double part = about.work(one.node).cost_ns < kCallNs ? 0.1 : left;
     one.least_ns = std::llround(0.8 * part * static_cast<double>(cost));
     one.most_ns = std::llround(std::min(1.0, 1.3 * part) * static_cast<double>(cost));

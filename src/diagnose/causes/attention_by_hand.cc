@@ -1,0 +1,86 @@
+// Attention written as its formula: product, scaling, mask, softmax and product one after the other, each of which
+// writes and reads a score for every pair of positions.
+#include <algorithm>
+
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/operators.h"
+#include "diagnose/passes.h"
+
+namespace stepscope::diagnose::causes {
+namespace {
+
+constexpr std::size_t kFarApart = 12;  // operators between the softmax and its products
+
+bool is_softmax(std::string_view name) { return name == "aten::softmax" || name == "aten::_softmax"; }
+
+bool is_scores(const Operator& one, std::int64_t scores) { return one.inputs->elements() == scores; }
+
+// The scores are what the product before gave and what the product behind takes: as many elements as the softmax has.
+struct ByHand {
+  std::size_t first = 0, softmax = 0, last = 0;
+};
+
+std::vector<ByHand> found_in(const std::vector<Operator>& all) {
+  std::vector<ByHand> out;
+  for (std::size_t at = 0; at < all.size(); at++) {
+    if (!is_softmax(all[at].name)) continue;
+    const Sizes* sizes = all[at].inputs->tensor();
+    if (sizes == nullptr || sizes->size() < 3) continue;
+    const std::int64_t scores = elements(*sizes);
+    ByHand one{.first = at, .softmax = at, .last = at};
+    for (std::size_t i = at; i-- > 0 && at - i <= kFarApart && all[i].trace == all[at].trace;) {
+      if (is_product(all[i].name)) {
+        one.first = i;
+        break;
+      }
+    }
+    for (std::size_t i = at + 1; i < all.size() && i - at <= kFarApart && all[i].trace == all[at].trace; i++) {
+      if (is_product(all[i].name) && is_scores(all[i], scores)) {
+        one.last = i;
+        break;
+      }
+    }
+    if (one.first < at && one.last > at) out.push_back(one);
+  }
+  return out;
+}
+
+}  // namespace
+
+Cause attention_by_hand_cause() {
+  return {"attention_by_hand", "Attention of single operators", [](const Case& about, std::vector<Diagnosis>& out) {
+            const std::vector<Operator>& all = forward_operators(about);
+            const Passes& pass = passes(about);
+            Gathered work_of(about);
+            // What lies between the products is gone; the products themselves are done in parts that stay in a cache.
+            const auto add = [&](const Operator& one, double least, double most) {
+              for (const std::uint32_t node : pass.nodes(*one.trace, one.slice)) {
+                work_of.add(node, about.work(node), one.name, least, most);
+              }
+              for (const SliceId backward : pass.backward(*one.trace, one.slice)) {
+                for (const std::uint32_t node : pass.nodes(*one.trace, backward)) {
+                  work_of.add(node, about.work(node), one.name, least, most);
+                }
+              }
+            };
+            for (const ByHand& one : found_in(all)) {
+              for (std::size_t i = one.first; i <= one.last; i++) {
+                if (i == one.first || i == one.last) {
+                  add(all[i], 0.5, 1);
+                } else if (!is_product(all[i].name)) {
+                  add(all[i], 0, i == one.softmax ? 0.5 : 0.1);
+                }
+              }
+            }
+            if (!work_of.worth_saying()) return;
+            out.push_back(work_of.diagnosis(
+                {.cause = "kernels",
+                 .sentence = "Attention is written out: every score of every pair of positions is written to memory and "
+                             "read again by each operator",
+                 .next = "Use torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), or attn_mask= "
+                         "for another mask"}));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

@@ -1,0 +1,85 @@
+// Evaluation among the steps: operators under no_grad in steps of a job that trains, which other steps do not have.
+#include <map>
+#include <string>
+
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/operators.h"
+#include "diagnose/passes.h"
+#include "model/lookup.h"
+
+namespace stepscope::diagnose::causes {
+namespace {
+
+// Autograd numbers what it records: an operator without a number ran under no_grad, or is none that has a gradient.
+bool has_number(const Trace& trace, SliceId slice) {
+  const std::size_t row = row_of(trace.ops.slice, slice);
+  return row < trace.ops.size() && trace.ops.sequence.has(row) && trace.ops.sequence[row] >= 0;
+}
+
+// Arithmetic that a model is made of.
+bool is_of_model(std::string_view name) {
+  const costs::TrafficModel* model = costs::traffic_of(name);
+  if (is_product(name) || name == "aten::conv2d" || name == "aten::conv1d" || name == "aten::convolution") return true;
+  return model != nullptr && (model->family == costs::Family::convolution || model->family == costs::Family::matrices ||
+                              model->family == costs::Family::attention || model->family == costs::Family::recurrent);
+}
+
+}  // namespace
+
+Cause evaluation_in_loop_cause() {
+  return {
+      "evaluation_in_loop", "Evaluation among the steps", [](const Case& about, std::vector<Diagnosis>& out) {
+        const std::vector<Operator>& all = forward_operators(about);
+        const Passes& pass = passes(about);
+        Gathered evaluation(about);
+        std::map<StepId, std::int64_t> per_step;
+        // A stretch of operators under no_grad with the arithmetic of a model in it, and the code between them.
+        std::vector<const Operator*> stretch;
+        bool has_model = false, trains = false;
+        std::vector<std::vector<const Operator*>> stretches;
+        const auto close = [&] {
+          if (has_model && stretch.size() > 1) stretches.push_back(stretch);
+          stretch.clear();
+          has_model = false;
+        };
+        for (const Operator& one : all) {
+          if (one.phase == Phase::optimizer || has_number(*one.trace, one.slice) ||
+              (!stretch.empty() && (stretch.back()->trace != one.trace || stretch.back()->step != one.step))) {
+            trains = trains || !pass.backward(*one.trace, one.slice).empty();
+            close();
+            if (one.phase == Phase::optimizer || has_number(*one.trace, one.slice)) continue;
+          }
+          stretch.push_back(&one);
+          has_model = has_model || is_of_model(one.name);
+        }
+        close();
+        if (!trains) return;
+        for (const auto& one : stretches) {
+          const Trace& trace = *one.front()->trace;
+          const std::int64_t from = trace.slices.start_ns[one.front()->slice];
+          const std::int64_t until = trace.slices.end_ns(one.back()->slice);
+          per_step[one.front()->step] += until - from;
+          for (const Operator* each : one) {
+            for (const std::uint32_t node : pass.nodes(trace, each->slice)) {
+              evaluation.add(node, about.work(node), each->name, 0, 0.1);
+            }
+            if (each == one.back()) continue;
+            for (const std::uint32_t node : each->after) evaluation.add(node, about.work(node), "code", 0, 0.1);
+          }
+        }
+        // In every step it is part of the method: a teacher, a target network.
+        const bool in_each = per_step.size() >= static_cast<std::size_t>(about.steps) && about.steps > 1;
+        if (in_each || !evaluation.worth_saying()) return;
+        Diagnosis found = evaluation.diagnosis(
+            {.cause = "evaluation",
+             .sentence = "The model is evaluated among the steps, in some of them",
+             .next = "Evaluate less often, on part of the data, or in larger batches under torch.inference_mode()"});
+        found.finding.evidence.push_back({.text = "Steps with evaluation, of those recorded",
+                                          .value = static_cast<std::int64_t>(per_step.size()),
+                                          .unit = Unit::count});
+        out.push_back(std::move(found));
+      }};
+}
+
+}  // namespace stepscope::diagnose::causes

@@ -1,0 +1,41 @@
+// Products in float32 on processors that multiply bfloat16 in hardware. What that gives on this very machine was
+// measured when the recording ended (hooks: torch_settings.py), since libraries differ more than processors do.
+#include <algorithm>
+
+#include "costs/traffic.h"
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/inputs.h"
+#include "diagnose/settings.h"
+
+namespace stepscope::diagnose::causes {
+
+Cause float32_matmul_cause() {
+  return {
+      "float32_matmul", "Products in single precision", [](const Case& about, std::vector<Diagnosis>& out) {
+        if (!is_set(about.trace, "cpu_bfloat16")) return;
+        const auto permille = number_set(about.trace, "bfloat16_speed_permille");
+        if (!permille || *permille < 1200) return;  // no gain on this machine
+        const double faster = static_cast<double>(*permille) / 1000;
+        // Smaller products gain little beside their casts.
+        constexpr std::int64_t kLargeNs = 300'000;
+        Gathered products(about);
+        for_each_work(about, [&](std::uint32_t node, const Work& work) {
+          if (work.device || work.operation == SliceId::none) return;
+          const costs::TrafficModel* model = costs::traffic_of(work.name());
+          if (model == nullptr || model->family != costs::Family::matrices || work.cost_ns < kLargeNs) return;
+          if (!inputs(about).of(*work.trace, work.slice).has_type("float")) return;
+          products.add(node, work, work.name(), 1 / faster, std::min(1.0, 1.5 / faster));
+        });
+        if (!products.worth_saying()) return;
+        Diagnosis found = products.diagnosis(
+            {.cause = "precision",
+             .sentence = "Products of matrices run in float32, and this processor multiplies bfloat16 in hardware",
+             .next = "Run the forward pass under torch.autocast(\"cpu\", dtype=torch.bfloat16), and watch that the loss "
+                     "falls as before"});
+        found.finding.evidence.push_back({.text = "Times as fast a product is in bfloat16 here", .value = faster});
+        out.push_back(std::move(found));
+      }};
+}
+
+}  // namespace stepscope::diagnose::causes

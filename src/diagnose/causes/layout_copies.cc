@@ -1,0 +1,62 @@
+// Copies that change nothing but the order in memory: .contiguous() behind a transpose, a reshape that cannot be a view,
+// channels first and last in turn.
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/inputs.h"
+
+namespace stepscope::diagnose::causes {
+namespace {
+
+// A clone that is told a layout is none that the program asked for as a copy. The last input of aten::clone is the
+// memory format: 0 is contiguous, 2 and 3 channels last; empty and 1 keep what is.
+bool asks_for_layout(const OperatorInputs& given) {
+  if (given.values.empty()) return false;
+  const std::string& format = given.values.back();
+  return format == "0" || format == "2" || format == "3";
+}
+
+// The operator that wants the other layout: what is around such a clone; none: it is another copy.
+SliceId layout_wanted(const Case& about, const Work& work) {
+  const Trace& trace = *work.trace;
+  bool copies = false;
+  for (SliceId at = work.inside; at != SliceId::none; at = trace.slices.parent[at]) {
+    if (trace.kind(at) != SliceKind::cpu_op) break;
+    const std::string_view name = trace.name(at);
+    if (name == "aten::contiguous") return at;
+    if (name == "aten::clone") {
+      if (!asks_for_layout(inputs(about).of(trace, at))) return SliceId::none;
+      copies = true;
+    } else if (copies && (name == "aten::reshape" || name == "aten::flatten" || name == "aten::matmul")) {
+      return at;
+    } else if (copies && name.starts_with("autograd::")) {
+      return at;
+    } else if (name == "aten::to" || name == "aten::_to_copy") {
+      return SliceId::none;
+    }
+    if (at == work.operation) break;
+  }
+  return copies ? work.operation : SliceId::none;
+}
+
+}  // namespace
+
+Cause layout_copies_cause() {
+  return {"layout_copies", "Copies that only change the order in memory",
+          [](const Case& about, std::vector<Diagnosis>& out) {
+            Gathered copies(about);
+            for_each_work(about, [&](std::uint32_t node, const Work& work) {
+              if (work.operation == SliceId::none) return;
+              if (layout_wanted(about, work) == SliceId::none) return;
+              copies.add(node, work, work.trace->name(work.operation), 0, 0.1);
+            });
+            if (!copies.worth_saying()) return;
+            out.push_back(copies.diagnosis(
+                {.cause = "memory",
+                 .sentence = "Tensors are copied only to lie in another order in memory",
+                 .next = "Keep one layout: let operators work on the dimension where it is (normalize over channels "
+                         "without permuting), memory_format=torch.channels_last for the whole model, einsum in place of "
+                         "transpose and matmul"}));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

@@ -1,0 +1,76 @@
+// Work that grows from step to step: something is kept, and all of it is gone through again each time.
+#include <map>
+#include <set>
+
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/operators.h"
+#include "diagnose/passes.h"
+
+namespace stepscope::diagnose::causes {
+namespace {
+
+constexpr std::size_t kFewestSteps = 3;
+// Lengths of batches differ as well, but not by the same sign each time.
+constexpr std::int64_t kLeastGrowth = 1;
+
+// Operators of a rank by name and by which of that name in its step.
+using Turn = std::pair<std::string_view, std::size_t>;
+
+// Those that were given more in each step than in the one before.
+std::set<SliceId> growing(const std::vector<Operator>& all, const Trace& trace) {
+  std::map<StepId, std::map<std::string_view, std::vector<const Operator*>>> steps;
+  for (const Operator& one : all) {
+    if (one.trace == &trace && one.step != StepId::none) steps[one.step][one.name].push_back(&one);
+  }
+  for (auto at = steps.begin(); at != steps.end();) at = trace.steps[static_cast<std::size_t>(at->first)].partial ? steps.erase(at) : std::next(at);
+  std::set<SliceId> out;
+  if (steps.size() < kFewestSteps) return out;
+  for (const auto& [name, turns] : steps.begin()->second) {
+    for (std::size_t turn = 0; turn < turns.size(); turn++) {
+      std::vector<const Operator*> same;
+      for (const auto& [step, names] : steps) {
+        const auto here = names.find(name);
+        if (here == names.end() || here->second.size() != turns.size()) break;
+        same.push_back(here->second[turn]);
+      }
+      if (same.size() != steps.size()) break;
+      bool grows = true;
+      for (std::size_t i = 1; i < same.size(); i++) {
+        grows = grows && same[i]->inputs->elements() >= same[i - 1]->inputs->elements() + kLeastGrowth;
+      }
+      if (!grows) continue;
+      for (const Operator* one : same) out.insert(one->slice);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Cause memory_growth_cause() {
+  return {"memory_growth", "Work that grows with each step", [](const Case& about, std::vector<Diagnosis>& out) {
+            const std::vector<Operator>& all = forward_operators(about);
+            const Passes& pass = passes(about);
+            Gathered grown(about);
+            std::map<const Trace*, std::set<SliceId>> known;
+            for (const Operator& one : all) {
+              const auto [of, is_new] = known.try_emplace(one.trace);
+              if (is_new) of->second = growing(all, *one.trace);
+              if (!of->second.contains(one.slice)) continue;
+              for (const std::uint32_t node : pass.nodes(*one.trace, one.slice)) {
+                grown.add(node, about.work(node), one.name, 0, 0.05);
+              }
+              // Behind the call its old memory is given back.
+              for (const std::uint32_t node : one.after) grown.add(node, about.work(node), one.name, 0, 0.1);
+            }
+            if (!grown.worth_saying()) return;
+            out.push_back(grown.diagnosis(
+                {.cause = "memory",
+                 .sentence = "Operators get more to do with each step: what was kept before is gone through again",
+                 .next = "Keep running sums in place of all values, or only the last so many; detach and move to the "
+                         "CPU what is kept"}));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

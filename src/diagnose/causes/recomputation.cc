@@ -1,0 +1,71 @@
+// Activations that are thrown away and made again in the backward pass (checkpointing), which pays only where memory is
+// short.
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/intervals.h"
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/passes.h"
+#include "diagnose/settings.h"
+
+namespace stepscope::diagnose::causes {
+namespace {
+
+// Per outermost operator of a backward pass: from its first operator whose own gradient is taken to its last. In a
+// gradient of a gradient there are such as well, but their gradient belongs to another pass: it is no operator behind
+// which the first pass goes on.
+using Again = std::unordered_map<SliceId, Interval>;
+
+Again computed_again(const Case& about, const Trace& trace) {
+  Again out;
+  std::unordered_map<SliceId, std::size_t> pass_of;  // outermost backward operators, numbered by pass
+  std::size_t pass = 0;
+  bool inside = false;
+  for (const Operation& one : about.operations(trace)) {
+    const bool backward = is_backward(trace.name(one.slice));
+    if (backward && !inside) pass++;
+    inside = backward;
+    if (backward) pass_of[one.slice] = pass;
+  }
+  for (const stepscope::Backward& pair : trace.backward) {
+    const SliceId forward = about.outermost(trace, pair.forward), behind = about.outermost(trace, pair.backward);
+    const auto first = pass_of.find(forward), second = pass_of.find(behind);
+    if (first == pass_of.end() || second == pass_of.end() || first->second != second->second) continue;
+    if (is_backward(trace.name(pair.forward)) || trace.name(pair.forward).find("Backward") != std::string_view::npos) {
+      continue;
+    }
+    const Interval when{trace.slices.start_ns[pair.forward], trace.slices.end_ns(pair.forward)};
+    const auto [at, is_new] = out.try_emplace(forward, when);
+    if (!is_new) at->second = {std::min(at->second.start, when.start), std::max(at->second.end, when.end)};
+  }
+  return out;
+}
+
+}  // namespace
+
+Cause recomputation_cause() {
+  return {"recomputation", "Activations computed a second time", [](const Case& about, std::vector<Diagnosis>& out) {
+            Gathered again(about);
+            std::unordered_map<const Trace*, Again> known;
+            for_each_work(about, [&](std::uint32_t node, const Work& work) {
+              if (work.operation == SliceId::none || !is_backward(work.trace->name(work.operation))) return;
+              const auto [of, is_new] = known.try_emplace(work.trace);
+              if (is_new) of->second = computed_again(about, *work.trace);
+              const auto when = of->second.find(work.operation);
+              if (when == of->second.end()) return;
+              const std::int64_t at = work.device ? work.trace->slices.start_ns[work.inside] : work.start_ns;
+              if (at < when->second.start || at >= when->second.end) return;
+              again.add(node, work, work.inside == SliceId::none ? "" : work.trace->name(work.inside), 0, 0.05);
+            });
+            if (!again.worth_saying()) return;
+            out.push_back(again.diagnosis(
+                {.cause = "memory",
+                 .sentence = "Activations are thrown away and computed again in the backward pass",
+                 .next = "Where memory is not short, leave out torch.utils.checkpoint, or checkpoint fewer blocks; "
+                         "stepscope report PATH --only memory says how much is in use",
+                 .confidence = "medium"}));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

@@ -1,0 +1,43 @@
+// Backward passes that go through the same graph several times a step: once for each loss.
+#include <map>
+#include <tuple>
+
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/passes.h"
+#include "model/lookup.h"
+
+namespace stepscope::diagnose::causes {
+namespace {
+
+// A node of the graph by its number, which it keeps as long as the graph is kept.
+using GraphNode = std::tuple<const Trace*, StepId, std::int64_t, std::int64_t, StringId>;
+
+}  // namespace
+
+Cause retained_graph_cause() {
+  return {"retained_graph", "Several backward passes through one graph",
+          [](const Case& about, std::vector<Diagnosis>& out) {
+            std::map<GraphNode, SliceId> first;
+            Gathered again(about);
+            for_each_work(about, [&](std::uint32_t node, const Work& work) {
+              const Trace& trace = *work.trace;
+              if (work.operation == SliceId::none || !is_backward(trace.name(work.operation))) return;
+              const std::size_t row = row_of(trace.ops.slice, work.operation);
+              if (row == trace.ops.size() || !trace.ops.sequence.has(row) || trace.ops.sequence[row] < 0) return;
+              const GraphNode of{&trace, trace.step_at(trace.slices.start_ns[work.operation]), trace.ops.sequence[row],
+                                 trace.ops.fwd_thread[row], trace.slices.name[work.operation]};
+              const auto [at, is_new] = first.try_emplace(of, work.operation);
+              if (at->second == work.operation) return;
+              again.add(node, work, trace.name(work.operation), 0, 0.05);
+            });
+            if (!again.worth_saying()) return;
+            out.push_back(again.diagnosis(
+                {.cause = "autograd",
+                 .sentence = "The backward pass goes through the same part of the graph more than once a step",
+                 .next = "Add the losses up and call backward() once, without retain_graph=True: it goes through what "
+                         "they share one time"}));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

@@ -1,0 +1,43 @@
+// Operators on fewer threads than the job has cores, which are idle meanwhile.
+#include <algorithm>
+#include <cmath>
+
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/settings.h"
+#include "model/telemetry.h"
+
+namespace stepscope::diagnose::causes {
+
+Cause too_few_threads_cause() {
+  return {"too_few_threads", "Idle cores beside operators of few threads",
+          [](const Case& about, std::vector<Diagnosis>& out) {
+            const auto threads = number_set(about.trace, "torch_threads"), cores = number_set(about.trace, "cores");
+            const auto idle = idle_cores(about.run);
+            if (!threads || !cores || !idle || *threads < 1) return;
+            const std::int64_t usable = std::min<std::int64_t>(*cores, *threads + std::llround(*idle));
+            if (usable <= *threads) return;
+            // Work is parted where it is large; some of it, and every call, stays on one thread.
+            constexpr std::int64_t kPartedNs = 100'000;
+            const double least = static_cast<double>(*threads) / static_cast<double>(usable), most = 0.5 * (1 + least);
+            Gathered operators(about);
+            for_each_work(about, [&](std::uint32_t node, const Work& work) {
+              if (work.device || work.operation == SliceId::none || work.cost_ns < kPartedNs) return;
+              if (work.role != simulate::NodeRole::host) return;
+              operators.add(node, work, work.name(), least, most);
+            });
+            if (!operators.worth_saying()) return;
+            Diagnosis found = operators.diagnosis(
+                {.cause = "cpu",
+                 .sentence = "Operators run on fewer threads than the job has cores, and the others are idle",
+                 .next = "Let torch use them: leave OMP_NUM_THREADS and torch.set_num_threads out, or set them to the "
+                         "cores of the rank (torchrun sets OMP_NUM_THREADS=1)",
+                 .confidence = "medium"});
+            found.finding.evidence.push_back({.text = "Threads of torch", .value = *threads, .unit = Unit::count});
+            found.finding.evidence.push_back({.text = "Cores of the job", .value = *cores, .unit = Unit::count});
+            found.finding.evidence.push_back({.text = "Idle cores of the machine", .value = *idle});
+            out.push_back(std::move(found));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

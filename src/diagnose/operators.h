@@ -1,0 +1,35 @@
+// The operators that the thread of the steps calls one after the other, with what they were given: where chains of them
+// are looked for.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "costs/traffic.h"
+#include "diagnose/case.h"
+#include "diagnose/inputs.h"
+
+namespace stepscope::diagnose {
+
+struct Operator {
+  const Trace* trace = nullptr;
+  SliceId slice = SliceId::none;  // outermost
+  std::string_view name;
+  const OperatorInputs* inputs = nullptr;
+  Phase phase = Phase::other;
+  StepId step = StepId::none;
+  std::vector<std::uint32_t> after;  // nodes of the code behind it
+};
+
+// What a call is made of, as far as it matters to whether it could be one with its neighbors.
+bool is_view(std::string_view name);         // costs nothing but the call: another look at the same memory
+bool is_elementwise(std::string_view name);  // each element of the output by those at its place
+bool is_product(std::string_view name);      // of matrices: mm, bmm, linear, einsum …
+// Costs arithmetic on each element, and not only its way through memory: tanh, exp …
+bool is_transcendental(std::string_view name);
+
+// Of all ranks, each rank's in the order in which it called them; without those of backward passes.
+const std::vector<Operator>& forward_operators(const Case& about);
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,16 @@
+// What was sampled of a rank beside its steps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "model/trace.h"
+
+namespace stepscope::diagnose {
+
+// How fast a counter of a rank grew while the rank made its steps, per ns: of a time how many cores. nullopt: not
+// sampled. `name`: "cpu_time", "main_thread_wait" …
+std::optional<double> rate_in_steps(const Run& run, std::int64_t rank, std::string_view name);
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,25 @@
+// What recording cost the host: it notes when each operator begins and ends, and the job's other steps, which nobody
+// recorded, are shorter by that.
+//
+// A step of ten thousand small operators may take a third longer while it is recorded, and what is no operator does
+// not: priced as recorded, everything beside the operators would seem worth less than it is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/trace.h"
+#include "simulate/play.h"
+
+namespace stepscope::simulate {
+
+struct RecordingCost {
+  std::vector<std::int64_t> node_ns;  // per node: how much of its cost; empty: none, or not known
+  double slice_ns = 0;                // for each slice
+  std::int64_t step_ns = 0;           // the mean step that nobody recorded; 0: not known
+};
+
+// Of the rank of `window`, from the marks of all steps (Run::history).
+RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window);
+
+}  // namespace stepscope::simulate
