@@ -59,6 +59,8 @@ void DeviceWork::find_waits(const Case& about) {
   const simulate::ReplayGraph& graph = about.predictor.graph();
   std::unordered_map<std::uint32_t, std::size_t> first_piece;  // of the path, per node
   for (std::size_t i = 0; i < about.path.size(); i++) first_piece.try_emplace(about.path[i].node, i);
+  // Per lane: how much earlier the thread would be without the waits so far, less what the device won by that.
+  std::vector<std::int64_t> lead_ns(graph.lanes.size(), 0);
   const auto on_device = [&](std::size_t i) { return graph.lanes[graph.lane[about.path[i].node]].device; };
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node) || graph.lanes[graph.lane[node]].device || graph.slice[node] == SliceId::none) continue;
@@ -67,9 +69,13 @@ void DeviceWork::find_waits(const Case& about) {
       const Trace& trace = about.run.traces[graph.lanes[graph.lane[node]].trace];
       DeviceWait wait{.node = node, .waited_for = edge.from, .call = graph.slice[node]};
       wait.asker = asker_around(trace, wait.call);
+      const std::uint32_t before = graph.costs.before[node];
+      std::int64_t& lead = lead_ns[graph.lane[node]];
+      if (before != simulate::kNone) lead += graph.start_ns[node] - graph.end_ns(before);
       const auto piece = first_piece.find(node);
       if (piece != first_piece.end() && piece->second > 0 && on_device(piece->second - 1)) {
-        for (std::size_t i = piece->second; i < about.path.size() && !on_device(i); i++) {
+        for (std::size_t i = piece->second; i < about.path.size() && !on_device(i) && lead > 0; i++) {
+          lead -= about.path[i].until_ns - about.path[i].from_ns;
           if (wait.late.empty() || wait.late.back() != about.path[i].node) wait.late.push_back(about.path[i].node);
         }
       }
@@ -106,8 +112,9 @@ const DeviceWork& device_work(const Case& about) {
 SliceId asker_of(const Case& about, std::uint32_t node) {
   const simulate::ReplayGraph& graph = about.predictor.graph();
   const Trace& trace = about.run.traces[graph.lanes[graph.lane[node]].trace];
-  const SliceId op = trace.device.op[graph.row[node]];
-  return op != SliceId::none && trace.kind(op) == SliceKind::cpu_op ? op : SliceId::none;
+  SliceId at = trace.device.op[graph.row[node]];
+  while (at != SliceId::none && trace.kind(at) != SliceKind::cpu_op) at = trace.slices.parent[at];
+  return at;
 }
 
 std::string_view asker_name(const Case& about, std::uint32_t node, const Work& work) {

@@ -18,7 +18,8 @@ struct DeviceWait {
   std::uint32_t waited_for = 0;   // the device's node
   SliceId call = SliceId::none;   // of the runtime
   SliceId asker = SliceId::none;  // the outermost operator that does little else; none: there is no operator
-  // Where the wait binds: what the thread then does on the path, until the device has work again.
+  // Where the wait binds: what the thread then does on the path, until the device has work again, but no more of it
+  // than the thread would come earlier without this wait and those before.
   std::vector<std::uint32_t> late;
 };
 

@@ -25,6 +25,7 @@ void find_hidden_sync(const Case& about, std::vector<Diagnosis>& out) {
     const Work work = about.work(wait.node);
     const std::string_view asker = work.trace->name(wait.asker == SliceId::none ? wait.call : wait.asker);
     gathered.add_wait(wait.node, work, asker, wait.late);
+    if (work.trace != &about.trace) continue;
     waits++;
     idles += wait.late.empty() ? 0 : 1;
   }

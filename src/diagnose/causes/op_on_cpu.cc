@@ -8,7 +8,7 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
-// What is shorter computes nothing: it makes a view, or reads a size.
+// What is shorter in one piece computes nothing: it makes a view, or reads a size.
 constexpr std::int64_t kComputesOnHostNs = 100'000;
 // Launching it on the device takes the host so long.
 constexpr std::int64_t kLaunchOnDeviceNs = 10'000;
@@ -37,10 +37,11 @@ void find_ops_on_cpu(const Case& about, std::vector<Diagnosis>& out) {
     if (!about.is_work(node)) continue;
     const Work work = about.work(node);
     if (work.device || work.role != simulate::NodeRole::host || work.operation == SliceId::none) continue;
+    if (work.cost_ns < kComputesOnHostNs) continue;
     // Where no operator is known to launch anything, none can be told from those that do.
     if (!device.is_linked(*work.trace)) continue;
     const SliceId op = operator_of_host(device, work);
-    if (op == SliceId::none || work.trace->slices.dur_ns[op] < kComputesOnHostNs) continue;
+    if (op == SliceId::none) continue;
     const std::string_view name = work.trace->name(op);
     if (asks_for_communication(name)) continue;
     gathered.add(node, work, name, 0, 0.1, kLaunchOnDeviceNs);

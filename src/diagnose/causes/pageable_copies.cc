@@ -38,6 +38,7 @@ struct HostCopies {
       gathered.add_ns(launch, call, name, left, left);
     }
     if (wait != nullptr) gathered.add_wait(wait->node, about.work(wait->node), name, wait->late);
+    if (work.trace != &about.trace) return;
     copies++;
     pageable += way.pageable() ? 1 : 0;
     bytes += std::max<std::int64_t>(size, 0);

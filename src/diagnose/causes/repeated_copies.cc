@@ -31,6 +31,7 @@ class RepeatedCopies {
     for (const auto& [key, found] : groups_) {
       if (!in_every_step(*std::get<0>(key), found.per_step)) continue;
       for (const std::uint32_t node : found.nodes) add(node, gathered);
+      if (std::get<0>(key) != &about_.trace) continue;
       copies += static_cast<std::int64_t>(found.nodes.size());
       bytes += std::get<2>(key) * static_cast<std::int64_t>(found.nodes.size());
     }

@@ -31,12 +31,17 @@ struct LaunchingHost {
     for (std::uint32_t node = 0; node < about.size(); node++) {
       if (graph.role[node] != simulate::NodeRole::launch) continue;
       lanes[graph.lane[node]] = true;
-      launches++;
+      if (is_of_longest(node)) launches++;
     }
     for (const DeviceClass one_class : {DeviceClass::compute, DeviceClass::memory_set, DeviceClass::unclassified}) {
-      for (const std::uint32_t node : device.nodes(one_class)) work_ns.push_back(about.cost_ns(node));
+      for (const std::uint32_t node : device.nodes(one_class)) {
+        if (is_of_longest(node)) work_ns.push_back(about.cost_ns(node));
+      }
     }
   }
+
+  // Figures are of the rank whose steps they are.
+  bool is_of_longest(std::uint32_t node) const { return about.work(node).trace == &about.trace; }
 
   bool is_part(std::uint32_t node, const Work& work) const {
     if (work.device || !lanes[about.predictor.graph().lane[node]]) return false;
@@ -58,7 +63,7 @@ void find_small_launches(const Case& about, std::vector<Diagnosis>& out) {
     if (!about.is_work(node)) continue;
     const Work work = about.work(node);
     if (!launching.is_part(node, work)) continue;
-    launching.host_ns += work.cost_ns;
+    if (work.trace == &about.trace) launching.host_ns += work.cost_ns;
     const std::string_view name =
         work.operation == SliceId::none ? "Python between operators" : work.trace->name(work.operation);
     gathered.add(node, work, name, kLeastLeftOfLaunching, kMostLeftOfLaunching);
