@@ -19,6 +19,11 @@ SliceId asker_around(const Trace& trace, SliceId slice) {
   return asker;
 }
 
+SliceId operator_around(const Trace& trace, SliceId slice) {
+  while (slice != SliceId::none && trace.kind(slice) != SliceKind::cpu_op) slice = trace.slices.parent[slice];
+  return slice;
+}
+
 }  // namespace
 
 DeviceWork::DeviceWork(const Case& about) {
@@ -34,6 +39,7 @@ DeviceWork::DeviceWork(const Case& about) {
     }
   }
   find_waits(about);
+  find_waits_for_input(about);
 }
 
 void DeviceWork::find_users(const Trace& trace, Of& out) const {
@@ -79,7 +85,8 @@ void DeviceWork::find_waits(const Case& about) {
           if (wait.late.empty() || wait.late.back() != about.path[i].node) wait.late.push_back(about.path[i].node);
         }
       }
-      wait_for_.try_emplace(wait.waited_for, waits_.size());
+      const SliceId op = operator_around(trace, wait.call);
+      of_[&trace].waits_in[op == SliceId::none ? wait.call : op].push_back(waits_.size());
       waits_.push_back(std::move(wait));
       break;  // the others of this call ended before
     }
@@ -91,18 +98,26 @@ std::uint32_t DeviceWork::launch_of(std::uint32_t node) const {
   return found == launch_.end() ? simulate::kNone : found->second;
 }
 
-const DeviceWait* DeviceWork::own_wait(const Case& about, std::uint32_t node) const {
-  const auto found = wait_for_.find(node);
-  if (found == wait_for_.end()) return nullptr;
-  const DeviceWait& wait = waits_[found->second];
+std::vector<const DeviceWait*> DeviceWork::own_waits(const Case& about, std::uint32_t node) const {
   const simulate::ReplayGraph& graph = about.predictor.graph();
   const Trace& trace = about.run.traces[graph.lanes[graph.lane[node]].trace];
-  if (wait.call == trace.device.launch[graph.row[node]]) return &wait;
-  const SliceId asker = asker_of(about, node);
-  for (SliceId at = wait.call; at != SliceId::none; at = trace.slices.parent[at]) {
-    if (at == asker) return &wait;
+  const SliceId op = asker_of(about, node);
+  const auto& all = of(trace).waits_in;
+  const auto found = all.find(op == SliceId::none ? trace.device.launch[graph.row[node]] : op);
+  std::vector<const DeviceWait*> out;
+  if (found == all.end()) return out;
+  for (const std::size_t at : found->second) out.push_back(&waits_[at]);
+  return out;
+}
+
+void DeviceWork::find_waits_for_input(const Case& about) {
+  for (const std::uint32_t node : nodes(DeviceClass::memory_copy)) {
+    const Work work = about.work(node);
+    const std::int64_t bytes = work.trace->device.bytes[about.predictor.graph().row[node]];
+    if (!copy_way(work.name()).to_device() || (bytes != kAbsent && bytes <= kSmallCopyBytes)) continue;
+    for (const DeviceWait* wait : own_waits(about, node))
+      waits_[static_cast<std::size_t>(wait - waits_.data())].for_input = true;
   }
-  return nullptr;
 }
 
 const DeviceWork& device_work(const Case& about) {
@@ -112,9 +127,7 @@ const DeviceWork& device_work(const Case& about) {
 SliceId asker_of(const Case& about, std::uint32_t node) {
   const simulate::ReplayGraph& graph = about.predictor.graph();
   const Trace& trace = about.run.traces[graph.lanes[graph.lane[node]].trace];
-  SliceId at = trace.device.op[graph.row[node]];
-  while (at != SliceId::none && trace.kind(at) != SliceKind::cpu_op) at = trace.slices.parent[at];
-  return at;
+  return operator_around(trace, trace.device.op[graph.row[node]]);
 }
 
 std::string_view asker_name(const Case& about, std::uint32_t node, const Work& work) {

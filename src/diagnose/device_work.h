@@ -18,6 +18,7 @@ struct DeviceWait {
   std::uint32_t waited_for = 0;   // the device's node
   SliceId call = SliceId::none;   // of the runtime
   SliceId asker = SliceId::none;  // the outermost operator that does little else; none: there is no operator
+  bool for_input = false;         // in an operator that copies more than a little to the device
   // Where the wait binds: what the thread then does on the path, until the device has work again, but no more of it
   // than the thread would come earlier without this wait and those before.
   std::vector<std::uint32_t> late;
@@ -39,23 +40,24 @@ class DeviceWork {
   // The thread's node that launches a node of a device; kNone: not recorded.
   std::uint32_t launch_of(std::uint32_t node) const;
   const std::vector<DeviceWait>& waits() const { return waits_; }
-  // That of the operator or call that asked for a node of a device, for that node; nullptr: it went on.
-  const DeviceWait* own_wait(const Case& about, std::uint32_t node) const;
+  // Of the call that asked for a node of a device, and of others in the same operator: none where it went on.
+  std::vector<const DeviceWait*> own_waits(const Case& about, std::uint32_t node) const;
 
  private:
   struct Of {
     std::vector<bool> uses_device;  // per slice
     bool linked = false;
+    std::unordered_map<SliceId, std::vector<std::size_t>> waits_in;  // per innermost operator, else per call
   };
   const Of& of(const Trace& trace) const { return of_.at(&trace); }
   void find_users(const Trace& trace, Of& out) const;
   void find_waits(const Case& about);
+  void find_waits_for_input(const Case& about);
 
   std::vector<std::uint32_t> nodes_[kDeviceClasses];
   std::unordered_map<const Trace*, Of> of_;
   std::unordered_map<std::uint32_t, std::uint32_t> launch_;
   std::vector<DeviceWait> waits_;
-  std::unordered_map<std::uint32_t, std::size_t> wait_for_;  // a device's node: the first that waits for it
 };
 
 // Shared by the causes of a case.

@@ -41,7 +41,7 @@ void find_start_up(const Case& about, std::vector<Diagnosis>& out) {
   for_each_work(about, [&](std::uint32_t node, const Work& work) {
     if (work.device || work.slice == SliceId::none || work.trace->kind(work.slice) != SliceKind::runtime) return;
     if (work.cost_ns < kLongForCallNs || takes_memory(work.name()) || synchronizes(work.name())) return;
-    if (launch_kind(work.name()) == LaunchKind::copy) return;
+    if (launch_kind(work.name()) == LaunchKind::copy || work.name().starts_with("synchronize")) return;
     const auto launched = first.find(node);
     if (work.role == simulate::NodeRole::launch && (launched == first.end() || !launched->second)) return;
     loads += work.role == simulate::NodeRole::launch ? 1 : 0;

@@ -9,11 +9,10 @@ namespace stepscope::diagnose::causes {
 namespace {
 
 // Other causes explain those waits: memory is taken from the device, ranks wait for each other, or a batch comes.
-bool is_explained_elsewhere(const Case& about, const DeviceWork& device, const DeviceWait& wait) {
+bool is_explained_elsewhere(const Case& about, const DeviceWait& wait) {
   const Work thread = about.work(wait.node), awaited = about.work(wait.waited_for);
   if (takes_memory(thread.name()) || thread.role == simulate::NodeRole::data_loader) return true;
-  if (awaited.role == simulate::NodeRole::communicate) return true;
-  return copy_way(awaited.name()).to_device() && device.own_wait(about, wait.waited_for) == &wait;
+  return wait.for_input || awaited.role == simulate::NodeRole::communicate;
 }
 
 void find_hidden_sync(const Case& about, std::vector<Diagnosis>& out) {
@@ -21,7 +20,7 @@ void find_hidden_sync(const Case& about, std::vector<Diagnosis>& out) {
   Gathered gathered(about);
   std::int64_t waits = 0, idles = 0;
   for (const DeviceWait& wait : device.waits()) {
-    if (is_explained_elsewhere(about, device, wait)) continue;
+    if (is_explained_elsewhere(about, wait)) continue;
     const Work work = about.work(wait.node);
     const std::string_view asker = work.trace->name(wait.asker == SliceId::none ? wait.call : wait.asker);
     gathered.add_wait(wait.node, work, asker, wait.late);

@@ -1,6 +1,7 @@
 // Copies that go through memory which the driver cannot hand to the device as it is: it copies them once more itself,
 // and who asked waits meanwhile. From pinned memory the device fetches them alone.
 #include <algorithm>
+#include <vector>
 
 #include "diagnose/cause.h"
 #include "diagnose/device_work.h"
@@ -28,8 +29,8 @@ struct HostCopies {
     const CopyWay way = copy_way(work.name());
     const std::int64_t size = work.trace->device.bytes[about.predictor.graph().row[node]];
     if ((!way.to_device() && !way.to_host()) || (size != kAbsent && size <= kSmallCopyBytes)) return;
-    const DeviceWait* const wait = device.own_wait(about, node);
-    if (!way.pageable() && (way.to_host() || wait == nullptr)) return;
+    const std::vector<const DeviceWait*> waits = device.own_waits(about, node);
+    if (!way.pageable() && (way.to_host() || waits.empty())) return;
     const std::string_view name = asker_name(about, node, work);
     gathered.add(node, work, name, way.pageable() ? kLeftOfPageable : 1, 1);
     if (const std::uint32_t launch = device.launch_of(node); launch != simulate::kNone) {
@@ -37,7 +38,7 @@ struct HostCopies {
       const std::int64_t left = std::min(call.cost_ns, kAskForCopyNs);
       gathered.add_ns(launch, call, name, left, left);
     }
-    if (wait != nullptr) gathered.add_wait(wait->node, about.work(wait->node), name, wait->late);
+    for (const DeviceWait* wait : waits) gathered.add_wait(wait->node, about.work(wait->node), name, wait->late);
     if (work.trace != &about.trace) return;
     copies++;
     pageable += way.pageable() ? 1 : 0;

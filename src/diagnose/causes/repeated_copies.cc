@@ -1,11 +1,12 @@
 // What every step copies to the device again although it was there the step before: a mask, a table of positions, a
 // weight. That it is the same shows as the same operator at the same place, with as many bytes, in every step; a batch
-// is copied before the step computes anything, outside of the model.
+// is copied after the data loader gave it and before anything is computed, outside of the model.
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
-#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "diagnose/cause.h"
@@ -66,10 +67,24 @@ class RepeatedCopies {
       const auto [at, is_new] =
           first_work_.try_emplace({work.trace, work.trace->device.step[row]}, std::numeric_limits<std::int64_t>::max());
       at->second = std::min(at->second, asked_at(*work.trace, row));
+      if (const std::uint32_t launch = device_.launch_of(node); launch != simulate::kNone) computing_.insert(launch);
     }
   }
 
-  bool may_be_batch(const Work& work, std::uint32_t row) const {
+  // On the thread that asks for it: the data loader gave something since anything was last launched that computes.
+  bool is_behind_loader(std::uint32_t copy) const {
+    const std::uint32_t launch = device_.launch_of(copy);
+    if (launch == simulate::kNone) return false;
+    const simulate::ReplayGraph& graph = about_.predictor.graph();
+    for (std::uint32_t at = graph.costs.before[launch]; at != simulate::kNone; at = graph.costs.before[at]) {
+      if (graph.role[at] == simulate::NodeRole::data_loader) return true;
+      if (computing_.contains(at)) return false;
+    }
+    return false;
+  }
+
+  bool may_be_batch(std::uint32_t node, const Work& work, std::uint32_t row) const {
+    if (is_behind_loader(node)) return true;
     const auto first = first_work_.find({work.trace, work.trace->device.step[row]});
     if (first == first_work_.end()) return true;
     if (asked_at(*work.trace, row) > first->second) return false;
@@ -83,7 +98,7 @@ class RepeatedCopies {
     const std::uint32_t row = about_.predictor.graph().row[node];
     const std::int64_t bytes = work.trace->device.bytes[row];
     if (!copy_way(work.name()).to_device() || bytes == kAbsent || work.trace->device.step[row] == StepId::none) return;
-    if (may_be_batch(work, row)) return;
+    if (may_be_batch(node, work, row)) return;
     Group& group = groups_[{work.trace, asker_name(about_, node, work), bytes}];
     group.nodes.push_back(node);
     group.per_step[work.trace->device.step[row]]++;
@@ -111,7 +126,7 @@ class RepeatedCopies {
     if (const std::uint32_t launch = device_.launch_of(node); launch != simulate::kNone) {
       gathered.add(launch, about_.work(launch), name, 0, 0, kCallOfCopyNs);
     }
-    if (const DeviceWait* wait = device_.own_wait(about_, node)) {
+    for (const DeviceWait* wait : device_.own_waits(about_, node)) {
       gathered.add_wait(wait->node, about_.work(wait->node), name, wait->late);
     }
   }
@@ -119,6 +134,7 @@ class RepeatedCopies {
   const Case& about_;
   const DeviceWork& device_;
   std::map<std::pair<const Trace*, StepId>, std::int64_t> first_work_;
+  std::unordered_set<std::uint32_t> computing_;  // nodes that launch what computes
   std::map<Key, Group> groups_;
 };
 
