@@ -4,14 +4,17 @@ An argument says in a few sentences what the trace shows and why its first findi
 holds what is claimed, a line each, and is compared with what the program answers now:
 
     trace: PATH …              files of the corpus, opened together
-    first: ID                  the first finding; "nothing": none is worth changing
+    first: ID [or ID …]        the first finding; "nothing": none is worth changing
     where: PART = TEXT         a part of its place
     evidence: TEXT = VALUE     of it
     gain: LOWx to HIGHx        of it; "none"
-    then: ID                   the finding after it
+    then: ID                   the finding after it, and
+    then-gain: LOWx to HIGHx   its gain
     absent: ID                 no finding of that kind is worth changing
     answer: ANSWER.NAME = VALUE                       a number of a report
     table: ANSWER.TABLE[COLUMN = TEXT; …].NAME = VALUE   a cell of a report, of the first such row
+    ratio: CELL / CELL = VALUE                        of two such cells
+    what-if: OPTIONS => NAME = VALUE                  what becomes of the step with a change
 
 Values are compared to the digits that are written. Every figure with a unit in the sentences stands in the block too.
 """
@@ -118,6 +121,11 @@ class Trace:
         return found
 
     @cache  # noqa: B019
+    def changed(self, options: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.ask("what-if", *options.split())["answers"]["what_if"]["scalars"]
+        return found
+
+    @cache  # noqa: B019
     def answer(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.ask("report", "--only", name)["answers"][name]
         return found
@@ -135,6 +143,16 @@ class Trace:
         raise AssertionError(f"no such row: {text}")
 
 
+def faults_of_gain(text: str, gain: dict[str, Any] | None) -> list[str]:
+    if text == "none" or gain is None:
+        return [] if (text == "none") == (gain is None) else [f"gain: it is {gain}"]
+    faults = []
+    for value, key in zip(text.split(" to "), ("speedup_low", "speedup_high"), strict=True):
+        if (fault := wrong(value, gain[key])) is not None:
+            faults.append(f"gain: {value}: {fault}")
+    return faults
+
+
 def faults_of_first(argument: Argument, findings: list[dict[str, Any]]) -> list[str]:
     """What is claimed of the first finding and is not so."""
     faults: list[str] = []
@@ -142,7 +160,7 @@ def faults_of_first(argument: Argument, findings: list[dict[str, Any]]) -> list[
     (claimed,) = argument.all("first")
     if claimed == "nothing":
         return [f"first: it is {first['id']}, {worth(first):.2f}x"] if first and worth(first) >= WORTH_CHANGING else []
-    if first is None or first["id"] != claimed:
+    if first is None or first["id"] not in claimed.split(" or "):
         return [f"first: it is {first['id'] if first else 'nothing'}, not {claimed}"]
     for text in argument.all("where"):
         part, value = split_claim(text)
@@ -155,15 +173,21 @@ def faults_of_first(argument: Argument, findings: list[dict[str, Any]]) -> list[
         if fault is not None:
             faults.append(f"evidence: {text}: {fault}")
     for text in argument.all("gain"):
-        gain = first["gain"]
-        if text == "none" or gain is None:
-            faults += [] if (text == "none") == (gain is None) else [f"gain: it is {gain}"]
-            continue
-        low, _, high = text.partition(" to ")
-        for value, key in ((low, "speedup_low"), (high, "speedup_high")):
-            if (fault := wrong(value, gain[key])) is not None:
-                faults.append(f"gain: {value}: {fault}")
+        faults += faults_of_gain(text, first["gain"])
     return faults
+
+
+def actual_of(kind: str, name: str, trace: Trace) -> Any:
+    if kind == "answer":
+        answer, _, scalar = name.partition(".")
+        return trace.answer(answer)["scalars"][scalar]["value"]
+    if kind == "ratio":
+        part, whole = (trace.cell(cell) for cell in name.split(" / "))
+        return part / whole
+    if kind == "what-if":
+        options, _, scalar = name.partition(" => ")
+        return trace.changed(options)[scalar]["value"]
+    return trace.cell(name)
 
 
 def faults_of(argument: Argument, trace: Trace) -> list[str]:
@@ -172,18 +196,17 @@ def faults_of(argument: Argument, trace: Trace) -> list[str]:
     for claimed in argument.all("then"):
         if len(findings) < 2 or findings[1]["id"] != claimed:
             faults.append(f"then: it is {findings[1]['id'] if len(findings) > 1 else 'nothing'}, not {claimed}")
+    for text in argument.all("then-gain"):
+        faults += faults_of_gain(text, findings[1]["gain"] if len(findings) > 1 else None)
     for claimed in argument.all("absent"):
         if any(one["id"] == claimed and worth(one) >= WORTH_CHANGING for one in findings):
             faults.append(f"absent: {claimed} is there")
-    for text in argument.all("answer"):
+    for kind, text in argument.claims:
+        if kind not in ("answer", "table", "ratio", "what-if"):
+            continue
         name, value = split_claim(text)
-        answer, _, scalar = name.partition(".")
-        if (fault := wrong(value, trace.answer(answer)["scalars"][scalar]["value"])) is not None:
-            faults.append(f"answer: {text}: {fault}")
-    for text in argument.all("table"):
-        name, value = split_claim(text)
-        if (fault := wrong(value, trace.cell(name))) is not None:
-            faults.append(f"table: {text}: {fault}")
+        if (fault := wrong(value, actual_of(kind, name, trace))) is not None:
+            faults.append(f"{kind}: {text}: {fault}")
     return faults
 
 

@@ -33,8 +33,8 @@ void find_hidden_sync(const Case& about, std::vector<Diagnosis>& out) {
       {.cause = "host",
        .sentence = "The host waits for the device in mid-step, and the device then for the host",
        .next = "Keep values on the device (no .item(), .cpu(), .tolist(), print or if on a tensor, no masks that "
-               "decide sizes: torch.where in place of nonzero), and read them every 100 steps or one step later; "
-               "torch.cuda.set_sync_debug_mode(\"warn\") shows every such place"}));
+               "decide sizes: torch.where in place of nonzero), make small tensors there (device=…), and read results "
+               "every 100 steps or one step later; torch.cuda.set_sync_debug_mode(\"warn\") shows every such place"}));
   auto& evidence = out.back().finding.evidence;
   if (!out.back().finding.where.op) evidence.push_back({.text = "Call", .value = gathered.names().first().name});
   evidence.push_back({.text = "Waits per step", .value = waits / about.steps, .unit = Unit::count});
