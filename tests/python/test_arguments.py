@@ -77,7 +77,7 @@ def read_argument(path: Path) -> Argument:
 def wrong(claimed: str, actual: Any) -> str | None:
     """Why a written value is not the actual one, to its digits; None: it is."""
     number = re.fullmatch(r"([\d,]+(?:\.(\d+))?) ?(\S*)", claimed)
-    if number is None or isinstance(actual, str | None):
+    if number is None or actual is None or isinstance(actual, str):
         return None if claimed == ("unknown" if actual is None else str(actual)) else f"it is {actual!r}"
     assert number[3] in UNITS, f"an unknown unit: {claimed}"
     digits = len(number[2] or "")
@@ -147,7 +147,8 @@ def faults_of_gain(text: str, gain: dict[str, Any] | None) -> list[str]:
     if text == "none" or gain is None:
         return [] if (text == "none") == (gain is None) else [f"gain: it is {gain}"]
     faults = []
-    for value, key in zip(text.split(" to "), ("speedup_low", "speedup_high"), strict=True):
+    low, _, high = text.partition(" to ")
+    for value, key in ((low, "speedup_low"), (high, "speedup_high")):
         if (fault := wrong(value, gain[key])) is not None:
             faults.append(f"gain: {value}: {fault}")
     return faults
