@@ -94,6 +94,12 @@ Function function_of(const Code& code) {
   return own == nullptr ? Function() : Function(own->file, own->line);
 }
 
+// What happens in few steps is not in the one with frames: where the source calls it in one place only, that is it.
+const CodeCall* only_call(const Case& about, const BetweenOperators& one, const WordsOf& words) {
+  if (words.called.empty() || one.code.below(words.called) != nullptr) return nullptr;
+  return about.places.only_call(*about.work(one.node).trace, words.called);
+}
+
 // A function that mostly saves, or logs, calls its operators for that.
 void add_its_operators(const Case& about, const Function& function, const WordsOf& words, std::int64_t between_ns,
                        Diagnosis& found) {
@@ -121,7 +127,9 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
   for (const BetweenOperators& one : about.shared<std::vector<BetweenOperators>>(code_between)) {
     // What nothing shows is at least no operator.
     const Doing doing = one.doing == Doing::unknown ? Doing::computing : one.doing;
-    if (doing == words.doing) functions[function_of(one.code)].push_back(&one);
+    if (doing != words.doing) continue;
+    const CodeCall* only = only_call(about, one, words);
+    functions[only == nullptr ? function_of(one.code) : Function(only->file, only->line)].push_back(&one);
   }
   for (const auto& [function, stretches] : functions) {
     Diagnosis found;
@@ -147,9 +155,8 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     finding.evidence = {{.text = "Of the steps", .value = about.share(time_ns), .unit = Unit::ratio},
                         {.text = "Per step", .value = time_ns / about.steps, .unit = Unit::ns}};
     const CodeFrame* own = longest->code.own();
-    const bool seen = own != nullptr && !words.called.empty() && longest->code.below(words.called) != nullptr;
-    const CodeCall* only = seen || words.called.empty() ? nullptr : about.places.only_call(*work.trace, words.called);
-    if (only != nullptr) {  // it happens in few steps, and not in the one with frames: the source has one place for it
+    const CodeCall* only = only_call(about, *longest, words);
+    if (only != nullptr) {
       finding.where.file = only->file;
       finding.where.line = only->line;
       finding.where.function.reset();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "model/windows.h"
 
@@ -55,8 +56,9 @@ const CodeFrame* Code::own() const {
 
 const CodeFrame* Code::below(std::string_view function_or_file) const {
   const CodeFrame* from = own();
+  const bool is_file = function_or_file.find('/') != std::string_view::npos || function_or_file.ends_with(".py");
   for (const CodeFrame* frame = from == nullptr ? stack.data() : from; frame != stack.data() + stack.size(); frame++) {
-    if (frame->function == function_or_file || frame->file.starts_with(function_or_file)) return frame;
+    if (is_file ? frame->file.starts_with(function_or_file) : frame->function == function_or_file) return frame;
   }
   return nullptr;
 }
@@ -138,16 +140,48 @@ const CodePlaces::Landmark* CodePlaces::same_as(const Map& map, std::size_t slot
   return find(map.by_name, mark.name_key, mark.name_turn);
 }
 
+const CodePlaces::Landmark* CodePlaces::landmark_of(const Map& map, const Trace& trace, SliceId operation) const {
+  const std::int64_t start_ns = trace.slices.start_ns[operation];
+  const auto at = std::lower_bound(map.own.begin(), map.own.end(), start_ns, [&](const Landmark& mark, std::int64_t t) {
+    return trace.slices.start_ns[mark.slice] < t;
+  });
+  if (at == map.own.end() || at->slice != operation) return nullptr;
+  return same_as(map, static_cast<std::size_t>(at - map.own.begin()));
+}
+
 Code CodePlaces::of_operator(const Trace& trace, SliceId operation) const {
   const Map* map = map_of(trace);
   if (map == nullptr) return {};
-  const std::int64_t start_ns = trace.slices.start_ns[operation];
-  const auto at =
-      std::lower_bound(map->own.begin(), map->own.end(), start_ns,
-                       [&](const Landmark& mark, std::int64_t t) { return trace.slices.start_ns[mark.slice] < t; });
-  if (at == map->own.end() || at->slice != operation) return {};
-  const Landmark* same = same_as(*map, static_cast<std::size_t>(at - map->own.begin()));
+  const Landmark* same = landmark_of(*map, trace, operation);
   return same == nullptr ? Code() : stack_of(*map, map->frames->slices.parent[same->slice]);
+}
+
+Code CodePlaces::around(const Trace& trace, SliceId first, SliceId second) const {
+  const Map* map = map_of(trace);
+  if (map == nullptr) return {};
+  const Landmark *one = landmark_of(*map, trace, first), *other = landmark_of(*map, trace, second);
+  if (one == nullptr || other == nullptr) return {};
+  const Trace& frames = *map->frames;
+  std::unordered_set<SliceId> around_one;
+  for (SliceId at = frames.slices.parent[one->slice]; at != SliceId::none; at = frames.slices.parent[at]) {
+    around_one.insert(at);
+  }
+  // From the innermost frame around both; what is called there is the frame below it around the first.
+  SliceId at = frames.slices.parent[other->slice];
+  while (at != SliceId::none && (!around_one.contains(at) || frames.kind(at) != SliceKind::python_function)) {
+    at = frames.slices.parent[at];
+  }
+  if (at == SliceId::none) return {};
+  Code code = stack_of(*map, at);
+  SliceId called = SliceId::none;
+  for (SliceId up = frames.slices.parent[one->slice]; up != at; up = frames.slices.parent[up]) {
+    if (frames.kind(up) == SliceKind::python_function) called = up;
+  }
+  const CodeFrame* own = code.own();
+  if (called != SliceId::none && own != nullptr && own + 1 == code.stack.data() + code.stack.size()) {
+    code.call_line = call_line(*map, *own, read_python_frame(frames.name(called)).function);
+  }
+  return code;
 }
 
 Code CodePlaces::between(const Trace& trace, TrackId track, std::int64_t time_ns) const {
@@ -177,6 +211,21 @@ Code CodePlaces::between(const Trace& trace, TrackId track, std::int64_t time_ns
             frames.slices.start_ns[next->slice]};
   }
   return heaviest_in(*map, {when, Interval{0, 0}});
+}
+
+const CodeCall* CodePlaces::loop_around(const Trace& trace, const Code& code) const {
+  const Map* map = map_of(trace);
+  const CodeFrame* own = code.own();
+  if (map == nullptr || own == nullptr) return nullptr;
+  const auto calls = map->calls.find(own->file);
+  const CodeCall* last = nullptr;
+  if (calls == map->calls.end()) return nullptr;
+  for (const CodeCall* call : calls->second) {
+    if (call->function_line != own->line || call->called != "__next__") continue;
+    if (code.call_line != 0 && call->line > code.call_line) continue;
+    if (last == nullptr || call->line > last->line) last = call;
+  }
+  return last;
 }
 
 const CodeCall* CodePlaces::only_call(const Trace& trace, std::string_view called) const {
@@ -252,14 +301,18 @@ Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
   std::reverse(code.stack.begin(), code.stack.end());
   const CodeFrame* own = code.own();
   if (own == nullptr || own + 1 >= code.stack.data() + code.stack.size()) return code;
-  const auto calls = map.calls.find(own->file);
-  if (calls == map.calls.end()) return code;
-  for (const CodeCall* call : calls->second) {
-    if (call->function_line == own->line && call->called == own[1].function && code.call_line == 0) {
-      code.call_line = call->line;
-    }
-  }
+  code.call_line = call_line(map, *own, own[1].function);
   return code;
+}
+
+// Where a function of the program calls one of that name; 0: not known.
+std::int64_t CodePlaces::call_line(const Map& map, const CodeFrame& own, std::string_view called) {
+  const auto calls = map.calls.find(own.file);
+  if (calls == map.calls.end()) return 0;
+  for (const CodeCall* call : calls->second) {
+    if (call->function_line == own.line && call->called == called) return call->line;
+  }
+  return 0;
 }
 
 }  // namespace stepscope::diagnose

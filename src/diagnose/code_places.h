@@ -46,8 +46,12 @@ class CodePlaces {
   bool known(const Trace& trace) const;
   // Of an outermost operator on the thread of the steps.
   Code of_operator(const Trace& trace, SliceId operation) const;
+  // What is around both operators: the function whose loop calls the one and then the other.
+  Code around(const Trace& trace, SliceId first, SliceId second) const;
   // Of the code on a thread between the operators around `time_ns`, clock of the file.
   Code between(const Trace& trace, TrackId track, std::int64_t time_ns) const;
+  // The last "for" of the function of the program before the line that the code names; nullptr: not known.
+  const CodeCall* loop_around(const Trace& trace, const Code& code) const;
   // The one call of something of that name in the program's source; nullptr: there is none, or more than one.
   const CodeCall* only_call(const Trace& trace, std::string_view called) const;
 
@@ -72,6 +76,8 @@ class CodePlaces {
 
   static std::vector<Landmark> landmarks_of(const Trace& trace, TrackId track);
   const Map* map_of(const Trace& trace) const;
+  const Landmark* landmark_of(const Map& map, const Trace& trace, SliceId operation) const;
+  static std::int64_t call_line(const Map& map, const CodeFrame& own, std::string_view called);
   const Landmark* same_as(const Map& map, std::size_t slot) const;
   const Code& heaviest_in(const Map& map, const Stretches& when) const;
   Code find_heaviest(const Map& map, const Stretches& when) const;

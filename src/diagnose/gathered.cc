@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "diagnose/passes.h"
+
 namespace stepscope::diagnose {
 
 void Gathered::add(std::uint32_t node, const Work& work, std::string_view name, double least, double most,
@@ -33,7 +35,13 @@ Diagnosis Gathered::diagnosis(const Words& words) const {
   finding.cause = std::string(words.cause);
   finding.sentence = words.sentence;
   if (most.example.operation != SliceId::none) finding.where.op = most.name;
-  about_.put_place(most.example, about_.code(most.example), finding.where);
+  // Of the backward pass the place is that of the forward operator: the program only calls backward().
+  const SliceId reason = most.example.operation == SliceId::none
+                             ? SliceId::none
+                             : passes(about_).reason(*most.example.trace, most.example.operation);
+  about_.put_place(most.example,
+                   reason == SliceId::none ? about_.code(most.example) : about_.code(*most.example.trace, reason),
+                   finding.where);
   finding.evidence = {{.text = "Of the steps", .value = about_.share(names_.total_ns()), .unit = Unit::ratio},
                       {.text = "Per step", .value = names_.total_ns() / about_.steps, .unit = Unit::ns}};
   if (names_.items().size() > 1) {

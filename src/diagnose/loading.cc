@@ -40,6 +40,10 @@ Loading loading(const Case& about) {
     longest_ns = work.cost_ns;
     out.code = std::move(code);
   }
+  if (out.longest != simulate::kNone && out.code.below("__next__") == nullptr) {
+    const CodeCall* loop = about.places.loop_around(*about.work(out.longest).trace, out.code);
+    if (loop != nullptr) out.code.call_line = loop->line;
+  }
   const auto busy = rate_in_steps(about.run, about.trace.rank.rank, "cpu_time");
   if (busy && out.idle_cores) {
     // What the rank keeps busy beside its own threads, which rest while it waits, are the workers.

@@ -18,7 +18,6 @@ constexpr std::size_t kLeastTurns = 8, kLongestTurn = 256;
 // A call does not cost more by itself.
 constexpr std::int64_t kMostCallNs = 20'000;
 
-
 // Operators of one step that are no part of a backward pass, cut where one is.
 struct Row {
   std::vector<Operation> operations;
@@ -86,7 +85,9 @@ void add_code(const Case& about, Loop& loop) {
   const auto longest =
       std::max_element(loop.operations.begin(), loop.operations.begin() + static_cast<long>(loop.period),
                        [](const Operation& a, const Operation& b) { return a.cost_ns < b.cost_ns; });
-  loop.code = about.code(*loop.trace, longest->slice);
+  // The function whose loop it is; where that is a library's, what it calls.
+  loop.code = about.places.around(*loop.trace, longest->slice, longest[static_cast<long>(loop.period)].slice);
+  if (loop.code.own() == nullptr) loop.code = about.code(*loop.trace, longest->slice);
   loop.phase = static_cast<Phase>(loop.trace->slices.phase[longest->slice]);
 }
 

@@ -29,9 +29,9 @@ bool is_any(std::string_view name, const std::array<std::string_view, kCount>& o
 
 bool is_view(std::string_view name) {
   static constexpr std::array<std::string_view, 26> kViews{
-      "view",   "reshape",   "transpose", "t",          "permute",     "unsqueeze", "squeeze",    "expand",   "select",
-      "slice",  "narrow",    "detach",    "as_strided", "unflatten",   "flatten",   "alias",      "split",    "chunk",
-      "unbind", "expand_as", "view_as",   "movedim",    "swapaxes",    "mT",        "broadcast_to", "unfold"};
+      "view",   "reshape",   "transpose", "t",          "permute",   "unsqueeze", "squeeze",      "expand", "select",
+      "slice",  "narrow",    "detach",    "as_strided", "unflatten", "flatten",   "alias",        "split",  "chunk",
+      "unbind", "expand_as", "view_as",   "movedim",    "swapaxes",  "mT",        "broadcast_to", "unfold"};
   return is_any(name, kViews);
 }
 
@@ -41,15 +41,15 @@ bool is_elementwise(std::string_view name) {
 }
 
 bool is_product(std::string_view name) {
-  static constexpr std::array<std::string_view, 9> kProducts{"mm",     "bmm",     "addmm",  "matmul", "linear",
-                                                             "einsum", "baddbmm", "addbmm", "_addmm_activation"};
+  static constexpr std::array<std::string_view, 9> kProducts{
+      "mm", "bmm", "addmm", "matmul", "linear", "einsum", "baddbmm", "addbmm", "_addmm_activation"};
   return is_any(name, kProducts);
 }
 
 bool is_transcendental(std::string_view name) {
   static constexpr std::array<std::string_view, 22> kHard{
-      "tanh", "exp",  "log",  "sin",   "cos",    "erf",      "erfc",  "sigmoid",     "gelu",     "silu", "softplus",
-      "tan",  "asin", "acos", "atan",  "lgamma", "digamma",  "log1p", "log_sigmoid", "exp2",     "log2", "expm1"};
+      "tanh", "exp",  "log",  "sin",  "cos",    "erf",     "erfc",  "sigmoid",     "gelu", "silu", "softplus",
+      "tan",  "asin", "acos", "atan", "lgamma", "digamma", "log1p", "log_sigmoid", "exp2", "log2", "expm1"};
   return is_any(name, kHard);
 }
 

@@ -30,6 +30,7 @@ Passes::Passes(const Case& about) {
       const SliceId forward = about.outermost(trace, pair.forward), backward = about.outermost(trace, pair.backward);
       if (forward == SliceId::none || backward == SliceId::none || forward == backward) continue;
       std::vector<SliceId>& all = of.backward[forward];
+      of.reason.try_emplace(backward, forward);
       if (std::find(all.begin(), all.end(), backward) == all.end()) all.push_back(backward);
     }
   }
@@ -45,6 +46,13 @@ const std::vector<SliceId>& Passes::backward(const Trace& trace, SliceId outermo
   const auto of = traces_.find(&trace);
   static const std::vector<SliceId> kNothing;
   return of == traces_.end() ? kNothing : found_in(of->second.backward, outermost);
+}
+
+SliceId Passes::reason(const Trace& trace, SliceId outermost) const {
+  const auto of = traces_.find(&trace);
+  if (of == traces_.end()) return outermost;
+  const auto found = of->second.reason.find(outermost);
+  return found == of->second.reason.end() ? outermost : found->second;
 }
 
 const Passes& passes(const Case& about) {

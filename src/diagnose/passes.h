@@ -22,11 +22,14 @@ class Passes {
   const std::vector<std::uint32_t>& nodes(const Trace& trace, SliceId outermost) const;
   // Outermost operators of the backward pass for which an outermost one of the forward pass is the reason.
   const std::vector<SliceId>& backward(const Trace& trace, SliceId outermost) const;
+  // The operator of the forward pass that is the reason for one of the backward pass; itself where there is none.
+  SliceId reason(const Trace& trace, SliceId outermost) const;
 
  private:
   struct Of {
     std::unordered_map<SliceId, std::vector<std::uint32_t>> nodes;
     std::unordered_map<SliceId, std::vector<SliceId>> backward;
+    std::unordered_map<SliceId, SliceId> reason;
   };
   std::unordered_map<const Trace*, Of> traces_;
 };

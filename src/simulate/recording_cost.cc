@@ -36,8 +36,8 @@ std::vector<Interval> recorded(const Run& run) {
 // so that what happens every few steps is in it. 0: not known.
 std::int64_t usual_step(const Run& run, const StepWindow& window) {
   const std::int64_t rank = run.traces[window.trace].rank.rank;
-  const auto history = std::find_if(run.history.begin(), run.history.end(),
-                                    [&](const Trace& one) { return one.rank.rank == rank; });
+  const auto history =
+      std::find_if(run.history.begin(), run.history.end(), [&](const Trace& one) { return one.rank.rank == rank; });
   if (history == run.history.end()) return 0;
   const std::vector<Interval> busy = recorded(run);
   const auto count = static_cast<std::size_t>(window.steps);

@@ -49,38 +49,39 @@ std::vector<ByHand> found_in(const std::vector<Operator>& all) {
 }  // namespace
 
 Cause attention_by_hand_cause() {
-  return {"attention_by_hand", "Attention of single operators", [](const Case& about, std::vector<Diagnosis>& out) {
-            const std::vector<Operator>& all = forward_operators(about);
-            const Passes& pass = passes(about);
-            Gathered work_of(about);
-            // What lies between the products is gone; the products themselves are done in parts that stay in a cache.
-            const auto add = [&](const Operator& one, double least, double most) {
-              for (const std::uint32_t node : pass.nodes(*one.trace, one.slice)) {
-                work_of.add(node, about.work(node), one.name, least, most);
-              }
-              for (const SliceId backward : pass.backward(*one.trace, one.slice)) {
-                for (const std::uint32_t node : pass.nodes(*one.trace, backward)) {
-                  work_of.add(node, about.work(node), one.name, least, most);
-                }
-              }
-            };
-            for (const ByHand& one : found_in(all)) {
-              for (std::size_t i = one.first; i <= one.last; i++) {
-                if (i == one.first || i == one.last) {
-                  add(all[i], 0.5, 1);
-                } else if (!is_product(all[i].name)) {
-                  add(all[i], 0, i == one.softmax ? 0.5 : 0.1);
-                }
-              }
+  return {
+      "attention_by_hand", "Attention of single operators", [](const Case& about, std::vector<Diagnosis>& out) {
+        const std::vector<Operator>& all = forward_operators(about);
+        const Passes& pass = passes(about);
+        Gathered work_of(about);
+        // What lies between the products is gone; the products themselves are done in parts that stay in a cache.
+        const auto add = [&](const Operator& one, double least, double most) {
+          for (const std::uint32_t node : pass.nodes(*one.trace, one.slice)) {
+            work_of.add(node, about.work(node), one.name, least, most);
+          }
+          for (const SliceId backward : pass.backward(*one.trace, one.slice)) {
+            for (const std::uint32_t node : pass.nodes(*one.trace, backward)) {
+              work_of.add(node, about.work(node), one.name, least, most);
             }
-            if (!work_of.worth_saying()) return;
-            out.push_back(work_of.diagnosis(
-                {.cause = "kernels",
-                 .sentence = "Attention is written out: every score of every pair of positions is written to memory and "
-                             "read again by each operator",
-                 .next = "Use torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), or attn_mask= "
-                         "for another mask"}));
-          }};
+          }
+        };
+        for (const ByHand& one : found_in(all)) {
+          for (std::size_t i = one.first; i <= one.last; i++) {
+            if (i == one.first || i == one.last) {
+              add(all[i], 0.5, 1);
+            } else if (!is_product(all[i].name)) {
+              add(all[i], 0, i == one.softmax ? 0.5 : 0.1);
+            }
+          }
+        }
+        if (!work_of.worth_saying()) return;
+        out.push_back(work_of.diagnosis(
+            {.cause = "kernels",
+             .sentence = "Attention is written out: every score of every pair of positions is written to memory and "
+                         "read again by each operator",
+             .next = "Use torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), or attn_mask= "
+                     "for another mask"}));
+      }};
 }
 
 }  // namespace stepscope::diagnose::causes

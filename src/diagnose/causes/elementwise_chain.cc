@@ -1,5 +1,5 @@
-// Chains of elementwise operators on tensors of one size: each of them goes through memory again, where one operator, or
-// a compiler, goes through it once.
+// Chains of elementwise operators on tensors of one size: each of them goes through memory again, where one operator,
+// or a compiler, goes through it once.
 #include <algorithm>
 
 #include "diagnose/cause.h"
@@ -41,38 +41,38 @@ std::vector<Chain> chains(const Case& about) {
 }  // namespace
 
 Cause elementwise_chain_cause() {
-  return {"elementwise_chain", "A chain of elementwise operators",
-          [](const Case& about, std::vector<Diagnosis>& out) {
-            Gathered work_of(about);
-            std::size_t longest = 0;
-            const Passes& pass = passes(about);
-            for (const Chain& chain : chains(about)) {
-              longest = std::max(longest, chain.size());
-              // Each reads one tensor at least and writes one; all together read one or two and write one.
-              const double least = 1.0 / static_cast<double>(chain.size()), most = std::min(1.0, 3 * least);
-              for (const Operator* one : chain) {
-                const bool hard = is_transcendental(one->name);
-                for (const std::uint32_t node : pass.nodes(*one->trace, one->slice)) {
-                  work_of.add(node, about.work(node), one->name, hard ? 0.6 : 0, hard ? 1 : most, 0);
-                }
-                for (const SliceId backward : pass.backward(*one->trace, one->slice)) {
-                  for (const std::uint32_t node : pass.nodes(*one->trace, backward)) {
-                    work_of.add(node, about.work(node), one->name, least, most, hard ? 0 : kChainCallNs);
-                  }
-                }
+  return {
+      "elementwise_chain", "A chain of elementwise operators", [](const Case& about, std::vector<Diagnosis>& out) {
+        Gathered work_of(about);
+        std::size_t longest = 0;
+        const Passes& pass = passes(about);
+        for (const Chain& chain : chains(about)) {
+          longest = std::max(longest, chain.size());
+          // Each reads one tensor at least and writes one; all together read one or two and write one.
+          const double least = 1.0 / static_cast<double>(chain.size()), most = std::min(1.0, 3 * least);
+          for (const Operator* one : chain) {
+            const bool hard = is_transcendental(one->name);
+            for (const std::uint32_t node : pass.nodes(*one->trace, one->slice)) {
+              work_of.add(node, about.work(node), one->name, hard ? 0.6 : 0, hard ? 1 : most, 0);
+            }
+            for (const SliceId backward : pass.backward(*one->trace, one->slice)) {
+              for (const std::uint32_t node : pass.nodes(*one->trace, backward)) {
+                work_of.add(node, about.work(node), one->name, least, most, hard ? 0 : kChainCallNs);
               }
             }
-            if (!work_of.worth_saying()) return;
-            Diagnosis found = work_of.diagnosis(
-                {.cause = "kernels",
-                 .sentence = "A chain of elementwise operators goes through the same memory again and again",
-                 .next = "Use the one operator that torch has for it (F.gelu, F.silu, F.layer_norm, torch.addcmul …), or "
-                         "torch.compile the function"});
-            found.finding.evidence.push_back({.text = "Operators in the longest chain",
-                                              .value = static_cast<std::int64_t>(longest),
-                                              .unit = Unit::count});
-            out.push_back(std::move(found));
-          }};
+          }
+        }
+        if (!work_of.worth_saying()) return;
+        Diagnosis found = work_of.diagnosis(
+            {.cause = "kernels",
+             .sentence = "A chain of elementwise operators goes through the same memory again and again",
+             .next = "Use the one operator that torch has for it (F.gelu, F.silu, F.layer_norm, torch.addcmul …), or "
+                     "torch.compile the function"});
+        found.finding.evidence.push_back({.text = "Operators in the longest chain",
+                                          .value = static_cast<std::int64_t>(longest),
+                                          .unit = Unit::count});
+        out.push_back(std::move(found));
+      }};
 }
 
 }  // namespace stepscope::diagnose::causes

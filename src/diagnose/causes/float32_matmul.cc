@@ -31,8 +31,9 @@ Cause float32_matmul_cause() {
         Diagnosis found = products.diagnosis(
             {.cause = "precision",
              .sentence = "Products of matrices run in float32, and this processor multiplies bfloat16 in hardware",
-             .next = "Run the forward pass under torch.autocast(\"cpu\", dtype=torch.bfloat16), and watch that the loss "
-                     "falls as before"});
+             .next =
+                 "Run the forward pass under torch.autocast(\"cpu\", dtype=torch.bfloat16), and watch that the loss "
+                 "falls as before"});
         found.finding.evidence.push_back({.text = "Times as fast a product is in bfloat16 here", .value = faster});
         out.push_back(std::move(found));
       }};

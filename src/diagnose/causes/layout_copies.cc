@@ -1,5 +1,5 @@
-// Copies that change nothing but the order in memory: .contiguous() behind a transpose, a reshape that cannot be a view,
-// channels first and last in turn.
+// Copies that change nothing but the order in memory: .contiguous() behind a transpose, a reshape that cannot be a
+// view, channels first and last in turn.
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/inputs.h"
@@ -41,22 +41,23 @@ SliceId layout_wanted(const Case& about, const Work& work) {
 }  // namespace
 
 Cause layout_copies_cause() {
-  return {"layout_copies", "Copies that only change the order in memory",
-          [](const Case& about, std::vector<Diagnosis>& out) {
-            Gathered copies(about);
-            for_each_work(about, [&](std::uint32_t node, const Work& work) {
-              if (work.operation == SliceId::none) return;
-              if (layout_wanted(about, work) == SliceId::none) return;
-              copies.add(node, work, work.trace->name(work.operation), 0, 0.1);
-            });
-            if (!copies.worth_saying()) return;
-            out.push_back(copies.diagnosis(
-                {.cause = "memory",
-                 .sentence = "Tensors are copied only to lie in another order in memory",
-                 .next = "Keep one layout: let operators work on the dimension where it is (normalize over channels "
-                         "without permuting), memory_format=torch.channels_last for the whole model, einsum in place of "
-                         "transpose and matmul"}));
-          }};
+  return {
+      "layout_copies", "Copies that only change the order in memory",
+      [](const Case& about, std::vector<Diagnosis>& out) {
+        Gathered copies(about);
+        for_each_work(about, [&](std::uint32_t node, const Work& work) {
+          if (work.operation == SliceId::none) return;
+          if (layout_wanted(about, work) == SliceId::none) return;
+          copies.add(node, work, work.trace->name(work.operation), 0, 0.1);
+        });
+        if (!copies.worth_saying()) return;
+        out.push_back(copies.diagnosis(
+            {.cause = "memory",
+             .sentence = "Tensors are copied only to lie in another order in memory",
+             .next = "Keep one layout: let operators work on the dimension where it is (normalize over channels "
+                     "without permuting), memory_format=torch.channels_last for the whole model, einsum in place of "
+                     "transpose and matmul"}));
+      }};
 }
 
 }  // namespace stepscope::diagnose::causes

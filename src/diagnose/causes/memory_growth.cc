@@ -23,7 +23,8 @@ std::set<SliceId> growing(const std::vector<Operator>& all, const Trace& trace) 
   for (const Operator& one : all) {
     if (one.trace == &trace && one.step != StepId::none) steps[one.step][one.name].push_back(&one);
   }
-  for (auto at = steps.begin(); at != steps.end();) at = trace.steps[static_cast<std::size_t>(at->first)].partial ? steps.erase(at) : std::next(at);
+  for (auto at = steps.begin(); at != steps.end();)
+    at = trace.steps[static_cast<std::size_t>(at->first)].partial ? steps.erase(at) : std::next(at);
   std::set<SliceId> out;
   if (steps.size() < kFewestSteps) return out;
   for (const auto& [name, turns] : steps.begin()->second) {

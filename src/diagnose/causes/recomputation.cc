@@ -2,23 +2,22 @@
 // short.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/intervals.h"
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/passes.h"
-#include "diagnose/settings.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
 
-// Per outermost operator of a backward pass: from its first operator whose own gradient is taken to its last. In a
-// gradient of a gradient there are such as well, but their gradient belongs to another pass: it is no operator behind
-// which the first pass goes on.
+// Per outermost operator of a backward pass: from the first operator in it that autograd records to the last.
 using Again = std::unordered_map<SliceId, Interval>;
 
+// Backward passes record nothing, unless a forward pass runs in them again. They do for a gradient of a gradient as
+// well: then there is a second backward pass, which goes back through what was recorded.
 Again computed_again(const Case& about, const Trace& trace) {
-  Again out;
   std::unordered_map<SliceId, std::size_t> pass_of;  // outermost backward operators, numbered by pass
   std::size_t pass = 0;
   bool inside = false;
@@ -28,15 +27,23 @@ Again computed_again(const Case& about, const Trace& trace) {
     inside = backward;
     if (backward) pass_of[one.slice] = pass;
   }
+  std::unordered_set<SliceId> twice_derived;
   for (const stepscope::Backward& pair : trace.backward) {
-    const SliceId forward = about.outermost(trace, pair.forward), behind = about.outermost(trace, pair.backward);
-    const auto first = pass_of.find(forward), second = pass_of.find(behind);
-    if (first == pass_of.end() || second == pass_of.end() || first->second != second->second) continue;
-    if (is_backward(trace.name(pair.forward)) || trace.name(pair.forward).find("Backward") != std::string_view::npos) {
-      continue;
-    }
-    const Interval when{trace.slices.start_ns[pair.forward], trace.slices.end_ns(pair.forward)};
-    const auto [at, is_new] = out.try_emplace(forward, when);
+    const auto first = pass_of.find(about.outermost(trace, pair.forward));
+    const auto second = pass_of.find(about.outermost(trace, pair.backward));
+    if (first == pass_of.end() || second == pass_of.end() || first->second == second->second) continue;
+    twice_derived.insert(pair.forward);
+  }
+  Again out;
+  for (std::size_t row = 0; row < trace.ops.size(); row++) {
+    const SliceId slice = trace.ops.slice[row];
+    const bool recorded = trace.ops.sequence.has(row) && trace.ops.sequence[row] >= 0 &&
+                          (!trace.ops.fwd_thread.has(row) || trace.ops.fwd_thread[row] == 0);
+    if (!recorded || trace.kind(slice) != SliceKind::cpu_op || twice_derived.contains(slice)) continue;
+    const SliceId outermost = about.outermost(trace, slice);
+    if (outermost == slice || !pass_of.contains(outermost)) continue;
+    const Interval when{trace.slices.start_ns[slice], trace.slices.end_ns(slice)};
+    const auto [at, is_new] = out.try_emplace(outermost, when);
     if (!is_new) at->second = {std::min(at->second.start, when.start), std::max(at->second.end, when.end)};
   }
   return out;

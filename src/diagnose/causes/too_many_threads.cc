@@ -9,40 +9,40 @@
 namespace stepscope::diagnose::causes {
 
 Cause too_many_threads_cause() {
-  return {"too_many_threads", "More threads than cores", [](const Case& about, std::vector<Diagnosis>& out) {
-            const auto threads = number_set(about.trace, "torch_threads"), cores = number_set(about.trace, "cores");
-            if (!threads || !cores) return;
-            const std::int64_t ranks = std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1));
-            const std::int64_t all = *threads * ranks;
-            if (all <= *cores) return;
-            const auto wait = rate_in_steps(about.run, about.trace.rank.rank, "main_thread_wait");
-            // What the main thread waits for a core the others wait as well, at least; with `all` threads of equal
-            // right on the cores, one that waits for the last has lost up to the share that found no core.
-            const double lost = std::min(0.9, wait.value_or(0));
-            const double crowd = 1 - static_cast<double>(*cores) / static_cast<double>(all);
-            constexpr std::int64_t kPartedNs = 30'000;  // shorter ones stay on one thread
-            Gathered operators(about);
-            for_each_work(about, [&](std::uint32_t node, const Work& work) {
-              if (work.device || work.operation == SliceId::none || work.cost_ns < kPartedNs) return;
-              if (work.role != simulate::NodeRole::host) return;
-              operators.add(node, work, work.name(), std::min(1 - lost, 1 - crowd / 2), 1 - lost / 2);
-            });
-            if (!operators.worth_saying()) return;
-            Diagnosis found = operators.diagnosis(
-                {.cause = "cpu",
-                 .sentence = "More threads work than there are cores: operators wait for threads that wait for a core",
-                 .next = "Set OMP_NUM_THREADS, or torch.set_num_threads(), to the cores of the job divided by its ranks "
-                         "on this machine",
-                 .confidence = wait && *wait > 0.05 ? "high" : "medium"});
-            found.finding.evidence.push_back(
-                {.text = "Threads of all ranks here", .value = all, .unit = Unit::count});
-            found.finding.evidence.push_back({.text = "Cores of the job", .value = *cores, .unit = Unit::count});
-            if (wait) {
-              found.finding.evidence.push_back(
-                  {.text = "Of its time the main thread had no core", .value = *wait, .unit = Unit::ratio});
-            }
-            out.push_back(std::move(found));
-          }};
+  return {
+      "too_many_threads", "More threads than cores", [](const Case& about, std::vector<Diagnosis>& out) {
+        const auto threads = number_set(about.trace, "torch_threads"), cores = number_set(about.trace, "cores");
+        if (!threads || !cores) return;
+        const std::int64_t ranks = std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1));
+        const std::int64_t all = *threads * ranks;
+        if (all <= *cores) return;
+        const auto wait = rate_in_steps(about.run, about.trace.rank.rank, "main_thread_wait");
+        // What the main thread waits for a core the others wait as well, at least; with `all` threads of equal
+        // right on the cores, one that waits for the last has lost up to the share that found no core.
+        const double lost = std::min(0.9, wait.value_or(0));
+        const double crowd = 1 - static_cast<double>(*cores) / static_cast<double>(all);
+        constexpr std::int64_t kPartedNs = 30'000;  // shorter ones stay on one thread
+        Gathered operators(about);
+        for_each_work(about, [&](std::uint32_t node, const Work& work) {
+          if (work.device || work.operation == SliceId::none || work.cost_ns < kPartedNs) return;
+          if (work.role != simulate::NodeRole::host) return;
+          operators.add(node, work, work.name(), std::min(1 - lost, 1 - crowd / 2), 1 - lost / 2);
+        });
+        if (!operators.worth_saying()) return;
+        Diagnosis found = operators.diagnosis(
+            {.cause = "cpu",
+             .sentence = "More threads work than there are cores: operators wait for threads that wait for a core",
+             .next = "Set OMP_NUM_THREADS, or torch.set_num_threads(), to the cores of the job divided by its ranks "
+                     "on this machine",
+             .confidence = wait && *wait > 0.05 ? "high" : "medium"});
+        found.finding.evidence.push_back({.text = "Threads of all ranks here", .value = all, .unit = Unit::count});
+        found.finding.evidence.push_back({.text = "Cores of the job", .value = *cores, .unit = Unit::count});
+        if (wait) {
+          found.finding.evidence.push_back(
+              {.text = "Of its time the main thread had no core", .value = *wait, .unit = Unit::ratio});
+        }
+        out.push_back(std::move(found));
+      }};
 }
 
 }  // namespace stepscope::diagnose::causes

@@ -80,6 +80,8 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
                 called = child.func.attr if isinstance(child.func, ast.Attribute) else getattr(child.func, "id", "")
                 if called:  # of a call that goes over several lines, that of the name
                     yield function, called, child.func.end_lineno or child.lineno
+            elif isinstance(child, (ast.For, ast.AsyncFor)):
+                yield function, "__next__", child.iter.lineno  # each turn asks for the next item there
             yield from walk(child, inside)
 
     yield from walk(tree, 1)

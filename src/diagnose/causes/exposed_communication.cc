@@ -1,0 +1,32 @@
+// Gradients that travel when the backward pass has ended: nothing is computed meanwhile.
+#include "diagnose/communicating.h"
+#include "diagnose/gathered.h"
+
+namespace stepscope::diagnose::causes {
+
+Cause exposed_communication_cause() {
+  return {"exposed_communication", "Communication that nothing hides",
+          [](const Case& about, std::vector<Diagnosis>& out) {
+            Gathered exposed(about);
+            std::int64_t count = 0;
+            for (const Collective& one : communicating(about).collectives) {
+              if (!one.after_backward) continue;
+              count++;
+              for (const std::uint32_t node : one.nodes)
+                exposed.add(node, about.work(node), to_string(one.kind), 0, 0.15);
+            }
+            if (!exposed.worth_saying()) return;
+            Diagnosis found = exposed.diagnosis(
+                {.cause = "communication",
+                 .sentence = "Ranks communicate when the backward pass has ended, and compute nothing meanwhile",
+                 .next = "Let DistributedDataParallel (or FSDP) send gradients in buckets while the backward pass goes "
+                         "on, in place of all_reduce calls behind it"});
+            found.finding.where.op = std::string(to_string(communicating(about).collectives.front().kind));
+            found.finding.evidence.push_back({.text = "Such collectives per step",
+                                              .value = count / std::max<std::int64_t>(1, communicating(about).steps),
+                                              .unit = Unit::count});
+            out.push_back(std::move(found));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

@@ -1,0 +1,46 @@
+// Gradients that travel after each backward pass of a step, where once after the last would do.
+#include <map>
+
+#include "diagnose/communicating.h"
+#include "diagnose/gathered.h"
+
+namespace stepscope::diagnose::causes {
+
+Cause reduce_every_micro_batch_cause() {
+  return {"reduce_every_micro_batch", "Gradients reduced for every micro batch",
+          [](const Case& about, std::vector<Diagnosis>& out) {
+            const Communicating& all = communicating(about);
+            if (all.steps == 0 || all.backward_passes % all.steps != 0) return;
+            const std::int64_t passes = all.backward_passes / all.steps;
+            if (passes < 2) return;
+            std::map<StepId, std::vector<const Collective*>> steps;
+            for (const Collective& one : all.collectives) {
+              if (one.kind == CollectiveKind::all_reduce && one.step != StepId::none) steps[one.step].push_back(&one);
+            }
+            Gathered again(about);
+            for (const auto& [step, in_step] : steps) {
+              const std::size_t turn = in_step.size() / static_cast<std::size_t>(passes);
+              if (turn == 0 || in_step.size() % static_cast<std::size_t>(passes) != 0) continue;
+              bool same = true;
+              for (std::size_t i = turn; i < in_step.size(); i++)
+                same = same && in_step[i]->bytes == in_step[i - turn]->bytes;
+              if (!same) continue;
+              for (std::size_t i = 0; i + turn < in_step.size(); i++) {
+                for (const std::uint32_t node : in_step[i]->nodes) {
+                  again.add(node, about.work(node), to_string(in_step[i]->kind), 0, 0);
+                }
+              }
+            }
+            if (!again.worth_saying()) return;
+            Diagnosis found =
+                again.diagnosis({.cause = "communication",
+                                 .sentence = "Gradients travel after each micro batch, though only their sum is used",
+                                 .next = "Run all micro batches but the last under model.no_sync()"});
+            found.finding.where.op = "all_reduce";
+            found.finding.evidence.push_back(
+                {.text = "Backward passes in a step, each reduced", .value = passes, .unit = Unit::count});
+            out.push_back(std::move(found));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

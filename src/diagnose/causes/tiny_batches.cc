@@ -1,0 +1,42 @@
+// Calls of a model with one sample each, right behind one another: what waits together could be answered together.
+#include "diagnose/model_calls.h"
+
+namespace stepscope::diagnose::causes {
+
+Cause tiny_batches_cause() {
+  return {"tiny_batches", "Requests answered one by one", [](const Case& about, std::vector<Diagnosis>& out) {
+            constexpr std::size_t kFewestInARow = 8;
+            constexpr double kRightBehind = 0.5;  // of a call: a longer gap is a wait for requests
+            constexpr double kTogether = 8;       // that a server would wait for
+            const std::vector<ModelCall>& calls = model_calls(about);
+            Gathered alone(about);
+            std::size_t in_a_row = 0, most = 0;
+            for (std::size_t i = 0; i < calls.size(); i++) {
+              const ModelCall& call = calls[i];
+              const bool one = !call.trains && call.sizes.size() > 1 && call.sizes[0] == 1;
+              const bool behind = i > 0 && calls[i - 1].module == call.module && calls[i - 1].trace == call.trace &&
+                                  calls[i - 1].sizes == call.sizes &&
+                                  static_cast<double>(call.start_ns - calls[i - 1].end_ns) <
+                                      kRightBehind * static_cast<double>(call.end_ns - call.start_ns);
+              in_a_row = one && behind ? in_a_row + 1 : 0;
+              most = std::max(most, in_a_row);
+              if (in_a_row == 0) continue;
+              for (const std::uint32_t node : call.nodes) {
+                alone.add(node, about.work(node), call.module, 1.5 / kTogether, 0.5);
+              }
+            }
+            if (most < kFewestInARow || !alone.worth_saying()) return;
+            Diagnosis found = alone.diagnosis(
+                {.cause = "serving",
+                 .sentence = "The model answers one request per call, while others follow at once",
+                 .next = "Answer requests that wait together in one batch: collect those of a few milliseconds, pad "
+                         "them, and call the model once"});
+            found.finding.where.module = std::string(calls.front().module);
+            found.finding.evidence.push_back({.text = "Calls of one sample right behind one another",
+                                              .value = static_cast<std::int64_t>(most),
+                                              .unit = Unit::count});
+            out.push_back(std::move(found));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

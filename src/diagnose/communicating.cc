@@ -1,0 +1,78 @@
+#include "diagnose/communicating.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "diagnose/passes.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+struct BackwardOf {
+  std::int64_t end_ns = 0, passes = 0;
+};
+
+// When the backward passes of each step of a rank end, and how many there are: between two of them other operators run.
+std::map<StepId, BackwardOf> backward_of(const Case& about, const Trace& trace) {
+  std::map<StepId, BackwardOf> out;
+  StepId last = StepId::none;
+  bool inside = false;
+  for (const Operation& one : about.operations(trace)) {
+    const StepId step = trace.step_at(trace.slices.start_ns[one.slice]);
+    if (step != last) inside = false;
+    last = step;
+    const bool backward = is_backward(trace.name(one.slice));
+    if (backward) {
+      BackwardOf& of = out[step];
+      of.passes += inside ? 0 : 1;
+      of.end_ns = std::max(of.end_ns, trace.slices.end_ns(one.slice));
+    }
+    // What hooks do for communication in a backward pass does not end it.
+    const std::string_view name = trace.name(one.slice);
+    const bool of_hooks = name.starts_with("c10d::") || name == "record_param_comms";
+    if (!of_hooks) inside = backward;
+  }
+  return out;
+}
+
+Communicating look_at_communication(const Case& about) {
+  Communicating out;
+  const simulate::ReplayGraph& graph = about.predictor.graph();
+  std::map<std::uint32_t, Collective> by_match;
+  for (std::uint32_t node = 0; node < about.size(); node++) {
+    if (!about.is_work(node) || graph.role[node] != simulate::NodeRole::communicate) continue;
+    const std::uint32_t match = graph.match[node];
+    if (match == simulate::kNone || match >= about.run.matches.size()) continue;
+    by_match[match].nodes.push_back(node);
+  }
+  const std::map<StepId, BackwardOf> backward = backward_of(about, about.trace);
+  const auto number = static_cast<std::uint32_t>(&about.trace - about.run.traces.data());
+  std::set<StepId> steps;
+  for (auto& [match, one] : by_match) {
+    const Match& row = about.run.matches.rows[match];
+    one.match = match;
+    one.kind = row.kind;
+    one.bytes = row.bytes;
+    for (const MatchMember& member : about.run.matches.of(match)) {
+      if (member.trace != number) continue;
+      one.step = about.trace.step_at(member.start_ns);
+      const auto of = backward.find(one.step);
+      one.after_backward = one.step != StepId::none && of != backward.end() && member.start_ns >= of->second.end_ns;
+    }
+    if (one.step != StepId::none && !about.trace.steps[static_cast<std::size_t>(one.step)].partial)
+      steps.insert(one.step);
+    out.collectives.push_back(std::move(one));
+  }
+  out.steps = static_cast<std::int64_t>(steps.size());
+  for (const StepId step : steps) {
+    if (const auto of = backward.find(step); of != backward.end()) out.backward_passes += of->second.passes;
+  }
+  return out;
+}
+
+}  // namespace
+
+const Communicating& communicating(const Case& about) { return about.shared<Communicating>(look_at_communication); }
+
+}  // namespace stepscope::diagnose

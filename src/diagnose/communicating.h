@@ -1,0 +1,30 @@
+// The collectives of a run with their nodes, and where they stand in the steps.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "diagnose/cause.h"
+#include "model/collective_work.h"
+
+namespace stepscope::diagnose {
+
+struct Collective {
+  std::uint32_t match = 0;  // row of Run::matches
+  CollectiveKind kind = CollectiveKind::other;
+  std::int64_t bytes = Match::kUnknownBytes;
+  StepId step = StepId::none;        // of the rank that takes longest; none: it is no member, or outside of the steps
+  bool after_backward = false;       // it begins when the backward pass of its step has ended: nothing hides it
+  std::vector<std::uint32_t> nodes;  // of all ranks: transfers
+};
+
+struct Communicating {
+  std::vector<Collective> collectives;  // in order of time
+  std::int64_t steps = 0;               // whole steps with a collective
+  std::int64_t backward_passes = 0;     // in all of these
+};
+
+// Shared by the causes of a case.
+const Communicating& communicating(const Case& about);
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,27 @@
+// The calls of whole models, one after the other, as a service makes them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "diagnose/gathered.h"
+#include "diagnose/inputs.h"
+
+namespace stepscope::diagnose {
+
+struct ModelCall {
+  const Trace* trace = nullptr;
+  SliceId slice = SliceId::none;  // range of the outermost module
+  std::string_view module;        // its path
+  std::int64_t start_ns = 0, end_ns = 0;
+  Sizes sizes;                       // of the first tensor that it is given
+  std::vector<std::uint32_t> nodes;  // all work in it and of it
+  bool trains = false;               // a backward pass follows from it
+  bool recorded = false;             // autograd notes what a backward pass would need
+};
+
+// Shared by the causes of a case; of the thread of the steps, or the busiest one, by time.
+const std::vector<ModelCall>& model_calls(const Case& about);
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,24 @@
+// The rank that the others wait for, and what it has more of than they.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "diagnose/cause.h"
+
+namespace stepscope::diagnose {
+
+struct Straggler {
+  const Trace* trace = nullptr;
+  std::int64_t own_ns = 0, others_ns = 0;        // what it does itself in all steps; what the median of the others does
+  std::int64_t code_ns = 0, others_code_ns = 0;  // of that between operators
+  // Elements that its operators were given, over those of the others'; nullopt: not recorded.
+  std::optional<double> more_data;
+  std::vector<std::uint32_t> code, operators;  // its nodes
+};
+
+// nullopt: one rank, or none does more than the others that is worth saying.
+const std::optional<Straggler>& straggler(const Case& about);
+
+}  // namespace stepscope::diagnose
