@@ -5,41 +5,24 @@
 // Bandwidth is decimal GB/s: bytes over the time of the copies whose bytes are known. Exposed is the time of a copy in
 // which no compute ran on its device.
 #include <algorithm>
-#include <array>
 
 #include "analyze/analysis.h"
 #include "base/key_index.h"
 #include "model/answer_parts.h"
 #include "model/buckets.h"
+#include "model/copy_way.h"
 #include "model/host_names.h"
 #include "model/lookup.h"
 
 namespace stepscope::analyze {
 namespace {
 
-constexpr std::int64_t kSmallBytes = 64 << 10;  // below it a copy takes as long as asking for it
-
-struct Direction {
-  std::string_view direction;            // "HtoD" …, "set"; "": the name does not tell
-  std::string_view source, destination;  // "Pageable", "Pinned", "Device" …; "": not told
-};
-
-Direction direction_of(std::string_view name, bool set) {
-  Direction out{.direction = set ? "set" : ""};
-  const std::size_t open = name.find('('), close = name.find(')', open), arrow = name.find(" -> ", open);
-  if (!set) {
-    constexpr std::array<std::string_view, 5> kDirections{"HtoD", "DtoH", "DtoD", "PtoP", "HtoH"};
-    const auto found = std::find_if(kDirections.begin(), kDirections.end(),
-                                    [&](std::string_view d) { return name.find(d) != std::string_view::npos; });
-    if (found != kDirections.end()) out.direction = *found;
-  }
-  if (open == std::string_view::npos || close == std::string_view::npos) return out;
-  if (set) {
-    out.destination = name.substr(open + 1, close - open - 1);
-  } else if (arrow != std::string_view::npos && arrow < close) {
-    out.source = name.substr(open + 1, arrow - open - 1);
-    out.destination = name.substr(arrow + 4, close - arrow - 4);
-  }
+// The same for a fill, which has a kind of memory alone: "Memset (Device)".
+CopyWay way_of(std::string_view name, bool set) {
+  if (!set) return copy_way(name);
+  CopyWay out{.direction = "set"};
+  const std::size_t open = name.find('('), close = name.find(')', open);
+  if (open != name.npos && close != name.npos) out.destination = name.substr(open + 1, close - open - 1);
   return out;
 }
 
@@ -50,7 +33,7 @@ struct Sum {
   std::uint8_t phase = 0;
   bool set = false;
 
-  bool pageable(const Trace& trace) const { return trace.strings[name].find("Pageable") != std::string_view::npos; }
+  bool pageable(const Trace& trace) const { return copy_way(trace.strings[name]).pageable(); }
 };
 
 struct DeviceCopies {
@@ -77,7 +60,7 @@ void add(Sum& sum, const Trace& trace, std::uint32_t row, std::int64_t exposed_n
   sum.bytes += bytes;
   sum.known++;
   sum.known_ns += duration;
-  sum.small += bytes <= kSmallBytes;
+  sum.small += bytes <= kSmallCopyBytes;
 }
 
 bool is_copy(std::uint8_t device_class) {
@@ -147,7 +130,7 @@ Table directions_table(const std::vector<DeviceCopies>& devices) {
   table.columns.insert(table.columns.end(), amount_columns().begin(), amount_columns().end());
   for (const DeviceCopies& found : devices) {
     for (const Sum& sum : found.by_name) {
-      const Direction way = direction_of(found.trace->strings[sum.name], sum.set);
+      const CopyWay way = way_of(found.trace->strings[sum.name], sum.set);
       std::vector<Value> row{found.device->rank, device_number(*found.device), text(way.direction), text(way.source),
                              text(way.destination)};
       append_amounts(row, sum);

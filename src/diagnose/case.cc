@@ -80,6 +80,7 @@ Work Case::work(std::uint32_t node) const {
 Result<simulate::Prediction> Case::predict(const simulate::Rewrite& rewrite) const {
   simulate::Rewrite all = unrecorded_;
   all.nodes.insert(all.nodes.end(), rewrite.nodes.begin(), rewrite.nodes.end());
+  all.no_wait = rewrite.no_wait;
   Result<simulate::Prediction> made = predictor.predict({}, all);
   if (made) {
     made->speedup_low /= now.speedup_low;

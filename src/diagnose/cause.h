@@ -18,6 +18,8 @@ namespace stepscope::diagnose {
 struct Diagnosis {
   Finding finding;            // without a gain
   simulate::Rewrite rewrite;  // what the fix makes of nodes
+  // Nodes that it is about although the fix leaves their cost: it takes them off the path, or shortens them at best.
+  std::vector<std::uint32_t> explains = {};
 };
 
 struct Cause {

@@ -36,7 +36,7 @@ std::map<StepId, BackwardOf> backward_of(const Case& about, const Trace& trace) 
   return out;
 }
 
-Communicating look(const Case& about) {
+Communicating look_at_communication(const Case& about) {
   Communicating out;
   const simulate::ReplayGraph& graph = about.predictor.graph();
   std::map<std::uint32_t, Collective> by_match;
@@ -89,6 +89,6 @@ void put_call(const Case& about, const Collective& one, Place& place) {
   about.code(about.trace, one.call).put_into(place);
 }
 
-const Communicating& communicating(const Case& about) { return about.shared<Communicating>(look); }
+const Communicating& communicating(const Case& about) { return about.shared<Communicating>(look_at_communication); }
 
 }  // namespace stepscope::diagnose

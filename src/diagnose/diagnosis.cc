@@ -47,9 +47,11 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   simulate::give_gain(finding, made, "played again without most of this work");
   if (!made) return out;
   for (std::uint32_t node = 0; node < about.size(); node++) {
-    if (made->costs.cost_ns[node] >= about.cost_ns(node)) continue;
-    out.explains[node] = true;
-    out.time_ns += about.on_path(node);
+    if (made->costs.cost_ns[node] < about.cost_ns(node)) out.explains[node] = true;
+  }
+  for (const std::uint32_t node : out.diagnosis.explains) out.explains[node] = true;
+  for (const std::uint32_t node : about.path_nodes()) {
+    if (out.explains[node]) out.time_ns += about.on_path(node);
   }
   return out;
 }

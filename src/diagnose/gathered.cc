@@ -17,12 +17,20 @@ void Gathered::add(std::uint32_t node, const Work& work, std::string_view name, 
 void Gathered::add_ns(std::uint32_t node, const Work& work, std::string_view name, std::int64_t least_ns,
                       std::int64_t most_ns) {
   rewrite_.nodes.push_back({node, least_ns, most_ns});
-  names_.add(name, work, about_.on_path(node));
+  names_.add(name, work, new_on_path(node));
+}
+
+void Gathered::add_wait(std::uint32_t node, const Work& work, std::string_view name,
+                        const std::vector<std::uint32_t>& late) {
+  rewrite_.no_wait.push_back(node);
+  std::int64_t late_ns = 0;
+  for (const std::uint32_t one : late) late_ns += new_on_path(one);
+  names_.add(name, work, late_ns);
 }
 
 Diagnosis Gathered::diagnosis(const Words& words) const {
   const Heaviest::Item& most = names_.first();
-  Diagnosis found{.rewrite = rewrite_};
+  Diagnosis found{.rewrite = rewrite_, .explains = {explains_.begin(), explains_.end()}};
   Finding& finding = found.finding;
   finding.cause = std::string(words.cause);
   finding.sentence = words.sentence;

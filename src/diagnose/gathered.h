@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_set>
+#include <vector>
 
 #include "diagnose/cause.h"
 #include "diagnose/heaviest.h"
@@ -35,6 +37,9 @@ class Gathered {
            std::int64_t call_ns = 0);
   // The same with new costs.
   void add_ns(std::uint32_t node, const Work& work, std::string_view name, std::int64_t least_ns, std::int64_t most_ns);
+  // The fix takes away that the thread of the node waits there for a device; `late`: what it then does on the path
+  // while the device has nothing to do.
+  void add_wait(std::uint32_t node, const Work& work, std::string_view name, const std::vector<std::uint32_t>& late);
 
   bool worth_saying() const { return !names_.empty() && about_.share(names_.total_ns()) >= kWorthSaying; }
   const Heaviest& names() const { return names_; }
@@ -46,6 +51,9 @@ class Gathered {
   const Case& about_;
   Heaviest names_;
   simulate::Rewrite rewrite_;
+  std::unordered_set<std::uint32_t> explains_;
+
+  std::int64_t new_on_path(std::uint32_t node) { return explains_.insert(node).second ? about_.on_path(node) : 0; }
 };
 
 }  // namespace stepscope::diagnose

@@ -39,7 +39,7 @@ ModelCall* call_at(std::vector<ModelCall>& calls, std::int64_t time_ns) {
   return time_ns < after->end_ns ? &*after : nullptr;
 }
 
-std::vector<ModelCall> look(const Case& about) {
+std::vector<ModelCall> look_for_calls(const Case& about) {
   std::vector<ModelCall> out;
   for (const Trace& trace : timelines(about.run)) {
     std::vector<ModelCall> calls = outermost_of(trace);
@@ -74,6 +74,8 @@ std::vector<ModelCall> look(const Case& about) {
 
 }  // namespace
 
-const std::vector<ModelCall>& model_calls(const Case& about) { return about.shared<std::vector<ModelCall>>(look); }
+const std::vector<ModelCall>& model_calls(const Case& about) {
+  return about.shared<std::vector<ModelCall>>(look_for_calls);
+}
 
 }  // namespace stepscope::diagnose

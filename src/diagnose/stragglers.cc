@@ -14,7 +14,7 @@ struct Own {
   std::size_t calls = 0;
 };
 
-std::optional<Straggler> look(const Case& about) {
+std::optional<Straggler> look_for_straggler(const Case& about) {
   std::map<const Trace*, Own> ranks;
   for (const simulate::StepWindow& window : about.predictor.windows()) {
     if (!window.whole_steps || window.lane == simulate::kNone) continue;
@@ -68,6 +68,8 @@ std::optional<Straggler> look(const Case& about) {
 
 }  // namespace
 
-const std::optional<Straggler>& straggler(const Case& about) { return about.shared<std::optional<Straggler>>(look); }
+const std::optional<Straggler>& straggler(const Case& about) {
+  return about.shared<std::optional<Straggler>>(look_for_straggler);
+}
 
 }  // namespace stepscope::diagnose

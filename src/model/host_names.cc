@@ -32,6 +32,12 @@ constexpr std::array<std::string_view, 8> kSynchronous{"cudaMemcpy",          "c
                                                        "hipMemcpyWithStream", "cudaFree",       "hipFree",
                                                        "cuMemcpyDtoH_v2",     "cuMemcpyHtoD_v2"};
 
+// Prefixes: Managed, Host, Pitch, _v2 … come behind them.
+constexpr std::array<std::string_view, 17> kTakesMemory{
+    "cudaMalloc",   "cudaFree",    "cudaHostAlloc", "cudaHostRegister", "cudaHostUnregister", "cuMemAlloc",
+    "cuMemFree",    "cuMemCreate", "cuMemRelease",  "cuMemMap",         "cuMemUnmap",         "cuMemSetAccess",
+    "cuMemAddress", "hipMalloc",   "hipFree",       "hipHostMalloc",    "hipHostFree"};
+
 constexpr std::array<std::string_view, 3> kHostCommunication{"gloo:", "mpi:", "ucc:"};
 
 bool any_prefix(std::span<const std::string_view> prefixes, std::string_view name) {
@@ -62,6 +68,10 @@ LaunchKind launch_kind(std::string_view call_name) {
 bool synchronizes(std::string_view call_name) {
   return call_name.find("Synchronize") != std::string_view::npos ||
          std::find(kSynchronous.begin(), kSynchronous.end(), call_name) != kSynchronous.end();
+}
+
+bool takes_memory(std::string_view call_name) {
+  return any_prefix(kTakesMemory, call_name) && !contains(call_name, "Async");
 }
 
 bool is_data_loader(std::string_view range_name) {

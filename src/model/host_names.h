@@ -13,6 +13,9 @@ LaunchKind launch_kind(std::string_view call_name);
 inline bool launches_work(std::string_view call_name) { return launch_kind(call_name) != LaunchKind::none; }
 // Calls that return only when the device has done something: by name, or because they free or copy synchronously.
 bool synchronizes(std::string_view call_name);
+// Calls that take memory from a device, or pinned memory from the host, or give it back: they take long, and many of
+// them wait for the device. Not those that do so in the order of a stream.
+bool takes_memory(std::string_view call_name);
 // The range of a full collection of Python's garbage, which our hooks put among the operators while they record.
 inline constexpr std::string_view kGarbageCollection = "Python garbage collection";
 // The range in which the loop waits for its data loader.

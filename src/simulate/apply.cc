@@ -402,14 +402,7 @@ Result<Applied> Editor::fuse() {
 
 Result<Applied> Editor::no_waits() {
   for (std::uint32_t node = 0; node < graph_.size(); node++) {
-    if (costs_.before[node] == kNone) continue;
-    bool waited = false;
-    for (std::uint32_t e = graph_.edge_begin[node]; e < graph_.edge_begin[node + 1]; e++) {
-      if (graph_.edges[e].why != WaitEvidence::sync_call && graph_.edges[e].why != WaitEvidence::polled) continue;
-      costs_.dropped[e] = 1;
-      waited = true;
-    }
-    if (!waited) continue;
+    if (!wait_no_longer(graph_, node, costs_)) continue;
     out_.calls++;
     out_.host_ns += graph_.start_ns[node] - graph_.end_ns(costs_.before[node]);
   }
@@ -444,6 +437,17 @@ Result<Applied> Editor::level_rank() {
 Result<Applied> apply(const Change& change, const Run& run, const ReplayGraph& graph,
                       const std::vector<CommModel>& models, Costs& costs) {
   return Editor(change, run, graph, models, costs).edit();
+}
+
+bool wait_no_longer(const ReplayGraph& graph, std::uint32_t node, Costs& costs) {
+  if (costs.before[node] == kNone) return false;
+  bool waited = false;
+  for (std::uint32_t e = graph.edge_begin[node]; e < graph.edge_begin[node + 1]; e++) {
+    if (graph.edges[e].why != WaitEvidence::sync_call && graph.edges[e].why != WaitEvidence::polled) continue;
+    costs.dropped[e] = 1;
+    waited = true;
+  }
+  return waited;
 }
 
 }  // namespace stepscope::simulate

@@ -25,4 +25,7 @@ struct Applied {
 Result<Applied> apply(const Change& change, const Run& run, const ReplayGraph& graph,
                       const std::vector<CommModel>& models, Costs& costs);
 
+// The thread of `node` goes on there without waiting for the device. False: it did not wait.
+bool wait_no_longer(const ReplayGraph& graph, std::uint32_t node, Costs& costs);
+
 }  // namespace stepscope::simulate

@@ -72,6 +72,7 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes, const Rew
       if (graph_.lane[graph_.edges[e].from] == kNone) out.costs.dropped[e] = 1;  // its ranks need not meet
     }
   }
+  for (const std::uint32_t node : rewrite.no_wait) wait_no_longer(graph_, node, out.costs);
   const Longest best = longest(out.costs, play(graph_, out.costs, Waits::freed), changes);
   for (const Applied& applied : out.applied) {  // the slow end of what is not known exactly
     for (std::size_t node = 0; node < applied.longer_ns.size(); node++) {

@@ -34,14 +34,15 @@ struct PathPart {
   std::int64_t time_ns = 0;
 };
 
-// What a fix makes of single nodes: their new costs, as a range. What is gone (0 at both ends) waits for nothing
-// either.
+// What a fix makes of single nodes: their new costs, as a range, and waits that do not hold. What is gone (0 at both
+// ends) waits for nothing either.
 struct Rewrite {
   struct Node {
     std::uint32_t node = kNone;
     std::int64_t least_ns = 0, most_ns = 0;
   };
   std::vector<Node> nodes;
+  std::vector<std::uint32_t> no_wait;  // of threads: they go on there without waiting for a device
 };
 
 struct Prediction {

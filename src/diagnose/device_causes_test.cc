@@ -1,0 +1,250 @@
+// Causes about work on a device, on traces made by hand: what is found, where, what it is worth, and what is no cause.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "derive/derive.h"
+#include "derive/derive_run.h"
+#include "diagnose/diagnosis.h"
+#include "model/trace_fixture.h"
+#include "simulate/predict.h"
+
+namespace stepscope::diagnose {
+namespace device_causes {
+namespace {
+
+constexpr std::int64_t us = 1000, ms = 1000 * us, mib = 1 << 20;
+constexpr std::int64_t kWayToDevice = 5 * us;
+
+// A thread that launches work on one stream.
+class Job {
+ public:
+  TraceFixture f;
+
+  Job() { f.trace.devices.push_back({.id = 0, .name = "A100", .compute_major = 8}); }
+
+  void begin_step() { begin_ns_ = at_ns_; }
+  void end_step() {
+    f.slice(cpu_, "user_annotation", "ProfilerStep#" + std::to_string(number_++), begin_ns_, at_ns_ - begin_ns_);
+  }
+  void launch(std::string_view op, std::int64_t host_ns, std::string_view kernel, std::int64_t device_ns) {
+    f.op(cpu_, op, at_ns_, host_ns);
+    f.launch(cpu_, "cudaLaunchKernel", at_ns_ + host_ns / 4, host_ns / 2, ++call_);
+    f.kernel(gpu_, kernel, start_on_device(at_ns_ + host_ns / 4, device_ns), device_ns, call_);
+    at_ns_ += host_ns;
+  }
+  // The operator calls the runtime for it, and in there waits until it is done, or does not.
+  void copy(std::string_view op, std::string_view name, std::int64_t bytes, std::int64_t device_ns, bool waits) {
+    const std::int64_t called = at_ns_ + 1 * us, start = start_on_device(called, device_ns);
+    const std::int64_t took = waits ? free_ns_ + 1 * us - called : 3 * us;
+    f.op(cpu_, op, at_ns_, took + 2 * us);
+    f.launch(cpu_, "cudaMemcpyAsync", called, took, ++call_);
+    f.device(gpu_, "gpu_memcpy", name, start, device_ns, call_);
+    f.trace.device.bytes.set(f.trace.device.size() - 1, bytes);
+    at_ns_ = called + took + 1 * us;
+  }
+  void compute(std::string_view op, std::int64_t ns) {
+    f.op(cpu_, op, at_ns_, ns);
+    at_ns_ += ns;
+  }
+  void call(std::string_view op, std::string_view runtime, std::int64_t ns) {
+    f.op(cpu_, op, at_ns_, ns);
+    f.launch(cpu_, runtime, at_ns_ + 1 * us, ns - 2 * us, ++call_);
+    at_ns_ += ns;
+  }
+
+ private:
+  std::int64_t start_on_device(std::int64_t called_ns, std::int64_t ns) {
+    const std::int64_t start = std::max(called_ns + kWayToDevice, free_ns_);
+    free_ns_ = start + ns;
+    return start;
+  }
+
+  TrackId cpu_ = f.host("1"), gpu_ = f.stream("7");
+  std::int64_t at_ns_ = 0, begin_ns_ = 0, free_ns_ = 0, number_ = 1, call_ = 0;
+};
+
+template <class Step>
+Answer advice_on(const Step& step) {
+  Run run;
+  Job job;
+  for (int i = 0; i < 4; i++) {
+    job.begin_step();
+    step(job);
+    job.end_step();
+  }
+  run.traces.push_back(std::move(job.f.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  derive::derive_run(run, 1);
+  const simulate::Predictor predictor(run);
+  auto made = advice(run, predictor);
+  if (!made) FAIL(to_text(made.error()));
+  return *std::move(made);
+}
+
+const Finding* find(const Answer& answer, std::string_view id) {
+  const auto found =
+      std::find_if(answer.findings.begin(), answer.findings.end(), [&](const Finding& one) { return one.id == id; });
+  return found == answer.findings.end() ? nullptr : &*found;
+}
+
+double evidence(const Finding& finding, std::string_view text) {
+  for (const Evidence& one : finding.evidence) {
+    if (one.text != text) continue;
+    if (const auto* number = std::get_if<std::int64_t>(&one.value)) return static_cast<double>(*number);
+    return std::get<double>(one.value);
+  }
+  FAIL("no evidence ", text);
+  return 0;
+}
+
+constexpr std::string_view kElementwise = "vectorized_elementwise_kernel";
+constexpr std::string_view kPageable = "Memcpy HtoD (Pageable -> Device)", kPinned = "Memcpy HtoD (Pinned -> Device)";
+
+TEST_CASE("advice: a copy from pageable memory keeps the host waiting, one from pinned memory does not") {
+  const auto step_of = [](std::string_view name, std::int64_t bytes, bool waits) {
+    return [=](Job& job) {
+      job.copy("aten::copy_", name, bytes, 1 * ms, waits);
+      job.launch("aten::mul", 20 * us, kElementwise, 19 * ms);
+    };
+  };
+  const Answer answer = advice_on(step_of(kPageable, 8 * mib, true));
+  const Finding* found = find(answer, "pageable_copies");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.op == "aten::copy_");
+  CHECK(evidence(*found, "Copies") == 4);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(20.0 / 19.4).epsilon(0.01));
+  CHECK(found->gain->speedup_low < found->gain->speedup_high);
+
+  CHECK(find(advice_on(step_of(kPinned, 8 * mib, true)), "pageable_copies") != nullptr);
+  CHECK(find(advice_on(step_of(kPinned, 8 * mib, false)), "pageable_copies") == nullptr);
+  CHECK(find(advice_on(step_of(kPageable, 4096, true)), "pageable_copies") == nullptr);
+}
+
+TEST_CASE("advice: copies that fill the device's time are named with their share of it") {
+  const Answer answer = advice_on([](Job& job) {
+    job.copy("aten::copy_", kPinned, 32 * mib, 9 * ms, false);
+    job.launch("aten::mul", 20 * us, kElementwise, 1 * ms);
+  });
+  REQUIRE(!answer.findings.empty());
+  const Finding& first = answer.findings[0];
+  CHECK(first.id == "host_copies");
+  CHECK(evidence(first, "Of the device's time from its first work to its last") == doctest::Approx(0.9).epsilon(0.01));
+  CHECK(evidence(first, "Bandwidth") == doctest::Approx(32.0 * mib / (9 * ms)));
+  REQUIRE(first.gain);
+  // From what one millisecond of computing hides, to none of it copied.
+  CHECK(first.gain->speedup_low == doctest::Approx(10.0 / 9).epsilon(0.02));
+  CHECK(first.gain->speedup_high > 5);
+}
+
+TEST_CASE("advice: what every step copies again in its middle is no batch") {
+  const auto step_of = [](bool first, bool grows) {
+    return [=, bytes = 1 * mib](Job& job) mutable {
+      if (!first) job.launch("aten::mul", 20 * us, kElementwise, 1 * ms);
+      job.copy("aten::copy_", kPinned, bytes, 500 * us, false);
+      job.launch("aten::mul", 20 * us, kElementwise, 9 * ms);
+      if (grows) bytes += mib;
+    };
+  };
+  const auto again = [&](bool first, bool grows) {
+    auto step = step_of(first, grows);
+    return advice_on([&](Job& job) { step(job); });
+  };
+  const Answer answer = again(false, false);
+  const Finding* found = find(answer, "repeated_copies");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.op == "aten::copy_");
+  CHECK(evidence(*found, "Bytes per step") == mib);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(10.5 / 10).epsilon(0.01));
+  CHECK(find(again(true, false), "repeated_copies") == nullptr);
+  CHECK(find(again(false, true), "repeated_copies") == nullptr);
+}
+
+TEST_CASE("advice: a value that is read in mid-step stops the host, and the device behind it") {
+  const auto step_of = [](bool reads) {
+    return [reads](Job& job) {
+      for (int i = 0; i < 10; i++) {
+        job.launch("aten::mul", 60 * us, kElementwise, 80 * us);
+        if (reads) job.copy("aten::item", "Memcpy DtoH (Device -> Pageable)", 4, 2 * us, true);
+      }
+    };
+  };
+  const Answer answer = advice_on(step_of(true));
+  const Finding* found = find(answer, "hidden_sync");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.op == "aten::item");
+  CHECK(evidence(*found, "Waits per step") == 10);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_low > 1.2);  // 80 of some 105 us are work
+  CHECK(found->gain->speedup_high < 1.5);
+  CHECK(find(advice_on(step_of(false)), "hidden_sync") == nullptr);
+}
+
+TEST_CASE("advice: work that is shorter than its launch leaves the device waiting, longer work does not") {
+  const auto step_of = [](std::int64_t device_ns) {
+    return [device_ns](Job& job) {
+      for (int i = 0; i < 50; i++) job.launch("aten::mul", 20 * us, kElementwise, device_ns);
+    };
+  };
+  const Answer answer = advice_on(step_of(3 * us));
+  REQUIRE(!answer.findings.empty());
+  const Finding& first = answer.findings[0];
+  CHECK(first.id == "small_launches");
+  CHECK(evidence(first, "Launches per step") == 50);
+  CHECK(evidence(first, "Median of their work on the device") == 3 * us);
+  REQUIRE(first.gain);
+  CHECK(first.gain->speedup_low == doctest::Approx(1 / 0.6).epsilon(0.05));
+  CHECK(find(advice_on(step_of(40 * us)), "small_launches") == nullptr);
+}
+
+TEST_CASE("advice: an operator on the host in a job whose work is on a device") {
+  const auto step_of = [](bool device) {
+    return [device](Job& job) {
+      if (device) job.launch("aten::mul", 20 * us, kElementwise, 1 * ms);
+      job.compute("aten::sort", 5 * ms);
+    };
+  };
+  const Answer answer = advice_on(step_of(true));
+  REQUIRE(!answer.findings.empty());
+  CHECK(answer.findings[0].id == "op_on_cpu");
+  CHECK(answer.findings[0].where.op == "aten::sort");
+  REQUIRE(answer.findings[0].gain);
+  CHECK(answer.findings[0].gain->speedup_low > 3);
+  CHECK(find(advice_on(step_of(false)), "op_on_cpu") == nullptr);
+}
+
+TEST_CASE("advice: memory taken from the device in the steps") {
+  const Answer answer = advice_on([](Job& job) {
+    job.launch("aten::mul", 20 * us, kElementwise, 1 * ms);
+    job.call("aten::empty", "cudaMalloc", 4 * ms);
+  });
+  REQUIRE(!answer.findings.empty());
+  CHECK(answer.findings[0].id == "device_allocation");
+  CHECK(answer.findings[0].where.op == "aten::empty");
+  REQUIRE(answer.findings[0].gain);
+  CHECK(answer.findings[0].gain->speedup_low > 2);
+  CHECK(find(answer, "op_on_cpu") == nullptr);
+}
+
+TEST_CASE("advice: products of float32 without tensor cores, by the names of their kernels") {
+  const auto found_for = [](std::string_view kernel) {
+    return advice_on([&](Job& job) { job.launch("aten::mm", 20 * us, kernel, 10 * ms); });
+  };
+  const Answer answer = found_for("ampere_sgemm_128x64_tn");
+  REQUIRE(answer.findings.size() == 1);
+  CHECK(answer.findings[0].id == "no_tensor_cores");
+  CHECK(answer.findings[0].where.op == "aten::mm");
+  REQUIRE(answer.findings[0].gain);
+  CHECK(answer.findings[0].gain->speedup_high == doctest::Approx(5).epsilon(0.05));
+  CHECK(found_for("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x256x8_ffma_cublas").findings.size() == 1);
+  CHECK(found_for("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x16_cublas").findings.empty());
+  CHECK(found_for("ampere_s1688gemm_fp16_128x64_tn").findings.empty());
+}
+
+}  // namespace
+}  // namespace device_causes
+}  // namespace stepscope::diagnose
