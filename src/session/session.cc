@@ -20,6 +20,7 @@
 #include "derive/derive_run.h"
 #include "formats/json_text.h"
 #include "session/cache.h"
+#include "session/fixes.h"
 #include "session/inputs.h"
 #include "session/memory_files.h"
 #include "session/parts.h"
@@ -334,6 +335,7 @@ Result<Comparison> compare(const Run& a, const Run& b, diff::Options options) {
   }
   Result<diff::Difference> found = diff::diff(a, b, options);
   if (!found) return fail(found.error());
+  add_fixes(a, b, found->answer);
   Comparison out{.report = {.path = a.path + " → " + b.path}, .gates = std::move(found->gates)};
   for (const Run* run : {&a, &b}) add_inputs(out.report, *run);
   out.report.answers.push_back(std::move(found->answer));

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from conftest import WriteTrace, op
-from jobs import Job, Place, needs_torch
+from jobs import Job, Place, needs_torch, rows
 
 MODEL = """
 import torch
@@ -130,3 +130,22 @@ def test_nothing_to_change_is_an_answer(place: Place, write_trace: WriteTrace) -
     assert place.plain(str(place.stepscope), "advise", path, "--fail-on", "high").returncode == 0
     refused = place.plain(str(place.stepscope), "advise", str(place.folder / "none"))
     assert refused.returncode == 1 and "none" in refused.stderr
+
+
+FIXED = PYTHON.replace("    ranked((inputs * 1000).int().tolist())\n", "")
+
+
+@needs_torch
+def test_a_comparison_says_what_was_mended_and_what_it_gave(place: Place) -> None:
+    assert FIXED != PYTHON
+    slow = recorded(place, PYTHON).folder
+    assert slow is not None
+    before = slow.rename(place.folder / "before")
+    after = recorded(place, FIXED).folder
+    done = place.plain(str(place.stepscope), "diff", str(before), str(after), "--json")
+    assert done.returncode == 0, done.stderr
+    (answer,) = json.loads(done.stdout)["answers"].values()
+    (mended,) = [row for row in rows(answer, "fixes") if row["finding"] == "python_in_step"]
+    assert mended["mended"] and mended["after_ns"] < mended["before_ns"] / 2
+    assert 1.1 < mended["predicted_low"] <= mended["predicted_high"]
+    assert any("were predicted" in note or "findings of the first run are gone" in note for note in answer["notes"])
