@@ -15,7 +15,7 @@
 namespace stepscope::cli {
 namespace {
 
-constexpr std::size_t kRows = 10;  // of the longest table
+constexpr std::size_t kDiffRows = 10;  // of the longest table
 
 struct DiffOptions {
   std::string a, b;
@@ -94,7 +94,8 @@ int run_diff(const DiffOptions& options) {
   }
   const Result<session::Comparison> found = make_difference(options, wanted);
   if (!found) return refused(found.error());
-  if (const auto written = options.output.write(found->report, true, kRows); !written) return refused(written.error());
+  if (const auto written = options.output.write(found->report, true, kDiffRows); !written)
+    return refused(written.error());
   return gates_outcome(found->gates);
 }
 
@@ -122,7 +123,7 @@ void set_up_diff(CLI::App& app, int& code) {
       ->type_name("PATH")
       ->expected(1)
       ->take_all();
-  options->output.add_options(app, std::to_string(kRows));
+  options->output.add_options(app, std::to_string(kDiffRows));
   options->open.add_options(app);
   app.footer(kDiffExamples);
   app.callback([options, &code] { code = run_diff(*options); });

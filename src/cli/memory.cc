@@ -17,7 +17,7 @@
 namespace stepscope::cli {
 namespace {
 
-constexpr std::size_t kRows = 8;  // of the longest table
+constexpr std::size_t kMemoryRows = 8;  // of the longest table
 
 struct MemoryOptions {
   OpenPaths input;
@@ -92,7 +92,7 @@ Result<Report> make_memory_report(MemoryOptions& options) {
 int run_memory_command(MemoryOptions& options) {
   const auto report = make_memory_report(options);
   if (!report) return refused(report.error());
-  if (const auto written = options.output.write(*report, true, kRows); !written) return refused(written.error());
+  if (const auto written = options.output.write(*report, true, kMemoryRows); !written) return refused(written.error());
   const bool lost = std::any_of(report->issues.begin(), report->issues.end(),
                                 [](const Issue& issue) { return issue.severity == Severity::lost; });
   if (lost) print_notice("data was lost in the input, so the report is partial");
@@ -139,7 +139,7 @@ void set_up_memory(CLI::App& app, int& code) {
       ->type_name("N")
       ->check(whole_number(1, 1'000'000'000));
   app.add_flag("--stacks", options->output.stacks, "Show whole stacks below the tables; --json has them anyway");
-  options->output.add_options(app, std::to_string(kRows));
+  options->output.add_options(app, std::to_string(kMemoryRows));
   options->input.add_options(app);
   app.footer(kMemoryExamples);
   app.callback([options, &code] { code = run_memory_command(*options); });

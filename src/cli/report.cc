@@ -22,7 +22,7 @@
 namespace stepscope::cli {
 namespace {
 
-constexpr std::size_t kRows = 5;  // of the longest table on one screen
+constexpr std::size_t kReportRows = 5;  // of the longest table on one screen
 
 struct ReportOptions {
   OpenPaths input;
@@ -135,7 +135,7 @@ int run_report(ReportOptions& options) {
     if (const auto written = write_pages(*report, options); !written) return refused(written.error());
     return report_outcome(*report, options);
   }
-  if (const auto written = options.output.write(*report, whole, whole ? options.tables.limit : kRows); !written) {
+  if (const auto written = options.output.write(*report, whole, whole ? options.tables.limit : kReportRows); !written) {
     return refused(written.error());
   }
   return report_outcome(*report, options);
@@ -176,7 +176,7 @@ void set_up_report(CLI::App& app, int& code) {
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
-  options->output.add_options(app, fmt::format("{}, all with --only, of trees of memory 20", kRows));
+  options->output.add_options(app, fmt::format("{}, all with --only, of trees of memory 20", kReportRows));
   app.add_flag("--strict", options->strict, "Exit with 1 when any data was lost");
   app.add_option("--sort", options->tables.sort,
                  "Sort tables by this column; for operators also torch's names, such as self_cuda_time_total")

@@ -1,5 +1,5 @@
 // Products in float32 on processors that multiply bfloat16 in hardware. What that gives on this very machine was
-// measured when the recording ended (hooks: torch_settings.py), since libraries differ more than processors do.
+// measured before the recording began (hooks: torch_settings.py), since libraries differ more than processors do.
 #include <algorithm>
 
 #include "costs/traffic.h"

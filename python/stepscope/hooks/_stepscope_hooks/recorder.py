@@ -57,6 +57,7 @@ class Recorder:
         self.quiet = contextlib.ExitStack()  # what torch would print while it records
         self.mark: tuple[int, Any] | None = None
         self.steps: list[int] = []  # whole ones, of all parts
+        self.settings_of_torch: dict[str, str] = {}  # as members of the trace
         self.part_steps: list[int] = []  # of the running part
         self.partial_steps: list[int] = []
         self.part = 0
@@ -74,6 +75,9 @@ class Recorder:
     def prepare(self) -> None:
         """Everything slow (CUPTI attaches here), so that it does not fall into the first recorded step."""
         start = time.perf_counter()
+        if not self.settings_of_torch:  # what is asked runs products, which no recording may hold
+            with self.notes.guard("asking for torch's settings"):
+                self.settings_of_torch = torch_settings.noted()
         with other_profiler.own_profiler(), torch_profiler.quiet_kineto():
             self.profiler = torch_profiler.prepare(self.features)
         self.cost_s["start"] += time.perf_counter() - start
@@ -205,7 +209,7 @@ class Recorder:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
         if self.code:
             self.profiler.add_metadata_json("stepscope_code", self.code)
-        for name, value in torch_settings.noted().items():
+        for name, value in self.settings_of_torch.items():
             self.profiler.add_metadata_json(name, value)
         if self.execution_trace is not None:
             self.execution_trace.stop()
