@@ -22,7 +22,9 @@ def main() -> None:
     clock = Clock()
     for step in range(args.steps):
         picked = torch.randint(len(rows), (BATCH,))
-        loss = F.cross_entropy(model(rows[picked]), labels[picked])
+        with torch.autocast("cpu", torch.bfloat16):
+            answer = model(rows[picked])
+        loss = F.cross_entropy(answer.float(), labels[picked])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

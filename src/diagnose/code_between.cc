@@ -156,6 +156,11 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
                         {.text = "Per step", .value = time_ns / about.steps, .unit = Unit::ns}};
     const CodeFrame* own = longest->code.own();
     const CodeCall* only = only_call(about, *longest, words);
+    if (const CodeFrame* caller = longest->code.caller(); words.too_often && longest->code.caller_line > 0) {
+      finding.where.function = caller->function;
+      finding.where.file = caller->file;
+      finding.where.line = longest->code.caller_line;
+    }
     if (only != nullptr) {
       finding.where.file = only->file;
       finding.where.line = only->line;

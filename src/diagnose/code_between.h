@@ -39,6 +39,7 @@ struct WordsOf {
   std::string_view cause, sentence, next;  // the function is named behind the sentence
   double least = 0, most = 0.1;
   std::string_view called = {};  // what the program calls for it; where it does so once, that is the place
+  bool too_often = false;        // to be done less often: the place is where that function is called
 };
 void find_code_between(const Case& about, const WordsOf& words, std::vector<Diagnosis>& out);
 

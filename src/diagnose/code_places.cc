@@ -37,6 +37,17 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ (b + 0x9e377
 
 std::uint64_t key_of(std::string_view name) { return std::hash<std::string_view>()(name); }
 
+// Frames that were there when a recording began have the line at which they were then, the others that at which their
+// function begins: as `calls`, those of its file, has it.
+std::int64_t first_line(const std::vector<const CodeCall*>& calls, const CodeFrame& frame) {
+  if (frame.function == "<module>") return 1;
+  std::int64_t first = 0;
+  for (const CodeCall* call : calls) {
+    if (call->function_line <= frame.line) first = std::max(first, call->function_line);
+  }
+  return first;
+}
+
 // From the first slice of a thread to the end of the last.
 Interval time_of(const Trace& trace, TrackId track) {
   const auto t = static_cast<std::size_t>(track);
@@ -52,6 +63,14 @@ Interval time_of(const Trace& trace, TrackId track) {
 const CodeFrame* Code::own() const {
   const auto last = std::find_if(stack.rbegin(), stack.rend(), [](const CodeFrame& frame) { return frame.own; });
   return last == stack.rend() ? nullptr : &*last;
+}
+
+const CodeFrame* Code::caller() const {
+  const CodeFrame* last = own();
+  for (const CodeFrame* frame = last; last != nullptr && frame != stack.data();) {
+    if ((--frame)->own) return frame;
+  }
+  return nullptr;
 }
 
 const CodeFrame* Code::below(std::string_view function_or_file) const {
@@ -220,9 +239,10 @@ const CodeCall* CodePlaces::loop_around(const Trace& trace, const Code& code) co
   const auto calls = map->calls.find(own->file);
   const CodeCall* last = nullptr;
   if (calls == map->calls.end()) return nullptr;
+  const std::int64_t first = first_line(calls->second, *own), before = std::max(code.call_line, own->line);
   for (const CodeCall* call : calls->second) {
-    if (call->function_line != own->line || call->called != "__next__") continue;
-    if (code.call_line != 0 && call->line > code.call_line) continue;
+    if (call->function_line != first || call->called != "__next__") continue;
+    if (before != first && call->line > before) continue;
     if (last == nullptr || call->line > last->line) last = call;
   }
   return last;
@@ -300,17 +320,31 @@ Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
   }
   std::reverse(code.stack.begin(), code.stack.end());
   const CodeFrame* own = code.own();
+  if (const CodeFrame* caller = code.caller()) {
+    const std::int64_t line = call_line(map, *caller, caller[1].function);
+    if (line > 0 && has_loop_before(map, *caller, line)) code.caller_line = line;
+  }
   if (own == nullptr || own + 1 >= code.stack.data() + code.stack.size()) return code;
   code.call_line = call_line(map, *own, own[1].function);
   return code;
+}
+
+bool CodePlaces::has_loop_before(const Map& map, const CodeFrame& own, std::int64_t line) {
+  const auto calls = map.calls.find(own.file);
+  if (calls == map.calls.end()) return false;
+  const std::int64_t first = first_line(calls->second, own);
+  return std::any_of(calls->second.begin(), calls->second.end(), [&](const CodeCall* call) {
+    return call->function_line == first && call->called == "__next__" && call->line <= line;
+  });
 }
 
 // Where a function of the program calls one of that name; 0: not known.
 std::int64_t CodePlaces::call_line(const Map& map, const CodeFrame& own, std::string_view called) {
   const auto calls = map.calls.find(own.file);
   if (calls == map.calls.end()) return 0;
+  const std::int64_t first = first_line(calls->second, own);
   for (const CodeCall* call : calls->second) {
-    if (call->function_line == own.line && call->called == called) return call->line;
+    if (call->function_line == first && call->called == called) return call->line;
   }
   return 0;
 }

@@ -31,9 +31,12 @@ struct CodeFrame : PythonFrame {
 struct Code {
   std::vector<CodeFrame> stack;  // outermost first; empty: not known
   std::int64_t call_line = 0;    // where the innermost function of the program calls what is below it; 0: not known
+  std::int64_t caller_line = 0;  // where caller() calls that function, behind a "for"; 0: not known
 
   // The innermost function of the program itself; nullptr: none.
   const CodeFrame* own() const;
+  // The function of the program that calls that one; nullptr: none.
+  const CodeFrame* caller() const;
   // A frame from that one inwards which is called so, or whose file begins so; nullptr: none.
   const CodeFrame* below(std::string_view function_or_file) const;
   void put_into(Place& place) const;
@@ -78,6 +81,7 @@ class CodePlaces {
   const Map* map_of(const Trace& trace) const;
   const Landmark* landmark_of(const Map& map, const Trace& trace, SliceId operation) const;
   static std::int64_t call_line(const Map& map, const CodeFrame& own, std::string_view called);
+  static bool has_loop_before(const Map& map, const CodeFrame& own, std::int64_t line);
   const Landmark* same_as(const Map& map, std::size_t slot) const;
   const Code& heaviest_in(const Map& map, const Stretches& when) const;
   Code find_heaviest(const Map& map, const Stretches& when) const;

@@ -47,6 +47,10 @@ Communicating look_at_communication(const Case& about) {
     by_match[match].nodes.push_back(node);
   }
   const std::map<StepId, BackwardOf> backward = backward_of(about, about.trace);
+  std::vector<SliceId> calls;
+  for (const Operation& one : about.operations(about.trace)) {
+    if (about.trace.name(one.slice).starts_with("c10d::")) calls.push_back(one.slice);
+  }
   const auto number = static_cast<std::uint32_t>(&about.trace - about.run.traces.data());
   std::set<StepId> steps;
   for (auto& [match, one] : by_match) {
@@ -58,6 +62,10 @@ Communicating look_at_communication(const Case& about) {
       if (member.trace != number) continue;
       one.step = about.trace.step_at(member.start_ns);
       const auto of = backward.find(one.step);
+      const auto after =
+          std::upper_bound(calls.begin(), calls.end(), member.start_ns,
+                           [&](std::int64_t t, SliceId call) { return t < about.trace.slices.start_ns[call]; });
+      if (after != calls.begin()) one.call = *(after - 1);
       one.after_backward = one.step != StepId::none && of != backward.end() && member.start_ns >= of->second.end_ns;
     }
     if (one.step != StepId::none && !about.trace.steps[static_cast<std::size_t>(one.step)].partial)
@@ -72,6 +80,14 @@ Communicating look_at_communication(const Case& about) {
 }
 
 }  // namespace
+
+void put_call(const Case& about, const Collective& one, Place& place) {
+  place.op = std::string(to_string(one.kind));
+  place.rank = about.trace.rank.rank;
+  if (one.call == SliceId::none) return;
+  place.t_ns = about.trace.slices.start_ns[one.call];
+  about.code(about.trace, one.call).put_into(place);
+}
 
 const Communicating& communicating(const Case& about) { return about.shared<Communicating>(look_at_communication); }
 

@@ -15,6 +15,7 @@ struct Collective {
   std::int64_t bytes = Match::kUnknownBytes;
   StepId step = StepId::none;        // of the rank that takes longest; none: it is no member, or outside of the steps
   bool after_backward = false;       // it begins when the backward pass of its step has ended: nothing hides it
+  SliceId call = SliceId::none;      // what asked for it on the thread of the steps of that rank; none: not recorded
   std::vector<std::uint32_t> nodes;  // of all ranks: transfers
 };
 
@@ -26,5 +27,8 @@ struct Communicating {
 
 // Shared by the causes of a case.
 const Communicating& communicating(const Case& about);
+
+// Says what is communicated, and where the program asks for it.
+void put_call(const Case& about, const Collective& one, Place& place);
 
 }  // namespace stepscope::diagnose

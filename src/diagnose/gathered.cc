@@ -42,6 +42,12 @@ Diagnosis Gathered::diagnosis(const Words& words) const {
   about_.put_place(most.example,
                    reason == SliceId::none ? about_.code(most.example) : about_.code(*most.example.trace, reason),
                    finding.where);
+  const CodeCall* call = words.called.empty() ? nullptr : about_.places.only_call(*most.example.trace, words.called);
+  if (call != nullptr) {
+    finding.where.file = call->file;
+    finding.where.line = call->line;
+    finding.where.function.reset();
+  }
   finding.evidence = {{.text = "Of the steps", .value = about_.share(names_.total_ns()), .unit = Unit::ratio},
                       {.text = "Per step", .value = names_.total_ns() / about_.steps, .unit = Unit::ns}};
   if (names_.items().size() > 1) {

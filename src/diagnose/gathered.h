@@ -16,6 +16,7 @@ struct Words {
   std::string_view cause;  // family of causes: "host", "memory" …
   std::string sentence, next;
   std::string_view confidence = "high";
+  std::string_view called = {};  // "set_num_threads": whose only call in the program is the place
 };
 
 // Calls `visit(node, work)` for all work of the run.
@@ -42,7 +43,8 @@ class Gathered {
 
   bool worth_saying() const { return !names_.empty() && about_.share(names_.total_ns()) >= kWorthSaying; }
   const Heaviest& names() const { return names_; }
-  // What is heaviest names the place; the evidence begins with the share of the steps. Needs some work.
+  // What is heaviest names the place, unless `called` is what the program calls once to have it so; the evidence begins
+  // with the share of the steps. Needs some work.
   Diagnosis diagnosis(const Words& words) const;
 
  private:

@@ -48,11 +48,23 @@ std::vector<std::string_view> modules_of(const Code& code) {
   return out;
 }
 
+// The range that is innermost around an operator: of a module, where the hooks recorded them.
+std::string_view range_around(const Trace& trace, SliceId slice) {
+  for (SliceId at = trace.slices.parent[slice]; at != SliceId::none; at = trace.slices.parent[at]) {
+    if (trace.kind(at) == SliceKind::user_annotation) return trace.name(at);
+  }
+  return {};
+}
+
 // Two turns in modules of their own are two layers.
 bool is_layers(const Case& about, const Trace& trace, const Loop& loop) {
   for (std::size_t i = 0; i < loop.period; i++) {
+    if (range_around(trace, loop.operations[i].slice) != range_around(trace, loop.operations[i + loop.period].slice)) {
+      return true;
+    }
     const Code first = about.code(trace, loop.operations[i].slice);
     const Code second = about.code(trace, loop.operations[i + loop.period].slice);
+    if (first.stack.empty() || second.stack.empty()) return true;  // what it is cannot be told
     if (modules_of(first) != modules_of(second)) return true;
   }
   return false;

@@ -57,12 +57,12 @@ std::vector<ModelCall> look_for_calls(const Case& about) {
       if (about.outermost(trace, slice) != slice) continue;
       ModelCall* call = call_at(calls, trace.slices.start_ns[slice]);
       if (call == nullptr || trace.slices.track[slice] != trace.slices.track[call->slice]) continue;
-      // A table of words is given as a whole: what is looked up there comes behind it.
-      for (const Shape& shape : known.of(trace, slice).shapes) {
-        if (call->sizes.empty() && !shape.sizes.empty() &&
-            trace.name(slice).find("embedding") == std::string_view::npos) {
-          call->sizes = shape.sizes;
-        }
+      // A table of words is given as a whole: behind it comes what is looked up there.
+      const std::vector<Shape>& shapes = known.of(trace, slice).shapes;
+      const std::string_view name = trace.name(slice);
+      const std::size_t first = name == "aten::embedding" ? 1 : 0;
+      for (std::size_t i = first; i < shapes.size() && name.find("embedding_bag") == name.npos; i++) {
+        if (call->sizes.empty()) call->sizes = shapes[i].sizes;
       }
       call->trains = call->trains || !pass.backward(trace, slice).empty();
       call->recorded = call->recorded || (trace.ops.sequence.has(row) && trace.ops.sequence[row] >= 0);

@@ -65,7 +65,12 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes, const Rew
   }
   for (const Rewrite::Node& one : rewrite.nodes) {
     out.costs.cost_ns[one.node] = one.least_ns;
-    if (one.most_ns == 0) out.costs.wait_ns[one.node] = std::min<std::int64_t>(out.costs.wait_ns[one.node], 0);
+    if (one.most_ns > 0) continue;
+    out.costs.wait_ns[one.node] = std::min<std::int64_t>(out.costs.wait_ns[one.node], 0);
+    if (graph_.role[one.node] != NodeRole::communicate) continue;
+    for (std::uint32_t e = graph_.edge_begin[one.node]; e < graph_.edge_begin[one.node + 1]; e++) {
+      if (graph_.lane[graph_.edges[e].from] == kNone) out.costs.dropped[e] = 1;  // its ranks need not meet
+    }
   }
   for (const std::uint32_t node : rewrite.no_wait) wait_no_longer(graph_, node, out.costs);
   const Longest best = longest(out.costs, play(graph_, out.costs, Waits::freed), changes);

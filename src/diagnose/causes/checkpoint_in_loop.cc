@@ -10,7 +10,8 @@ Cause checkpoint_in_loop_cause() {
                                .sentence = "The loop waits while a checkpoint is written",
                                .next = "Save less often, or from a copy in another thread or process "
                                        "(torch.distributed.checkpoint.async_save)",
-                               .called = "save"},
+                               .called = "save",
+                               .too_often = true},
                               out);
           }};
 }

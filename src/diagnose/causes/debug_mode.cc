@@ -49,7 +49,8 @@ Cause debug_mode_cause() {
                  .sentence = "Autograd looks for NaN behind each operator (anomaly mode), and notes a Python stack for "
                              "each",
                  .next = "Leave out torch.autograd.set_detect_anomaly(True) and detect_anomaly(); turn them on when a "
-                         "NaN has to be found"}));
+                         "NaN has to be found",
+                 .called = "set_detect_anomaly"}));
           }};
 }
 

@@ -9,11 +9,13 @@ Cause exposed_communication_cause() {
           [](const Case& about, std::vector<Diagnosis>& out) {
             Gathered exposed(about);
             std::int64_t count = 0;
+            const Collective* first = nullptr;
             for (const Collective& one : communicating(about).collectives) {
               if (!one.after_backward) continue;
               count++;
+              if (first == nullptr) first = &one;
               for (const std::uint32_t node : one.nodes)
-                exposed.add(node, about.work(node), to_string(one.kind), 0, 0.15);
+                exposed.add(node, about.work(node), to_string(one.kind), 0, 0.1);
             }
             if (!exposed.worth_saying()) return;
             Diagnosis found = exposed.diagnosis(
@@ -21,7 +23,7 @@ Cause exposed_communication_cause() {
                  .sentence = "Ranks communicate when the backward pass has ended, and compute nothing meanwhile",
                  .next = "Let DistributedDataParallel (or FSDP) send gradients in buckets while the backward pass goes "
                          "on, in place of all_reduce calls behind it"});
-            found.finding.where.op = std::string(to_string(communicating(about).collectives.front().kind));
+            put_call(about, *first, found.finding.where);
             found.finding.evidence.push_back({.text = "Such collectives per step",
                                               .value = count / std::max<std::int64_t>(1, communicating(about).steps),
                                               .unit = Unit::count});

@@ -8,7 +8,8 @@ Cause logging_in_loop_cause() {
                               {.doing = Doing::logging,
                                .cause = "host",
                                .sentence = "The loop waits while it is logged",
-                               .next = "Log every 100 steps, and without flush"},
+                               .next = "Log every 100 steps, and without flush",
+                               .too_often = true},
                               out);
           }};
 }

@@ -10,8 +10,9 @@ Cause python_in_step_cause() {
             {.doing = Doing::computing,
              .cause = "host",
              .sentence = "Python between operators keeps the step waiting",
-             .next =
-                 "Do the same for the whole batch with torch or NumPy, or prepare it in workers of the data loader"},
+             .next = "Do the same for the whole batch with torch or NumPy, or prepare it in workers of the data loader",
+             .least = 0.02,
+             .most = 0.2},
             out);
       }};
 }

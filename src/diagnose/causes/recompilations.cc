@@ -41,17 +41,12 @@ Cause recompilations_cause() {
           });
         }
         if (!compiling.worth_saying()) return;
-        Diagnosis found = compiling.diagnosis(
+        out.push_back(compiling.diagnosis(
             {.cause = "compile",
              .sentence = "torch.compile compiles code again that it had compiled already, since its guards failed",
              .next = "For sizes that change use torch.compile(dynamic=True) or torch._dynamo.mark_dynamic, or pad to "
-                     "a few sizes; TORCH_LOGS=recompiles says which guard failed"});
-        if (const CodeCall* call = about.places.only_call(about.trace, "compile")) {
-          found.finding.where.file = call->file;
-          found.finding.where.line = call->line;
-          found.finding.where.function.reset();
-        }
-        out.push_back(std::move(found));
+                     "a few sizes; TORCH_LOGS=recompiles says which guard failed",
+             .called = "compile"}));
       }};
 }
 

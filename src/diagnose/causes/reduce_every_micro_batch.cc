@@ -36,7 +36,7 @@ Cause reduce_every_micro_batch_cause() {
                 again.diagnosis({.cause = "communication",
                                  .sentence = "Gradients travel after each micro batch, though only their sum is used",
                                  .next = "Run all micro batches but the last under model.no_sync()"});
-            found.finding.where.op = "all_reduce";
+            put_call(about, *steps.begin()->second.front(), found.finding.where);
             found.finding.evidence.push_back(
                 {.text = "Backward passes in a step, each reduced", .value = passes, .unit = Unit::count});
             out.push_back(std::move(found));

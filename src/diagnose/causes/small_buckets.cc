@@ -38,7 +38,8 @@ Cause small_buckets_cause() {
                  .sentence = "Many small collectives, each of which costs its latency",
                  .next = "Let gradients travel in larger buckets: DistributedDataParallel(bucket_cap_mb=25) is the "
                          "default; join small tensors before all_reduce"});
-            found.finding.where.op = "all_reduce";
+            put_call(about, *std::find_if(all.collectives.begin(), all.collectives.end(), is_small),
+                     found.finding.where);
             found.finding.evidence.push_back(
                 {.text = "Collectives per step", .value = count / all.steps, .unit = Unit::count});
             found.finding.evidence.push_back(

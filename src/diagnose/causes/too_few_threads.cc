@@ -32,7 +32,8 @@ Cause too_few_threads_cause() {
                  .sentence = "Operators run on fewer threads than the job has cores, and the others are idle",
                  .next = "Let torch use them: leave OMP_NUM_THREADS and torch.set_num_threads out, or set them to the "
                          "cores of the rank (torchrun sets OMP_NUM_THREADS=1)",
-                 .confidence = "medium"});
+                 .confidence = "medium",
+                 .called = "set_num_threads"});
             found.finding.evidence.push_back({.text = "Threads of torch", .value = *threads, .unit = Unit::count});
             found.finding.evidence.push_back({.text = "Cores of the job", .value = *cores, .unit = Unit::count});
             found.finding.evidence.push_back({.text = "Idle cores of the machine", .value = *idle});

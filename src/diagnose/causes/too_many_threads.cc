@@ -34,7 +34,8 @@ Cause too_many_threads_cause() {
              .sentence = "More threads work than there are cores: operators wait for threads that wait for a core",
              .next = "Set OMP_NUM_THREADS, or torch.set_num_threads(), to the cores of the job divided by its ranks "
                      "on this machine",
-             .confidence = wait && *wait > 0.05 ? "high" : "medium"});
+             .confidence = wait && *wait > 0.05 ? "high" : "medium",
+             .called = "set_num_threads"});
         found.finding.evidence.push_back({.text = "Threads of all ranks here", .value = all, .unit = Unit::count});
         found.finding.evidence.push_back({.text = "Cores of the job", .value = *cores, .unit = Unit::count});
         if (wait) {

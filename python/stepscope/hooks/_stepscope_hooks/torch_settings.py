@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Value = bool | int | str
+    Ask = Callable[[], "bool | int | str | None"]
 
 
 def noted() -> dict[str, str]:
@@ -26,7 +26,7 @@ def noted() -> dict[str, str]:
     def bfloat16_speed() -> int | None:
         return _bfloat16_speed_permille() if bfloat16() and not torch.cuda.is_initialized() else None
 
-    asked: dict[str, Callable[[], Value | None]] = {
+    asked: dict[str, Ask] = {
         "torch_threads": torch.get_num_threads,
         "cores": cores,
         "local_ranks": lambda: int(os.environ["LOCAL_WORLD_SIZE"]),
@@ -39,11 +39,11 @@ def noted() -> dict[str, str]:
     if torch.cuda.is_initialized():
         asked["cuda_sync_debug"] = torch.cuda.get_sync_debug_mode
         asked["cudnn_benchmark"] = lambda: torch.backends.cudnn.benchmark
-    notes = {}
+    notes: dict[str, str] = {}
     for name, ask in asked.items():
         try:
             value = ask()
-        except Exception:  # noqa: BLE001  # another version of torch, another machine: it is only not noted
+        except Exception:  # another version of torch, another machine: it is only not noted
             continue
         if value is not None:
             notes["stepscope_" + name] = json.dumps(value)

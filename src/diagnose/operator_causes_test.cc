@@ -1,0 +1,175 @@
+// Causes that lie in what operators are called, on jobs made by hand: found where they are, and not where they are not.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "diagnose/steps_fixture.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+constexpr std::string_view kSquare = "[[256, 256]]", kTwoSquares = "[[256, 256], [256, 256]]";
+
+TEST_CASE("advice: a chain of elementwise operators on one size is one fault, a few of them are none") {
+  const auto job = [](int operators) {
+    return run_of([&](Thread& thread) {
+      thread.op("aten::mm", 10 * ms, {}, {.dims = kTwoSquares});
+      for (int i = 0; i < operators; i++)
+        thread.op(i % 2 == 0 ? "aten::mul" : "aten::add", 2 * ms, {}, {.dims = kSquare});
+      thread.op("aten::mm", 10 * ms, {}, {.dims = kTwoSquares});
+    });
+  };
+  const Answer answer = advice_of(job(6));
+  const Finding* found = find(answer, "elementwise_chain");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  // 32 ms, of which 12 become between 0 and 6.
+  CHECK(found->gain->speedup_high == doctest::Approx(32.0 / 20).epsilon(0.02));
+  CHECK(found->gain->speedup_low == doctest::Approx(32.0 / 26).epsilon(0.02));
+  CHECK(find(advice_of(job(3)), "elementwise_chain") == nullptr);
+}
+
+TEST_CASE("advice: elementwise operators on different sizes are no chain") {
+  const Run run = run_of([](Thread& thread) {
+    for (const char* sizes : {"[[64, 64]]", "[[128, 64]]", "[[64, 256]]", "[[512, 64]]", "[[64, 1024]]"}) {
+      thread.op("aten::mul", 2 * ms, {}, {.dims = sizes});
+    }
+  });
+  CHECK(find(advice_of(run), "elementwise_chain") == nullptr);
+}
+
+TEST_CASE("advice: product, softmax and product over the same scores are attention by hand") {
+  const auto job = [](std::string_view behind) {
+    return run_of([&](Thread& thread) {
+      thread.op("aten::matmul", 2 * ms, {"train.py(30): attend"}, {.dims = "[[8, 64, 32], [8, 32, 64]]"});
+      thread.op("aten::div", 3 * ms, {"train.py(30): attend"}, {.dims = "[[8, 64, 64], []]"});
+      thread.op("aten::softmax", 5 * ms, {"train.py(30): attend"}, {.dims = "[[8, 64, 64], [], []]"});
+      thread.op("aten::matmul", 2 * ms, {"train.py(30): attend"}, {.dims = behind});
+      thread.op("aten::conv2d", 10 * ms);
+    });
+  };
+  const Answer answer = advice_of(job("[[8, 64, 64], [8, 64, 32]]"));
+  const Finding* found = find(answer, "attention_by_hand");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.function == "attend");
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high > 1.3);
+  CHECK(find(advice_of(job("[[64, 32], [32, 16]]")), "attention_by_hand") == nullptr);  // a classifier's softmax
+}
+
+TEST_CASE("advice: a clone into another layout is a copy for nothing, one that the program asked for is none") {
+  const auto job = [](std::string_view format) {
+    return run_of([&](Thread& thread) {
+      thread.nested("aten::contiguous", "aten::clone", 5 * ms, {.dims = kSquare},
+                    {.dims = "[[256, 256], []]", .concrete = format});
+      thread.op("aten::mm", 10 * ms, {}, {.dims = kTwoSquares});
+    });
+  };
+  CHECK(find(advice_of(job(R"(["", "0"])")), "layout_copies") != nullptr);
+  const Run asked = run_of([](Thread& thread) {
+    thread.nested("aten::clone", "aten::copy_", 5 * ms, {.dims = "[[256, 256], []]", .concrete = R"(["", ""])"});
+    thread.op("aten::mm", 10 * ms, {}, {.dims = kTwoSquares});
+  });
+  CHECK(find(advice_of(asked), "layout_copies") == nullptr);
+}
+
+TEST_CASE("advice: a forward pass inside the backward pass is recomputation") {
+  const auto job = [](std::int64_t sequence) {
+    return run_of([&](Thread& thread) {
+      thread.op("aten::mm", 4 * ms, {}, {.sequence = 7, .dims = kTwoSquares});
+      thread.nested("autograd::engine::evaluate_function: MmBackward0", "aten::mm", 6 * ms,
+                    {.sequence = 7, .fwd_thread = 1}, {.sequence = sequence, .dims = kTwoSquares});
+    });
+  };
+  const Answer answer = advice_of(job(8));
+  const Finding* found = find(answer, "recomputation");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(10.0 / 4).epsilon(0.02));
+  CHECK(find(advice_of(job(kAbsent)), "recomputation") == nullptr);  // a gradient: nothing is recorded
+}
+
+TEST_CASE("advice: the same node of the graph gone back through twice is a graph that was retained") {
+  const Run run = run_of([](Thread& thread) {
+    thread.op("aten::mm", 4 * ms, {}, {.sequence = 7, .dims = kTwoSquares});
+    for (int i = 0; i < 2; i++) {
+      thread.op("autograd::engine::evaluate_function: MmBackward0", 3 * ms, {}, {.sequence = 7, .fwd_thread = 1});
+      thread.op("aten::add", 1 * ms, {}, {.dims = kSquare});
+    }
+  });
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "retained_graph");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(12.0 / 9).epsilon(0.02));
+}
+
+TEST_CASE("advice: operators that get more with each step grow, those of changing batches do not") {
+  const auto job = [](std::vector<int> rows) {
+    std::size_t step = 0;
+    return run_of(
+        [&, step](Thread& thread) mutable {
+          const std::string dims = "[[" + std::to_string(rows[step++ % rows.size()]) + ", 32]]";
+          thread.op("aten::mean", 5 * ms, {}, {.dims = dims});
+          thread.op("aten::mm", 5 * ms, {}, {.dims = kTwoSquares});
+        },
+        false);
+  };
+  CHECK(find(advice_of(job({1000, 2000, 3000, 4000})), "memory_growth") != nullptr);
+  CHECK(find(advice_of(job({1000, 3000, 2000, 4000})), "memory_growth") == nullptr);
+}
+
+TEST_CASE("advice: large tensors made in each step, and what autograd looks for in its debug mode") {
+  const Run run = run_of([](Thread& thread) {
+    thread.op("aten::zeros", 4 * ms, {}, {.dims = "[[], []]"});
+    thread.op("aten::mm", 4 * ms, {}, {.sequence = 7, .dims = kTwoSquares});
+    thread.nested("autograd::engine::evaluate_function: MmBackward0", "aten::isnan", 2 * ms,
+                  {.sequence = 7, .fwd_thread = 1});
+  });
+  const Answer answer = advice_of(run);
+  CHECK(find(answer, "allocation_in_steps") != nullptr);
+  CHECK(find(answer, "debug_mode") != nullptr);
+}
+
+TEST_CASE("advice: a model under no_grad in some of the steps is evaluation, in all of them it is the method") {
+  const auto job = [](int each) {
+    int step = 0;
+    return run_of(
+        [&, step](Thread& thread) mutable {
+          thread.op("aten::mm", 4 * ms, {}, {.sequence = 7, .dims = kTwoSquares});
+          thread.op("autograd::engine::evaluate_function: MmBackward0", 3 * ms, {}, {.sequence = 7, .fwd_thread = 1});
+          if (step++ % each != 0) return;
+          thread.op("aten::mm", 6 * ms, {}, {.dims = kTwoSquares});
+          thread.op("aten::argmax", 1 * ms, {}, {.dims = kSquare});
+        },
+        false);
+  };
+  CHECK(find(advice_of(job(3)), "evaluation_in_loop") != nullptr);
+  CHECK(find(advice_of(job(1)), "evaluation_in_loop") == nullptr);
+}
+
+TEST_CASE("advice: what recording costs is no time of the steps where other steps are known") {
+  Run run = run_of(
+      [](Thread& thread) {
+        for (int i = 0; i < 500; i++) thread.op("aten::add", 4 * us), thread.code(2 * us);
+        thread.code(3 * ms);
+      },
+      false);
+  // 6 ms as recorded; the other steps take 5.
+  run.traces[0].clock_base_ns = 0;
+  Trace history;
+  const std::int64_t far_ns = 3600 * std::int64_t{1000} * ms;
+  for (int i = 0; i < 60; i++) {
+    history.steps.push_back(
+        {.name = "step", .number = i, .start_ns = far_ns + i * 5 * ms, .end_ns = far_ns + (i + 1) * 5 * ms});
+  }
+  run.history.push_back(std::move(history));
+  const Answer answer = advice_of(run);
+  const Scalar *step = answer.scalar("step_ns"), *cost = answer.scalar("recording_ns");
+  REQUIRE(step != nullptr);
+  CHECK(std::get<std::int64_t>(step->value) == doctest::Approx(5 * ms).epsilon(0.01));
+  CHECK(std::get<std::int64_t>(cost->value) == doctest::Approx(1 * ms).epsilon(0.05));
+}
+
+}  // namespace
+}  // namespace stepscope::diagnose

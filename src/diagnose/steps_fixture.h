@@ -1,0 +1,103 @@
+// A job made by hand, for tests of causes: a thread that makes steps, one operator or piece of code after the other.
+// Not part of the program.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "derive/derive.h"
+#include "derive/derive_run.h"
+#include "diagnose/diagnosis.h"
+#include "model/trace_fixture.h"
+#include "simulate/predict.h"
+
+namespace stepscope::diagnose {
+
+inline constexpr std::int64_t us = 1000, ms = 1000 * us;
+
+// A thread that makes steps, one operator or piece of code after the other.
+class Thread {
+ public:
+  TraceFixture f;
+
+  explicit Thread(bool frames = false) : frames_(frames), cpu_(f.host("1")) {}
+
+  void begin_step() { begin_ns_ = at_ns_; }
+  void end_step() {
+    f.slice(cpu_, "user_annotation", "ProfilerStep#" + std::to_string(number_++), begin_ns_, at_ns_ - begin_ns_);
+  }
+  // With the frames of `code` around it, outermost first.
+  void op(std::string_view name, std::int64_t ns, std::vector<std::string> code = {}, OpIds ids = {}) {
+    put_frames(code, ns);
+    f.op(cpu_, name, at_ns_, ns, ids);
+    at_ns_ += ns;
+  }
+  void code(std::int64_t ns, std::vector<std::string> code = {}) {
+    put_frames(code, ns);
+    at_ns_ += ns;
+  }
+  // An operator with another one in it, which takes all of its time but two microseconds.
+  void nested(std::string_view name, std::string_view inner, std::int64_t ns, OpIds ids = {}, OpIds inner_ids = {}) {
+    f.op(cpu_, name, at_ns_, ns, ids);
+    f.op(cpu_, inner, at_ns_ + us, ns - 2 * us, inner_ids);
+    at_ns_ += ns;
+  }
+  void range(std::string_view name, std::int64_t ns) {
+    f.slice(cpu_, "user_annotation", name, at_ns_, ns);
+    at_ns_ += ns;
+  }
+
+ private:
+  void put_frames(const std::vector<std::string>& code, std::int64_t ns) {
+    for (const std::string& frame : code) {
+      if (frames_) f.slice(cpu_, "python_function", frame, at_ns_, ns);
+    }
+  }
+
+  bool frames_;
+  TrackId cpu_;
+  std::int64_t at_ns_ = 0, begin_ns_ = 0, number_ = 1;
+};
+
+template <class Step>
+Run run_of(Step step, bool frames = true) {
+  Run run;
+  Thread timed;
+  for (int i = 0; i < 4; i++) {
+    timed.begin_step();
+    step(timed);
+    timed.end_step();
+  }
+  run.traces.push_back(std::move(timed.f.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  if (frames) {
+    Thread with_frames(true);
+    with_frames.begin_step();
+    step(with_frames);
+    with_frames.end_step();
+    with_frames.f.trace.code = {{"train.py", 1, "", 0}, {"train.py", 10, "sorted", 14}};
+    run.stack_steps.push_back(std::move(with_frames.f.trace));
+    REQUIRE(derive::derive(run.stack_steps[0], {}));
+  }
+  derive::derive_run(run, 1);
+  return run;
+}
+
+inline Answer advice_of(const Run& run) {
+  const simulate::Predictor predictor(run);
+  auto made = advice(run, predictor);
+  if (!made) FAIL(to_text(made.error()));
+  return *std::move(made);
+}
+
+inline const Finding* find(const Answer& answer, std::string_view id) {
+  const auto found =
+      std::find_if(answer.findings.begin(), answer.findings.end(), [&](const Finding& one) { return one.id == id; });
+  return found == answer.findings.end() ? nullptr : &*found;
+}
+
+}  // namespace stepscope::diagnose
