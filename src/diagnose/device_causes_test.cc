@@ -179,8 +179,9 @@ TEST_CASE("advice: a value that is read in mid-step stops the host, and the devi
   CHECK(found->where.op == "aten::item");
   CHECK(evidence(*found, "Waits per step") == 10);
   REQUIRE(found->gain);
-  CHECK(found->gain->speedup_low > 1.2);  // 80 of some 105 us are work
-  CHECK(found->gain->speedup_high < 1.5);
+  // Of some 104 us, 82 are work, and 5 the way to the device, which the thread's own time does not hold.
+  CHECK(found->gain->speedup_low > 1.15);
+  CHECK(found->gain->speedup_high < 104.0 / 82);
   CHECK(find(advice_on(step_of(false)), "hidden_sync") == nullptr);
 }
 
@@ -228,6 +229,27 @@ TEST_CASE("advice: memory taken from the device in the steps") {
   REQUIRE(answer.findings[0].gain);
   CHECK(answer.findings[0].gain->speedup_low > 2);
   CHECK(find(answer, "op_on_cpu") == nullptr);
+}
+
+TEST_CASE("advice: the first launch of a kernel that loads its code is no property of a step") {
+  const auto step_of = [](bool always) {
+    return [always, step = 0](Job& job) mutable {
+      job.launch("aten::mul", 20 * us, kElementwise, 10 * us);
+      job.launch("aten::mm", always || step == 0 ? 20 * ms : 20 * us, "ampere_bf16_s16816gemm", 10 * us);
+      step++;
+    };
+  };
+  auto once = step_of(false), always = step_of(true);
+  const Answer answer = advice_on([&](Job& job) { once(job); });
+  REQUIRE(!answer.findings.empty());
+  CHECK(answer.findings[0].id == "device_start_up");
+  CHECK(answer.findings[0].where.op == "aten::mm");
+  CHECK(evidence(answer.findings[0], "Kernels launched for the first time") == 1);
+  const Answer slow = advice_on([&](Job& job) { always(job); });  // the others are as long: its code was not missing
+  const Finding* found = find(slow, "device_start_up");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high < 1.2);
 }
 
 TEST_CASE("advice: products of float32 without tensor cores, by the names of their kernels") {

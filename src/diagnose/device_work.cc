@@ -5,9 +5,9 @@
 namespace stepscope::diagnose {
 namespace {
 
-// From a slice outwards while nearly all of the operator around it is that slice: what asked for it.
+// What asked for a slice: from the operator around it outwards, as long as each is not much longer than what is in it.
 SliceId asker_around(const Trace& trace, SliceId slice) {
-  constexpr std::int64_t kMostTimes = 2;  // as long as what it asks for
+  constexpr std::int64_t kMostTimes = 2;
   SliceId asker = SliceId::none;
   std::int64_t inside_ns = 0;
   for (SliceId at = trace.slices.parent[slice]; at != SliceId::none; at = trace.slices.parent[at]) {
@@ -42,7 +42,7 @@ DeviceWork::DeviceWork(const Case& about) {
   find_waits_for_input(about);
 }
 
-void DeviceWork::find_users(const Trace& trace, Of& out) const {
+void DeviceWork::find_users(const Trace& trace, Of& out) {
   out.uses_device.assign(trace.slices.size(), false);
   const auto mark = [&](SliceId slice) {
     for (SliceId at = slice; at != SliceId::none; at = trace.slices.parent[at]) {
@@ -78,7 +78,7 @@ void DeviceWork::find_waits(const Case& about) {
       const std::uint32_t before = graph.costs.before[node];
       std::int64_t& lead = lead_ns[graph.lane[node]];
       if (before != simulate::kNone) lead += graph.start_ns[node] - graph.end_ns(before);
-      const auto piece = first_piece.find(node);
+      const auto piece = first_piece.find(node);  // the wait binds where the path comes from a device
       if (piece != first_piece.end() && piece->second > 0 && on_device(piece->second - 1)) {
         for (std::size_t i = piece->second; i < about.path.size() && !on_device(i) && lead > 0; i++) {
           lead -= about.path[i].until_ns - about.path[i].from_ns;
@@ -98,15 +98,19 @@ std::uint32_t DeviceWork::launch_of(std::uint32_t node) const {
   return found == launch_.end() ? simulate::kNone : found->second;
 }
 
-std::vector<const DeviceWait*> DeviceWork::own_waits(const Case& about, std::uint32_t node) const {
+const std::vector<std::size_t>& DeviceWork::waits_of(const Case& about, std::uint32_t node) const {
+  static const std::vector<std::size_t> kNothing;
   const simulate::ReplayGraph& graph = about.predictor.graph();
   const Trace& trace = about.run.traces[graph.lanes[graph.lane[node]].trace];
   const SliceId op = asker_of(about, node);
   const auto& all = of(trace).waits_in;
   const auto found = all.find(op == SliceId::none ? trace.device.launch[graph.row[node]] : op);
+  return found == all.end() ? kNothing : found->second;
+}
+
+std::vector<const DeviceWait*> DeviceWork::own_waits(const Case& about, std::uint32_t node) const {
   std::vector<const DeviceWait*> out;
-  if (found == all.end()) return out;
-  for (const std::size_t at : found->second) out.push_back(&waits_[at]);
+  for (const std::size_t at : waits_of(about, node)) out.push_back(&waits_[at]);
   return out;
 }
 
@@ -115,8 +119,7 @@ void DeviceWork::find_waits_for_input(const Case& about) {
     const Work work = about.work(node);
     const std::int64_t bytes = work.trace->device.bytes[about.predictor.graph().row[node]];
     if (!copy_way(work.name()).to_device() || (bytes != kAbsent && bytes <= kSmallCopyBytes)) continue;
-    for (const DeviceWait* wait : own_waits(about, node))
-      waits_[static_cast<std::size_t>(wait - waits_.data())].for_input = true;
+    for (const std::size_t at : waits_of(about, node)) waits_[at].for_input = true;
   }
 }
 

@@ -50,9 +50,10 @@ class DeviceWork {
     std::unordered_map<SliceId, std::vector<std::size_t>> waits_in;  // per innermost operator, else per call
   };
   const Of& of(const Trace& trace) const { return of_.at(&trace); }
-  void find_users(const Trace& trace, Of& out) const;
+  static void find_users(const Trace& trace, Of& out);
   void find_waits(const Case& about);
   void find_waits_for_input(const Case& about);
+  const std::vector<std::size_t>& waits_of(const Case& about, std::uint32_t node) const;
 
   std::vector<std::uint32_t> nodes_[kDeviceClasses];
   std::unordered_map<const Trace*, Of> of_;

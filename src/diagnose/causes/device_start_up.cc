@@ -1,5 +1,6 @@
 // A device that is set up while steps are measured: its context is made, and the code of each kernel is loaded when it
 // is launched first. Both happen once in a process, so that a step which holds them says little of the others.
+#include <algorithm>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -33,8 +34,21 @@ std::unordered_map<std::uint32_t, bool> first_launches(const Case& about, const 
   return first;
 }
 
+// Per name of a call that does not launch: when it was made first.
+std::map<std::pair<const Trace*, StringId>, std::int64_t> first_calls(const Case& about) {
+  std::map<std::pair<const Trace*, StringId>, std::int64_t> first;
+  for_each_work(about, [&](std::uint32_t, const Work& work) {
+    if (work.device || work.slice == SliceId::none || work.trace->kind(work.slice) != SliceKind::runtime) return;
+    const std::int64_t start = work.trace->slices.start_ns[work.slice];
+    const auto at = first.try_emplace({work.trace, work.trace->slices.name[work.slice]}, start).first;
+    at->second = std::min(at->second, start);
+  });
+  return first;
+}
+
 void find_start_up(const Case& about, std::vector<Diagnosis>& out) {
   const auto first = first_launches(about, device_work(about));
+  const auto first_call = first_calls(about);
   Gathered gathered(about);
   std::int64_t loads = 0;
   Work longest;
@@ -42,8 +56,13 @@ void find_start_up(const Case& about, std::vector<Diagnosis>& out) {
     if (work.device || work.slice == SliceId::none || work.trace->kind(work.slice) != SliceKind::runtime) return;
     if (work.cost_ns < kLongForCallNs || takes_memory(work.name()) || synchronizes(work.name())) return;
     if (launch_kind(work.name()) == LaunchKind::copy || work.name().starts_with("synchronize")) return;
-    const auto launched = first.find(node);
-    if (work.role == simulate::NodeRole::launch && (launched == first.end() || !launched->second)) return;
+    if (work.role == simulate::NodeRole::launch) {
+      const auto launched = first.find(node);
+      if (launched == first.end() || !launched->second) return;
+    } else if (work.trace->slices.start_ns[work.slice] >
+               first_call.at({work.trace, work.trace->slices.name[work.slice]})) {
+      return;
+    }
     loads += work.role == simulate::NodeRole::launch ? 1 : 0;
     if (longest.trace == nullptr || work.cost_ns > longest.cost_ns) longest = work;
     const SliceId around = work.operation == SliceId::none ? work.slice : work.operation;
