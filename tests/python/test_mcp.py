@@ -66,7 +66,7 @@ def test_answers_are_named_and_given(place: Place) -> None:
     names = json.loads(text(call(place, "answers", path=TINY)))["answers"]
     assert "overview" in names and "steps" in names
     report = json.loads(text(call(place, "answers", path=TINY, only="steps, operators")))
-    assert [answer["name"] for answer in report["answers"]] == ["steps", "operators"]
+    assert set(report["answers"]) == {"steps", "operators"}
 
 
 def test_sql_gives_rows(place: Place) -> None:
