@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -72,9 +73,10 @@ void add_fixes(const Run& a, const Run& b, Answer& comparison) {
                   {"predicted_high", ValueType::real, Unit::none, "And at most"}}};
   const Finding* only = nullptr;
   std::size_t mended = 0;
+  std::set<std::string> told;  // several of one id explain their time together: the one worth most stands for them
   for (const Finding& finding : before->findings) {
     const auto at = then.find(finding.id);
-    if (at == then.end() || !finding.gain) continue;
+    if (at == then.end() || !finding.gain || !told.insert(finding.id).second) continue;
     const auto left = now.find(finding.id);
     const std::int64_t left_ns = left == now.end() ? 0 : left->second;
     const bool gone = static_cast<double>(left_ns) < kGone * static_cast<double>(at->second);

@@ -22,7 +22,7 @@ def talk(place: Place, *messages: str | dict[str, Any]) -> list[dict[str, Any]]:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
 def call(place: Place, tool: str, **arguments: str) -> dict[str, Any]:
