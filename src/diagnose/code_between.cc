@@ -80,6 +80,8 @@ std::vector<BetweenOperators> code_between(const Case& about) {
     one.doing = doing_of(work, one.code);
     // Where frames are recorded and none of the program's is there, it is not the program that works.
     if (one.doing == Doing::unknown && about.places.known(*work.trace)) continue;
+    // Outside of steps a gap of which nothing is known may be anything: before the work, behind it.
+    if (one.doing == Doing::unknown && !about.now.window.whole_steps) continue;
     out.push_back(std::move(one));
   }
   return out;
@@ -137,8 +139,10 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     const BetweenOperators* longest = nullptr;
     for (const BetweenOperators* one : stretches) {
       const std::int64_t cost = about.cost_ns(one->node);
+      constexpr double kUnknownMost = 0.8;  // of what nothing is known little may be gone
+      const double most = one->doing == Doing::unknown ? kUnknownMost : words.most;
       found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(words.least * static_cast<double>(cost)),
-                                     static_cast<std::int64_t>(words.most * static_cast<double>(cost))});
+                                     static_cast<std::int64_t>(most * static_cast<double>(cost))});
       time_ns += about.on_path(one->node);
       all_ns += cost;
       if (cost > longest_ns) longest_ns = cost, longest = one;

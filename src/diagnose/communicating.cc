@@ -49,7 +49,9 @@ Communicating look_at_communication(const Case& about) {
   const std::map<StepId, BackwardOf> backward = backward_of(about, about.trace);
   std::vector<SliceId> calls;
   for (const Operation& one : about.operations(about.trace)) {
-    if (about.trace.name(one.slice).starts_with("c10d::")) calls.push_back(one.slice);
+    const std::string_view name = about.trace.name(one.slice);
+    // Hooks in the backward pass ask for it as well: then the program called backward().
+    if (name.starts_with("c10d::") || is_backward(name)) calls.push_back(one.slice);
   }
   const auto number = static_cast<std::uint32_t>(&about.trace - about.run.traces.data());
   std::set<StepId> steps;

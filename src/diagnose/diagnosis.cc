@@ -1,5 +1,7 @@
 #include "diagnose/diagnosis.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -59,6 +61,11 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   for (const std::uint32_t node : out.diagnosis.explains) out.explains[node] = true;
   for (const std::uint32_t node : about.path_nodes()) {
     if (out.explains[node]) out.time_ns += about.on_path(node);
+  }
+  for (Evidence& one : finding.evidence) {
+    if (one.text == "Of the steps" && !one.query) {
+      one.query = fmt::format("select * from advice_partition where finding = '{}'", out.id);
+    }
   }
   if (made && !out.diagnosis.rewrite.no_wait.empty()) limit_to_explained(about, out.time_ns, *made);
   simulate::give_gain(finding, made, "played again without most of this work");
