@@ -312,7 +312,7 @@ constexpr std::array<Bound, 5> kBounds{{
      {PathClass::data_loading, PathClass::data_loading, PathClass::data_loading, PathClass::data_loading,
       PathClass::data_loading}},
     {"critical_copies",
-     "copies",
+     "copy",
      "Memory copies bound the run: most of the critical path waits for them",
      "See the copies answer for their direction, speed and memory; keep .item() and .cpu() out of the step",
      {PathClass::copy, PathClass::set, PathClass::copy, PathClass::copy, PathClass::copy}},
