@@ -27,7 +27,7 @@ void set_up_mcp(CLI::App& app, int& code) {
     });
     std::string line;
     while (std::getline(std::cin, line)) {
-      if (const auto reply = server.answer(line)) std::cout << *reply << std::endl;
+      if (const auto reply = server.answer(line)) std::cout << *reply << '\n' << std::flush;
     }
     code = kOk;
   });

@@ -26,9 +26,8 @@ SliceId layout_wanted(const Case& about, const Work& work) {
     if (name == "aten::clone") {
       if (!asks_for_layout(inputs(about).of(trace, at))) return SliceId::none;
       copies = true;
-    } else if (copies && (name == "aten::reshape" || name == "aten::flatten" || name == "aten::matmul")) {
-      return at;
-    } else if (copies && name.starts_with("autograd::")) {
+    } else if (copies && (name == "aten::reshape" || name == "aten::flatten" || name == "aten::matmul" ||
+                          name.starts_with("autograd::"))) {
       return at;
     } else if (name == "aten::to" || name == "aten::_to_copy") {
       return SliceId::none;

@@ -23,7 +23,8 @@ Cause small_buckets_cause() {
             }
             if (count / all.steps < kFewest) return;
             const double per_step = static_cast<double>(count) / static_cast<double>(all.steps);
-            const double buckets = std::max(1.0, std::ceil(static_cast<double>(bytes / all.steps) / kBucketBytes));
+            const double buckets =
+                std::max(1.0, std::ceil(static_cast<double>(bytes) / static_cast<double>(all.steps) / kBucketBytes));
             // The bytes still travel, on which a part of each is spent.
             const double least = buckets / per_step, most = std::min(1.0, 3 * least + 0.1);
             Gathered small(about);
