@@ -1,5 +1,7 @@
 #include "diagnose/case.h"
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "model/host_names.h"
@@ -83,8 +85,9 @@ Result<simulate::Prediction> Case::predict(const simulate::Rewrite& rewrite) con
   all.no_wait = rewrite.no_wait;
   Result<simulate::Prediction> made = predictor.predict({}, all);
   if (made) {
-    made->speedup_low /= now.speedup_low;
-    made->speedup_high /= now.speedup_high;
+    const auto part = [](double after, double before) { return before > 0 ? after / before : 1; };
+    std::tie(made->speedup_low, made->speedup_high) =
+        std::minmax({part(made->frozen, now.frozen), part(made->freed, now.freed)});
   }
   return made;
 }

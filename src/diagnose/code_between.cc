@@ -54,6 +54,16 @@ constexpr std::array kSigns{
     Sign{Doing::sleeping, "sleep"},
 };
 
+// Functions of the program itself, whatever they are called, show nothing; of collecting only Python's own does.
+bool shows(const Code& code, const Sign& sign) {
+  const CodeFrame* end = code.stack.data() + code.stack.size();
+  for (const CodeFrame* frame = code.below(sign.frame); frame != nullptr && frame != end; frame++) {
+    if (frame->own || !frame->is(sign.frame)) continue;
+    if (sign.doing != Doing::collecting || frame->file.empty()) return true;
+  }
+  return false;
+}
+
 Doing doing_of(const Work& work, const Code& code) {
   if (work.name() == kGarbageCollection) return Doing::collecting;
   if (work.slice != SliceId::none &&
@@ -62,7 +72,7 @@ Doing doing_of(const Work& work, const Code& code) {
   }
   if (code.stack.empty()) return Doing::unknown;
   for (const Sign& sign : kSigns) {
-    if (code.below(sign.frame) != nullptr) return sign.doing;
+    if (shows(code, sign)) return sign.doing;
   }
   return Doing::computing;
 }

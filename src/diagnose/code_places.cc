@@ -73,11 +73,15 @@ const CodeFrame* Code::caller() const {
   return nullptr;
 }
 
+bool CodeFrame::is(std::string_view function_or_file) const {
+  const bool is_file = function_or_file.find('/') != std::string_view::npos || function_or_file.ends_with(".py");
+  return is_file ? file.starts_with(function_or_file) : function == function_or_file;
+}
+
 const CodeFrame* Code::below(std::string_view function_or_file) const {
   const CodeFrame* from = own();
-  const bool is_file = function_or_file.find('/') != std::string_view::npos || function_or_file.ends_with(".py");
   for (const CodeFrame* frame = from == nullptr ? stack.data() : from; frame != stack.data() + stack.size(); frame++) {
-    if (is_file ? frame->file.starts_with(function_or_file) : frame->function == function_or_file) return frame;
+    if (frame->is(function_or_file)) return frame;
   }
   return nullptr;
 }
@@ -261,7 +265,8 @@ const CodeCall* CodePlaces::only_call(const Trace& trace, std::string_view calle
 }
 
 const Code& CodePlaces::heaviest_in(const Map& map, const Stretches& when) const {
-  const auto [known, is_new] = map.heaviest.try_emplace(when[0].start);  // every step asks for the same
+  const auto [known, is_new] = map.heaviest.try_emplace(
+      {when[0].start, when[0].end, when[1].start, when[1].end});  // every step asks for the same
   if (is_new) known->second = find_heaviest(map, when);
   return known->second;
 }

@@ -25,6 +25,9 @@ namespace stepscope::diagnose {
 
 struct CodeFrame : PythonFrame {
   bool own = false;  // of the program itself, not of Python, torch or another library
+
+  // Is it called so, or does its file begin so ("torch/_dynamo/", "socket.py")?
+  bool is(std::string_view function_or_file) const;
 };
 
 // What the program did in a stretch: most of its time.
@@ -74,7 +77,7 @@ class CodePlaces {
     Interval frames_time;                                                           // of frames_track
     LeafTime leaves;                                                                // of frames_track
     std::unordered_map<std::string, std::vector<const CodeCall*>> calls;            // by file of the program
-    mutable std::unordered_map<std::int64_t, Code> heaviest;                        // by start of the stretch
+    mutable std::map<std::array<std::int64_t, 4>, Code> heaviest;                   // by stretches
   };
 
   static std::vector<Landmark> landmarks_of(const Trace& trace, TrackId track);

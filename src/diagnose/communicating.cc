@@ -62,13 +62,19 @@ Communicating look_at_communication(const Case& about) {
     one.bytes = row.bytes;
     for (const MatchMember& member : about.run.matches.of(match)) {
       if (member.trace != number) continue;
-      one.step = about.trace.step_at(member.start_ns);
+      // Of work on a device what asked for it: the host runs ahead of it.
+      std::int64_t asked_ns = member.start_ns;
+      if (member.device_row != MatchMember::kNone) {
+        const SliceId launch = about.trace.device.launch[member.device_row];
+        if (launch != SliceId::none) asked_ns = about.trace.slices.start_ns[launch];
+      }
+      one.step = about.trace.step_at(asked_ns);
       const auto of = backward.find(one.step);
-      const auto after =
-          std::upper_bound(calls.begin(), calls.end(), member.start_ns,
-                           [&](std::int64_t t, SliceId call) { return t < about.trace.slices.start_ns[call]; });
+      const auto after = std::upper_bound(calls.begin(), calls.end(), asked_ns, [&](std::int64_t t, SliceId call) {
+        return t < about.trace.slices.start_ns[call];
+      });
       if (after != calls.begin()) one.call = *(after - 1);
-      one.after_backward = one.step != StepId::none && of != backward.end() && member.start_ns >= of->second.end_ns;
+      one.after_backward = one.step != StepId::none && of != backward.end() && asked_ns >= of->second.end_ns;
     }
     if (one.step != StepId::none && !about.trace.steps[static_cast<std::size_t>(one.step)].partial)
       steps.insert(one.step);

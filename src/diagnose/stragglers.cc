@@ -27,6 +27,7 @@ std::optional<Straggler> look_for_straggler(const Case& about) {
       const Work work = about.work(node);
       if (work.role == simulate::NodeRole::communicate || work.role == simulate::NodeRole::arrival) continue;
       own.of.own_ns += work.cost_ns;
+      if (work.role == simulate::NodeRole::data_loader) continue;
       if (work.operation == SliceId::none) {
         own.of.code_ns += work.cost_ns;
         own.of.code.push_back(node);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <exception>
+#include <filesystem>
 #include <vector>
 
 #include "base/version.h"
@@ -21,7 +24,7 @@ namespace {
 using report::JsonWriter;
 constexpr auto kLine = JsonWriter::Layout::line;
 
-constexpr std::string_view kProtocol = "2025-06-18";
+constexpr std::string_view kProtocol = "2025-06-18", kOlderProtocol = "2024-11-05";
 constexpr std::uint64_t kMostRows = 1000;
 // An assistant reads no more; what is left out is said.
 constexpr std::size_t kMostText = 200'000;
@@ -63,6 +66,16 @@ std::string_view raw_of(std::string_view object, std::string_view name) {
     if (one.key == name) return one.value;
   }
   return {};
+}
+
+// As it is said again: a string, a whole number or null; nothing for anything else.
+std::optional<std::string> id_of(std::string_view raw) {
+  if (raw == "null") return "null";
+  if (raw.starts_with('"')) return std::move(JsonWriter().text(formats::value_text(raw))).take();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(raw.data(), raw.data() + raw.size(), number);
+  if (error != std::errc() || end != raw.data() + raw.size()) return std::nullopt;
+  return std::to_string(number);
 }
 
 // `write` writes the member that is the result or the error.
@@ -140,17 +153,38 @@ std::string names_of_answers() {
   return out.take();
 }
 
+// When anything of it was written last, as far as it can be seen: a recording made anew is read anew.
+std::int64_t newest_below(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::int64_t newest = 0;
+  const auto look = [&](const fs::path& file) {
+    const auto time = fs::last_write_time(file, error);
+    if (!error) newest = std::max<std::int64_t>(newest, time.time_since_epoch().count());
+  };
+  look(path);
+  if (!fs::is_directory(path, error)) return newest;
+  for (auto at = fs::recursive_directory_iterator(path, error); !error && at != fs::recursive_directory_iterator();
+       at.increment(error)) {
+    look(at->path());
+  }
+  return newest;
+}
+
 }  // namespace
 
 Result<const Run*> McpServer::run_at(const std::string& path) {
   if (path.empty()) {
     return fail({ErrorKind::usage, "a path is missing", "", std::nullopt, "Give the argument \"path\""});
   }
-  if (run_ == nullptr || path_ != path) {
+  const std::int64_t changed = newest_below(path);
+  if (run_ == nullptr || path_ != path || changed_ != changed) {
+    run_.reset();  // not two in memory
     Result<Run> opened = open_(path);
     if (!opened) return fail(opened.error());
     run_ = std::make_unique<Run>(*std::move(opened));
     path_ = path;
+    changed_ = changed;
   }
   return run_.get();
 }
@@ -178,15 +212,21 @@ std::optional<std::string> McpServer::answer(std::string_view message) {
   if (message.front() != '{' || formats::skip_value(message, 0) == message.npos) {
     return error_reply({}, kParseError, "not a JSON object on one line");
   }
-  const std::string_view id = raw_of(message, "id"), parameters = raw_of(message, "params");
+  const std::string_view raw_id = raw_of(message, "id"), parameters = raw_of(message, "params");
   const std::string method = text_of(message, "method");
-  if (id.empty()) return std::nullopt;  // a notification
+  if (raw_id.empty()) return std::nullopt;  // a notification
+  const std::optional<std::string> known_id = id_of(raw_id);
+  if (!known_id) return error_reply({}, kInvalidRequest, "the id is no string and no whole number");
+  const std::string& id = *known_id;
   if (method.empty()) return error_reply(id, kInvalidRequest, "the method is missing");
   const std::string_view object = parameters.starts_with('{') ? parameters : "{}";
   if (method == "initialize") {
     const std::string asked = text_of(object, "protocolVersion");
     return reply(id, [&](JsonWriter& out) {
-      out.key("result").begin_object(kLine).key("protocolVersion").text(asked.empty() ? kProtocol : asked);
+      out.key("result")
+          .begin_object(kLine)
+          .key("protocolVersion")
+          .text(asked == kOlderProtocol ? kOlderProtocol : kProtocol);
       out.key("capabilities").begin_object(kLine).key("tools").begin_object(kLine).end_object().end_object();
       out.key("serverInfo").begin_object(kLine).key("name").text("stepscope").key("version").text(version());
       out.end_object().end_object();
@@ -208,7 +248,12 @@ std::optional<std::string> McpServer::answer(std::string_view message) {
     return error_reply(id, kBadParams, fmt::format("no tool '{}'; there are findings, answers and query", name));
   }
   const std::string_view arguments = raw_of(object, "arguments");
-  Result<std::string> text = call(name, arguments.starts_with('{') ? arguments : "{}");
+  Result<std::string> text = fail({ErrorKind::internal, "nothing was answered", "", std::nullopt, ""});
+  try {
+    text = call(name, arguments.starts_with('{') ? arguments : "{}");
+  } catch (const std::exception& error) {  // such as too little memory: the session goes on
+    text = fail({ErrorKind::internal, error.what(), "", std::nullopt, "Ask for less, or of a smaller recording"});
+  }
   if (!text) return text_reply(id, to_text(text.error()), true);
   if (text->size() > kMostText) {
     const std::size_t size = text->size();

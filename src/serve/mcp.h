@@ -2,6 +2,7 @@
 // line). It calls no model and no network: what it says is what the reports say.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,7 +28,8 @@ class McpServer {
   Result<std::string> call(std::string_view tool, std::string_view arguments);
 
   Open open_;
-  std::string path_;  // of the run that is open
+  std::string path_;          // of the run that is open
+  std::int64_t changed_ = 0;  // when that was written
   std::unique_ptr<Run> run_;
 };
 

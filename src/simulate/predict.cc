@@ -79,7 +79,7 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes, const Rew
       out.costs.cost_ns[node] += applied.longer_ns[node];
     }
   }
-  for (const Rewrite::Node& one : rewrite.nodes) out.costs.cost_ns[one.node] += one.most_ns - one.least_ns;
+  for (const Rewrite::Node& one : rewrite.nodes) out.costs.cost_ns[one.node] = one.most_ns;  // the last one holds
   out.played = play(graph_, out.costs, Waits::frozen);
   const Longest now = longest(graph_.costs, frozen_, {}), now_freed = longest(graph_.costs, freed_, {});
   const Longest after = longest(out.costs, out.played, changes);
@@ -87,13 +87,16 @@ Result<Prediction> Predictor::predict(std::span<const Change> changes, const Rew
     return fail({ErrorKind::unsupported, "no thread and no device work was recorded", "", std::nullopt,
                  "Record with stepscope run or torch.profiler"});
   }
-  if (!changes.empty() && (after.step_ns <= 0 || best.step_ns <= 0)) {
+  const bool is_changed = !changes.empty() || !rewrite.nodes.empty();
+  if (is_changed && after.step_ns <= 0) {
     return fail({ErrorKind::not_found, "nothing is left of a step", "", std::nullopt,
                  "Change less: what remains has to take some time"});
   }
-  const double frozen = ratio(now.step_ns, after.step_ns), freed = ratio(now_freed.step_ns, best.step_ns);
+  out.frozen = ratio(now.step_ns, after.step_ns);
+  // At the fast end a step may be gone altogether: then only what is known of the slow end is said.
+  out.freed = best.step_ns > 0 ? ratio(now_freed.step_ns, best.step_ns) : out.frozen;
   out.now_ns = now.step_ns;
-  std::tie(out.speedup_low, out.speedup_high) = std::minmax({frozen, freed});
+  std::tie(out.speedup_low, out.speedup_high) = std::minmax({out.frozen, out.freed});
   for (int i = 0; i < 2; i++) {
     const double speedup = i == 0 ? out.speedup_high : out.speedup_low;
     out.after_ns[i] = speedup > 0 ? static_cast<std::int64_t>(static_cast<double>(now.step_ns) / speedup) : 0;

@@ -14,12 +14,14 @@ constexpr double kMostSliceNs = 12'000;
 constexpr double kOwnPart = 0.1;
 // Fewer series of steps tell little of what is usual.
 constexpr std::size_t kFewestSeries = 3;
+constexpr std::int64_t kLatestNs = std::int64_t{1} << 62;
 
 // When any of the job was recorded, as Unix time: windows, and the step with frames.
 std::vector<Interval> recorded(const Run& run) {
   std::vector<Interval> out;
   const auto add = [&](const Trace& trace) {
-    if (trace.clock_base_ns == kAbsent || trace.slices.size() == 0) return;
+    // A clock that is no Unix time says nothing of when it was.
+    if (trace.clock_base_ns < 0 || trace.clock_base_ns > kLatestNs || trace.slices.size() == 0) return;
     Interval all{trace.slices.start_ns[std::size_t{0}], 0};
     for (std::size_t row = 0; row < trace.slices.size(); row++) {
       all.start = std::min(all.start, trace.slices.start_ns[row]);
@@ -50,7 +52,7 @@ std::int64_t usual_step(const Run& run, const StepWindow& window) {
     const std::int64_t from = steps[i].start_ns - (steps[i].end_ns - steps[i].start_ns);
     const bool is_free = std::none_of(busy.begin(), busy.end(),
                                       [&](Interval one) { return one.start < steps[i].end_ns && one.end > from; });
-    const bool follows = last_number == kAbsent || steps[i].number == last_number + 1;
+    const bool follows = last_number == kAbsent || (steps[i].number != kAbsent && steps[i].number - 1 == last_number);
     in_a_row = !is_free ? 0 : follows ? in_a_row + 1 : 1;
     last_number = steps[i].number;
     if (in_a_row < count) continue;
@@ -98,7 +100,7 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   const std::vector<std::uint32_t> notes = notes_beside(run, graph, window);
   const auto part_of = [&](std::uint32_t node, double slice_ns) {
     const auto most = (1 - kOwnPart) * static_cast<double>(graph.costs.cost_ns[node]);
-    return std::llround(std::min(most, notes[node] * slice_ns / 2));
+    return static_cast<std::int64_t>(std::min(most, notes[node] * slice_ns / 2));
   };
   const auto total = [&](double slice_ns) {
     std::int64_t sum = 0;

@@ -43,11 +43,11 @@ def text(result: dict[str, Any]) -> str:
 def test_a_session_begins_and_lists_its_tools(place: Place) -> None:
     hello, tools = talk(
         place,
-        {"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": {"protocolVersion": "2025-03-26"}},
+        {"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": {"protocolVersion": "2024-11-05"}},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
     )
-    assert hello["id"] == "a" and hello["result"]["protocolVersion"] == "2025-03-26"
+    assert hello["id"] == "a" and hello["result"]["protocolVersion"] == "2024-11-05"
     assert hello["result"]["serverInfo"]["name"] == "stepscope" and "tools" in hello["result"]["capabilities"]
     found = {tool["name"]: tool["inputSchema"] for tool in tools["result"]["tools"]}
     assert set(found) == {"findings", "answers", "query"}
@@ -91,6 +91,17 @@ def test_what_fails_is_said_and_the_session_goes_on(place: Place) -> None:
     )
     assert broken["error"]["code"] == -32700 and unknown["error"]["code"] == -32601
     assert no_tool["error"]["code"] == -32602 and pong["result"] == {}
+
+
+def test_an_id_that_is_none_is_not_said_again(place: Place) -> None:
+    replies = talk(
+        place,
+        '{"id": [}, "method": "ping"}',
+        '{"id": nonsense, "method": "ping"}',
+        '{"id": "\\u0007", "method": "ping"}',
+    )
+    assert [one.get("error", {}).get("code") for one in replies] == [-32600, -32600, None]
+    assert replies[2]["id"] == "\u0007"
 
 
 def test_names_from_a_trace_stay_on_their_line(place: Place, tmp_path: Path) -> None:

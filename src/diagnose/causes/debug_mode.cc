@@ -23,7 +23,6 @@ bool looks_for_nan(const Work& work) {
 Cause debug_mode_cause() {
   return {"debug_mode", "Modes that look for faults", [](const Case& about, std::vector<Diagnosis>& out) {
             const bool told = is_set(about.trace, "anomaly_mode");
-            if (!setting(about.trace, "anomaly_mode").empty() && !told) return;
             // Each operator of the forward pass writes down its whole Python stack.
             constexpr std::int64_t kLeastStackNs = 20'000, kMostStackNs = 200'000, kCallNs = 3'000;
             Gathered looks(about);

@@ -69,7 +69,7 @@ Cause evaluation_in_loop_cause() {
           }
         }
         // In every step it is part of the method: a teacher, a target network.
-        const bool in_each = per_step.size() >= static_cast<std::size_t>(about.steps) && about.steps > 1;
+        const bool in_each = per_step.size() >= static_cast<std::size_t>(about.steps);
         if (in_each || !evaluation.worth_saying()) return;
         Diagnosis found = evaluation.diagnosis(
             {.cause = "evaluation",

@@ -11,8 +11,6 @@ namespace stepscope::diagnose::causes {
 namespace {
 
 constexpr std::size_t kFewestSteps = 3;
-// Lengths of batches differ as well, but not by the same sign each time.
-constexpr std::int64_t kLeastGrowth = 1;
 
 // Operators of a rank by name and by which of that name in its step.
 using Turn = std::pair<std::string_view, std::size_t>;
@@ -36,9 +34,11 @@ std::set<SliceId> growing(const std::vector<Operator>& all, const Trace& trace) 
         same.push_back(here->second[turn]);
       }
       if (same.size() != steps.size()) break;
-      bool grows = true;
+      // By as much each time: what is kept grows by a step's worth. Lengths of batches differ as well, but not so.
+      const std::int64_t more = same[1]->inputs->elements() - same[0]->inputs->elements();
+      bool grows = more > 0;
       for (std::size_t i = 1; i < same.size(); i++) {
-        grows = grows && same[i]->inputs->elements() >= same[i - 1]->inputs->elements() + kLeastGrowth;
+        grows = grows && same[i]->inputs->elements() - same[i - 1]->inputs->elements() == more;
       }
       if (!grows) continue;
       for (const Operator* one : same) out.insert(one->slice);

@@ -14,7 +14,7 @@ bool grows_by_one(const ModelCall& before, const ModelCall& now) {
   std::size_t longer = 0;
   for (std::size_t i = 0; i < now.sizes.size(); i++) {
     if (now.sizes[i] == before.sizes[i]) continue;
-    if (i == 0 || now.sizes[i] != before.sizes[i] + 1) return false;
+    if (i == 0 || before.sizes[i] < 1 || now.sizes[i] < 2 || now.sizes[i] - 1 != before.sizes[i]) return false;
     longer++;
   }
   return longer == 1;
@@ -52,7 +52,7 @@ Cause no_cache_cause() {
                  .sentence = "Each new word is made from all words before it, which are gone through again each time",
                  .next = "Keep keys and values of the words before (use_cache=True, past_key_values, or a cache in the "
                          "attention), and give the model only the new word"});
-            found.finding.where.module = std::string(calls.front().module);
+            found.finding.where.module = again.names().first().name;
             found.finding.evidence.push_back({.text = "Calls in a row, each one position longer",
                                               .value = static_cast<std::int64_t>(count),
                                               .unit = Unit::count});

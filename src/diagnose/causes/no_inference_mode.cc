@@ -1,7 +1,21 @@
 // A model that only answers, while autograd notes all that a backward pass would need.
+#include <algorithm>
+
 #include "diagnose/model_calls.h"
+#include "diagnose/passes.h"
 
 namespace stepscope::diagnose::causes {
+
+namespace {
+
+bool goes_back(const Trace& trace) {
+  for (std::size_t row = 0; row < trace.ops.size(); row++) {
+    if (is_backward(trace.name(trace.ops.slice[row]))) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Cause no_inference_mode_cause() {
   return {"no_inference_mode", "Autograd notes what nobody needs", [](const Case& about, std::vector<Diagnosis>& out) {
@@ -11,7 +25,7 @@ Cause no_inference_mode_cause() {
             const std::vector<ModelCall>& calls = model_calls(about);
             Gathered noted(about);
             for (const ModelCall& call : calls) {
-              if (call.trains) return;  // a job that trains
+              if (call.trains || goes_back(*call.trace)) return;  // a job that trains
               if (!call.recorded) continue;
               for (const std::uint32_t node : call.nodes) {
                 const Work work = about.work(node);
@@ -26,7 +40,7 @@ Cause no_inference_mode_cause() {
                 {.cause = "serving",
                  .sentence = "The model only answers, and autograd notes all that a backward pass would need",
                  .next = "Call it under torch.inference_mode()"});
-            found.finding.where.module = std::string(calls.front().module);
+            found.finding.where.module = noted.names().first().name;
             out.push_back(std::move(found));
           }};
 }

@@ -16,6 +16,8 @@ Cause pipeline_bubbles_cause() {
               return one.kind == CollectiveKind::send || one.kind == CollectiveKind::receive;
             });
             if (sends == 0) return;
+            // What ranks with devices compute is not on their threads: there this cannot tell.
+            if (about.trace.device.size() > 0) return;
             // What each rank does itself, of the time of the steps.
             std::map<const Trace*, std::int64_t> busy;
             const simulate::ReplayGraph& graph = about.predictor.graph();
@@ -36,7 +38,8 @@ Cause pipeline_bubbles_cause() {
             if (part > kBusyEnough) return;
             // With m micro batches p stages are busy m of m + p - 1 turns.
             const auto stages = static_cast<double>(busy.size());
-            const double least = part * (1 + (stages - 1) / 8), left = std::min(1.0, part * (1 + (stages - 1) / 2));
+            const double left = std::min(1.0, part * (1 + (stages - 1) / 2));
+            const double least = std::min(left, part * (1 + (stages - 1) / 8));
             Gathered work_of(about);
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
               if (work.role == simulate::NodeRole::communicate || work.role == simulate::NodeRole::arrival) return;

@@ -13,7 +13,8 @@ Cause tiny_batches_cause() {
             std::size_t in_a_row = 0, most = 0;
             for (std::size_t i = 0; i < calls.size(); i++) {
               const ModelCall& call = calls[i];
-              const bool one = !call.trains && call.sizes.size() > 1 && call.sizes[0] == 1;
+              const bool one = !call.trains && call.sizes.size() > 1 && call.sizes[0] == 1 &&
+                               elements(call.sizes) > 1;  // one word follows from the one before
               const bool behind = i > 0 && calls[i - 1].module == call.module && calls[i - 1].trace == call.trace &&
                                   calls[i - 1].sizes == call.sizes &&
                                   static_cast<double>(call.start_ns - calls[i - 1].end_ns) <
@@ -31,7 +32,7 @@ Cause tiny_batches_cause() {
                  .sentence = "The model answers one request per call, while others follow at once",
                  .next = "Answer requests that wait together in one batch: collect those of a few milliseconds, pad "
                          "them, and call the model once"});
-            found.finding.where.module = std::string(calls.front().module);
+            found.finding.where.module = alone.names().first().name;
             found.finding.evidence.push_back({.text = "Calls of one sample right behind one another",
                                               .value = static_cast<std::int64_t>(most),
                                               .unit = Unit::count});

@@ -14,7 +14,8 @@ Cause too_few_threads_cause() {
           [](const Case& about, std::vector<Diagnosis>& out) {
             const auto threads = number_set(about.trace, "torch_threads"), cores = number_set(about.trace, "cores");
             const auto idle = idle_cores(about.run);
-            if (!threads || !cores || !idle || *threads < 1) return;
+            constexpr std::int64_t kMost = 1 << 20;  // settings of a file, which may hold anything
+            if (!threads || !cores || !idle || *threads < 1 || *threads > kMost || *idle > kMost) return;
             const std::int64_t usable = std::min<std::int64_t>(*cores, *threads + std::llround(*idle));
             if (usable <= *threads) return;
             // Work is parted where it is large; some of it, and every call, stays on one thread.
@@ -24,6 +25,7 @@ Cause too_few_threads_cause() {
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
               if (work.device || work.operation == SliceId::none || work.cost_ns < kPartedNs) return;
               if (work.role != simulate::NodeRole::host) return;
+              if (work.trace->device.size() > 0) return;  // of a job on a device operators only launch
               operators.add(node, work, work.name(), least, most);
             });
             if (!operators.worth_saying()) return;

@@ -13,7 +13,9 @@ Cause too_many_threads_cause() {
       "too_many_threads", "More threads than cores", [](const Case& about, std::vector<Diagnosis>& out) {
         const auto threads = number_set(about.trace, "torch_threads"), cores = number_set(about.trace, "cores");
         if (!threads || !cores) return;
+        constexpr std::int64_t kMost = 1 << 20;  // settings of a file, which may hold anything
         const std::int64_t ranks = std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1));
+        if (*threads < 1 || *cores < 1 || *threads > kMost || *cores > kMost || ranks > kMost) return;
         const std::int64_t all = *threads * ranks;
         if (all <= *cores) return;
         const auto wait = rate_in_steps(about.run, about.trace.rank.rank, "main_thread_wait");
@@ -26,6 +28,7 @@ Cause too_many_threads_cause() {
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           if (work.device || work.operation == SliceId::none || work.cost_ns < kPartedNs) return;
           if (work.role != simulate::NodeRole::host) return;
+          if (work.trace->device.size() > 0) return;  // of a job on a device operators only launch
           operators.add(node, work, work.name(), std::min(1 - lost, 1 - crowd / 2), 1 - lost / 2);
         });
         if (!operators.worth_saying()) return;

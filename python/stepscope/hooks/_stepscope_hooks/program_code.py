@@ -12,6 +12,7 @@ import os
 import site
 import sys
 import sysconfig
+import warnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,11 +36,12 @@ def calls() -> list[Call]:
         try:
             if os.path.getsize(path) > MOST_BYTES:
                 continue
-            with open(path, "rb") as source:
+            with open(path, "rb") as source, warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of its text, which it has heard or not when it was compiled
                 tree = ast.parse(source.read(), path)
+            rows.extend([(name, *row) for row in _rows(tree)])
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        rows.extend((name, *row) for row in _rows(tree))
     return rows
 
 
@@ -52,7 +54,12 @@ def _own_files() -> set[str]:
     around = tuple(path + os.sep for path in libraries if path != os.sep)
     files = set()
     for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None)
+        try:
+            # Asked otherwise, a module that is loaded lazily would load itself, and one with a __getattr__ of its own
+            # would run that.
+            path = object.__getattribute__(module, "__dict__").get("__file__")
+        except Exception:
+            continue
         if isinstance(path, str) and path.endswith(".py"):
             path = os.path.abspath(path)
             if not path.startswith(around) and "site-packages" not in path and "dist-packages" not in path:
@@ -78,6 +85,9 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
                 inside = min([child.lineno, *(one.lineno for one in child.decorator_list)])
             elif isinstance(child, ast.Call):
                 called = child.func.attr if isinstance(child.func, ast.Attribute) else getattr(child.func, "id", "")
+                base = getattr(getattr(child.func, "value", None), "id", "")
+                if called == "compile" and base in ("re", "regex"):
+                    called = "re.compile"  # is not torch's
                 if called:  # of a call that goes over several lines, that of the name
                     yield function, called, child.func.end_lineno or child.lineno
             elif isinstance(child, (ast.For, ast.AsyncFor)):
