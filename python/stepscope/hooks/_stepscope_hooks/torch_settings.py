@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,23 +27,25 @@ def noted() -> dict[str, str]:
     def bfloat16_speed() -> int | None:
         return _bfloat16_speed_permille() if bfloat16() and not torch.cuda.is_initialized() else None
 
+    # Each by itself: another version of torch may lack any of them.
     asked: dict[str, Ask] = {
-        "torch_threads": torch.get_num_threads,
+        "torch_threads": lambda: torch.get_num_threads(),
         "cores": cores,
         "local_ranks": lambda: int(os.environ["LOCAL_WORLD_SIZE"]),
-        "anomaly_mode": torch.is_anomaly_enabled,
-        "deterministic": torch.are_deterministic_algorithms_enabled,
-        "float32_matmul": torch.get_float32_matmul_precision,
+        "anomaly_mode": lambda: torch.is_anomaly_enabled(),
+        "deterministic": lambda: torch.are_deterministic_algorithms_enabled(),
+        "float32_matmul": lambda: torch.get_float32_matmul_precision(),
         "cpu_bfloat16": bfloat16,
         "bfloat16_speed_permille": bfloat16_speed,
+        "cuda_sync_debug": lambda: torch.cuda.get_sync_debug_mode() if torch.cuda.is_initialized() else None,
+        "cudnn_benchmark": lambda: torch.backends.cudnn.benchmark if torch.cuda.is_initialized() else None,
     }
-    if torch.cuda.is_initialized():
-        asked["cuda_sync_debug"] = torch.cuda.get_sync_debug_mode
-        asked["cudnn_benchmark"] = lambda: torch.backends.cudnn.benchmark
     notes: dict[str, str] = {}
     for name, ask in asked.items():
         try:
-            value = ask()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that a setting has a newer name is no news of the job
+                value = ask()
         except Exception:  # another version of torch, another machine: it is only not noted
             continue
         if value is not None:
