@@ -64,7 +64,7 @@ bool shows(const Code& code, const Sign& sign) {
   return false;
 }
 
-Doing doing_of(const Work& work, const Code& code) {
+Doing doing_of(const CodePlaces& places, const Work& work, const Code& code) {
   if (work.name() == kGarbageCollection) return Doing::collecting;
   if (work.slice != SliceId::none &&
       work.trace->slices.phase[work.slice] == static_cast<std::uint8_t>(Phase::checkpoint)) {
@@ -72,7 +72,12 @@ Doing doing_of(const Work& work, const Code& code) {
   }
   if (code.stack.empty()) return Doing::unknown;
   for (const Sign& sign : kSigns) {
-    if (shows(code, sign)) return sign.doing;
+    if (!shows(code, sign)) continue;
+    // A function that saves also opens, renames and looks for files.
+    const CodeFrame* own = code.own();
+    const bool saves =
+        own != nullptr && (places.calls(*work.trace, *own, "save") || places.calls(*work.trace, *own, "dump"));
+    return sign.doing == Doing::reading && saves ? Doing::saving : sign.doing;
   }
   return Doing::computing;
 }
@@ -87,7 +92,7 @@ std::vector<BetweenOperators> code_between(const Case& about) {
     if (!work.between_operators() || work.cost_ns < kLongNs) continue;
     if (work.slice != SliceId::none && work.trace->kind(work.slice) == SliceKind::runtime) continue;
     BetweenOperators one{.node = node, .code = about.code(work)};
-    one.doing = doing_of(work, one.code);
+    one.doing = doing_of(about.places, work, one.code);
     // Where frames are recorded and none of the program's is there, it is not the program that works.
     if (one.doing == Doing::unknown && about.places.known(*work.trace)) continue;
     // Outside of steps a gap of which nothing is known may be anything: before the work, behind it.

@@ -236,6 +236,11 @@ Code CodePlaces::between(const Trace& trace, TrackId track, std::int64_t time_ns
   return heaviest_in(*map, {when, Interval{0, 0}});
 }
 
+bool CodePlaces::calls(const Trace& trace, const CodeFrame& frame, std::string_view called) const {
+  const Map* map = map_of(trace);
+  return map != nullptr && call_line(*map, frame, called) > 0;
+}
+
 const CodeCall* CodePlaces::loop_around(const Trace& trace, const Code& code) const {
   const Map* map = map_of(trace);
   const CodeFrame* own = code.own();

@@ -56,6 +56,8 @@ class CodePlaces {
   Code around(const Trace& trace, SliceId first, SliceId second) const;
   // Of the code on a thread between the operators around `time_ns`, clock of the file.
   Code between(const Trace& trace, TrackId track, std::int64_t time_ns) const;
+  // Does the program's own source have a call of that name in the function of `frame`?
+  bool calls(const Trace& trace, const CodeFrame& frame, std::string_view called) const;
   // The last "for" of the function of the program before the line that the code names; nullptr: not known.
   const CodeCall* loop_around(const Trace& trace, const Code& code) const;
   // The one call of something of that name in the program's source; nullptr: there is none, or more than one.
