@@ -14,6 +14,11 @@ void Gathered::add(std::uint32_t node, const Work& work, std::string_view name, 
   add_ns(node, work, name, call + std::llround(least * beyond), call + std::llround(most * beyond));
 }
 
+void Gathered::add(const std::vector<std::uint32_t>& nodes, std::string_view name, double least, double most,
+                   std::int64_t call_ns) {
+  for (const std::uint32_t node : nodes) add(node, about_.work(node), name, least, most, call_ns);
+}
+
 void Gathered::add_ns(std::uint32_t node, const Work& work, std::string_view name, std::int64_t least_ns,
                       std::int64_t most_ns) {
   rewrite_.nodes.push_back({node, least_ns, most_ns});

@@ -35,6 +35,9 @@ class Gathered {
   // anything; `name`: what the work is called where it is told.
   void add(std::uint32_t node, const Work& work, std::string_view name, double least, double most,
            std::int64_t call_ns = 0);
+  // The same for several nodes of one kind of work.
+  void add(const std::vector<std::uint32_t>& nodes, std::string_view name, double least, double most,
+           std::int64_t call_ns = 0);
   // The same with new costs.
   void add_ns(std::uint32_t node, const Work& work, std::string_view name, std::int64_t least_ns, std::int64_t most_ns);
   // The fix takes away that the thread of the node waits there for a device; `late`: what it then does on the path

@@ -65,7 +65,7 @@ std::vector<ModelCall> look_for_calls(const Case& about) {
         if (call->sizes.empty()) call->sizes = shapes[i].sizes;
       }
       call->trains = call->trains || !pass.backward(trace, slice).empty();
-      call->recorded = call->recorded || (trace.ops.sequence.has(row) && trace.ops.sequence[row] >= 0);
+      call->recorded = call->recorded || is_recorded(trace, row);
     }
     out.insert(out.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
   }

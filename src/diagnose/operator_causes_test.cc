@@ -104,6 +104,18 @@ TEST_CASE("advice: the same node of the graph gone back through twice is a graph
   CHECK(found->gain->speedup_high == doctest::Approx(12.0 / 9).epsilon(0.02));
 }
 
+TEST_CASE("advice: a graph that is gone back through for a gradient of a gradient was not retained for nothing") {
+  const Run run = run_of([](Thread& thread) {
+    thread.op("aten::mm", 4 * ms, {}, {.sequence = 7, .dims = kTwoSquares});
+    for (int i = 0; i < 2; i++) {
+      thread.nested("autograd::engine::evaluate_function: MmBackward0", "aten::mm", 3 * ms,
+                    {.sequence = 7, .fwd_thread = 1}, {.sequence = i == 0 ? 8 : kAbsent, .dims = kTwoSquares});
+      thread.op("aten::add", 1 * ms, {}, {.dims = kSquare});
+    }
+  });
+  CHECK(find(advice_of(run), "retained_graph") == nullptr);
+}
+
 TEST_CASE("advice: operators that get more with each step grow, those of changing batches do not") {
   const auto job = [](std::vector<int> rows) {
     std::size_t step = 0;

@@ -18,6 +18,11 @@ const typename Map::mapped_type& found_in(const Map& map, SliceId key) {
 
 bool is_backward(std::string_view name) { return name.starts_with("autograd::engine::"); }
 
+bool is_recorded(const Trace& trace, std::size_t row) {
+  const Ops& ops = trace.ops;
+  return ops.sequence.has(row) && ops.sequence[row] >= 0 && (!ops.fwd_thread.has(row) || ops.fwd_thread[row] == 0);
+}
+
 Passes::Passes(const Case& about) {
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
@@ -46,6 +51,15 @@ const std::vector<SliceId>& Passes::backward(const Trace& trace, SliceId outermo
   const auto of = traces_.find(&trace);
   static const std::vector<SliceId> kNothing;
   return of == traces_.end() ? kNothing : found_in(of->second.backward, outermost);
+}
+
+std::vector<std::uint32_t> Passes::backward_nodes(const Trace& trace, SliceId outermost) const {
+  std::vector<std::uint32_t> out;
+  for (const SliceId one : backward(trace, outermost)) {
+    const std::vector<std::uint32_t>& of_it = nodes(trace, one);
+    out.insert(out.end(), of_it.begin(), of_it.end());
+  }
+  return out;
 }
 
 SliceId Passes::reason(const Trace& trace, SliceId outermost) const {

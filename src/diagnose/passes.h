@@ -14,6 +14,9 @@ namespace stepscope::diagnose {
 // An operator of the autograd engine: a piece of a backward pass.
 bool is_backward(std::string_view name);
 
+// Did autograd note this call, a row of Trace::ops, for a backward pass to come?
+bool is_recorded(const Trace& trace, std::size_t row);
+
 class Passes {
  public:
   explicit Passes(const Case& about);
@@ -22,6 +25,8 @@ class Passes {
   const std::vector<std::uint32_t>& nodes(const Trace& trace, SliceId outermost) const;
   // Outermost operators of the backward pass for which an outermost one of the forward pass is the reason.
   const std::vector<SliceId>& backward(const Trace& trace, SliceId outermost) const;
+  // The nodes of all of these.
+  std::vector<std::uint32_t> backward_nodes(const Trace& trace, SliceId outermost) const;
   // The operator of the forward pass that is the reason for one of the backward pass; itself where there is none.
   SliceId reason(const Trace& trace, SliceId outermost) const;
 

@@ -31,7 +31,7 @@ Cause allocation_in_steps_cause() {
           for (const std::uint32_t node : nodes) time_ns += about.cost_ns(node);
           if (time_ns < kLongMakeNs) continue;
           // Filling memory that is there already takes a third of that, not filling it nothing.
-          for (const std::uint32_t node : nodes) made.add(node, about.work(node), one.name, 0, 0.35);
+          made.add(nodes, one.name, 0, 0.35);
         }
         if (!made.worth_saying()) return;
         out.push_back(made.diagnosis(

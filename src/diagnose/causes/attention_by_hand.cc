@@ -56,14 +56,8 @@ Cause attention_by_hand_cause() {
         Gathered work_of(about);
         // What lies between the products is gone; the products themselves are done in parts that stay in a cache.
         const auto add = [&](const Operator& one, double least, double most) {
-          for (const std::uint32_t node : pass.nodes(*one.trace, one.slice)) {
-            work_of.add(node, about.work(node), one.name, least, most);
-          }
-          for (const SliceId backward : pass.backward(*one.trace, one.slice)) {
-            for (const std::uint32_t node : pass.nodes(*one.trace, backward)) {
-              work_of.add(node, about.work(node), one.name, least, most);
-            }
-          }
+          work_of.add(pass.nodes(*one.trace, one.slice), one.name, least, most);
+          work_of.add(pass.backward_nodes(*one.trace, one.slice), one.name, least, most);
         };
         for (const ByHand& one : found_in(all)) {
           for (std::size_t i = one.first; i <= one.last; i++) {

@@ -52,14 +52,8 @@ Cause elementwise_chain_cause() {
           const double least = 1.0 / static_cast<double>(chain.size()), most = std::min(1.0, 3 * least);
           for (const Operator* one : chain) {
             const bool hard = is_transcendental(one->name);
-            for (const std::uint32_t node : pass.nodes(*one->trace, one->slice)) {
-              work_of.add(node, about.work(node), one->name, hard ? 0.6 : 0, hard ? 1 : most, 0);
-            }
-            for (const SliceId backward : pass.backward(*one->trace, one->slice)) {
-              for (const std::uint32_t node : pass.nodes(*one->trace, backward)) {
-                work_of.add(node, about.work(node), one->name, least, most, hard ? 0 : kChainCallNs);
-              }
-            }
+            work_of.add(pass.nodes(*one->trace, one->slice), one->name, hard ? 0.6 : 0, hard ? 1 : most);
+            work_of.add(pass.backward_nodes(*one->trace, one->slice), one->name, least, most, hard ? 0 : kChainCallNs);
           }
         }
         if (!work_of.worth_saying()) return;

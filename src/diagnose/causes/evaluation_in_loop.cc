@@ -14,7 +14,7 @@ namespace {
 // Autograd numbers what it records: an operator without a number ran under no_grad, or is none that has a gradient.
 bool has_number(const Trace& trace, SliceId slice) {
   const std::size_t row = row_of(trace.ops.slice, slice);
-  return row < trace.ops.size() && trace.ops.sequence.has(row) && trace.ops.sequence[row] >= 0;
+  return row < trace.ops.size() && is_recorded(trace, row);
 }
 
 // Arithmetic that a model is made of.
@@ -61,9 +61,7 @@ Cause evaluation_in_loop_cause() {
           const std::int64_t until = trace.slices.end_ns(one.back()->slice);
           per_step[one.front()->step] += until - from;
           for (const Operator* each : one) {
-            for (const std::uint32_t node : pass.nodes(trace, each->slice)) {
-              evaluation.add(node, about.work(node), each->name, 0, 0.1);
-            }
+            evaluation.add(pass.nodes(trace, each->slice), each->name, 0, 0.1);
             if (each == one.back()) continue;
             for (const std::uint32_t node : each->after) evaluation.add(node, about.work(node), "code", 0, 0.1);
           }

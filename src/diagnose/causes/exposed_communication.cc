@@ -14,8 +14,7 @@ Cause exposed_communication_cause() {
               if (!one.after_backward) continue;
               count++;
               if (first == nullptr) first = &one;
-              for (const std::uint32_t node : one.nodes)
-                exposed.add(node, about.work(node), to_string(one.kind), 0, 0.1);
+              exposed.add(one.nodes, to_string(one.kind), 0, 0.1);
             }
             if (!exposed.worth_saying()) return;
             Diagnosis found = exposed.diagnosis(

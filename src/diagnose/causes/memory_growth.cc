@@ -59,9 +59,7 @@ Cause memory_growth_cause() {
               const auto [of, is_new] = known.try_emplace(one.trace);
               if (is_new) of->second = growing(all, *one.trace);
               if (!of->second.contains(one.slice)) continue;
-              for (const std::uint32_t node : pass.nodes(*one.trace, one.slice)) {
-                grown.add(node, about.work(node), one.name, 0, 0.05);
-              }
+              grown.add(pass.nodes(*one.trace, one.slice), one.name, 0, 0.05);
               // Behind the call its old memory is given back.
               for (const std::uint32_t node : one.after) grown.add(node, about.work(node), one.name, 0, 0.1);
             }

@@ -42,9 +42,7 @@ Cause no_cache_cause() {
               const std::int64_t length = positions(calls[i - 1], calls[i]);
               longest = std::max(longest, length);
               const double one = 1.0 / static_cast<double>(length);
-              for (const std::uint32_t node : calls[i].nodes) {
-                again.add(node, about.work(node), calls[i].module, one, std::min(1.0, 4 * one), kTokenCallNs);
-              }
+              again.add(calls[i].nodes, calls[i].module, one, std::min(1.0, 4 * one), kTokenCallNs);
             }
             if (count < kFewestInARow || !again.worth_saying()) return;
             Diagnosis found = again.diagnosis(

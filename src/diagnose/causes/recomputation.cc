@@ -37,9 +37,7 @@ Again computed_again(const Case& about, const Trace& trace) {
   Again out;
   for (std::size_t row = 0; row < trace.ops.size(); row++) {
     const SliceId slice = trace.ops.slice[row];
-    const bool recorded = trace.ops.sequence.has(row) && trace.ops.sequence[row] >= 0 &&
-                          (!trace.ops.fwd_thread.has(row) || trace.ops.fwd_thread[row] == 0);
-    if (!recorded || trace.kind(slice) != SliceKind::cpu_op || twice_derived.contains(slice)) continue;
+    if (!is_recorded(trace, row) || trace.kind(slice) != SliceKind::cpu_op || twice_derived.contains(slice)) continue;
     const SliceId outermost = about.outermost(trace, slice);
     if (outermost == slice || !pass_of.contains(outermost)) continue;
     const Interval when{trace.slices.start_ns[slice], trace.slices.end_ns(slice)};

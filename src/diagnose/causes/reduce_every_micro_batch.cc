@@ -26,9 +26,7 @@ Cause reduce_every_micro_batch_cause() {
                 same = same && in_step[i]->bytes == in_step[i - turn]->bytes;
               if (!same) continue;
               for (std::size_t i = 0; i + turn < in_step.size(); i++) {
-                for (const std::uint32_t node : in_step[i]->nodes) {
-                  again.add(node, about.work(node), to_string(in_step[i]->kind), 0, 0);
-                }
+                again.add(in_step[i]->nodes, to_string(in_step[i]->kind), 0, 0);
               }
             }
             if (!again.worth_saying()) return;

@@ -13,16 +13,31 @@ namespace {
 // A node of the graph by its number, which it keeps as long as the graph is kept.
 using GraphNode = std::tuple<const Trace*, StepId, std::int64_t, std::int64_t, StringId>;
 
+// A forward pass in a backward one: the gradient itself is derived, or activations are computed again. The graph is
+// gone back through twice of necessity, or seems to be.
+bool derives_in_backward(const Case& about, const Trace& trace) {
+  for (std::size_t row = 0; row < trace.ops.size(); row++) {
+    if (!is_recorded(trace, row)) continue;
+    const SliceId slice = trace.ops.slice[row], outermost = about.outermost(trace, slice);
+    if (outermost != SliceId::none && outermost != slice && is_backward(trace.name(outermost))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Cause retained_graph_cause() {
   return {"retained_graph", "Several backward passes through one graph",
           [](const Case& about, std::vector<Diagnosis>& out) {
             std::map<GraphNode, SliceId> first;
+            std::map<const Trace*, bool> derived;
             Gathered again(about);
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
               const Trace& trace = *work.trace;
               if (work.operation == SliceId::none || !is_backward(trace.name(work.operation))) return;
+              const auto [known, is_first] = derived.try_emplace(&trace, false);
+              if (is_first) known->second = derives_in_backward(about, trace);
+              if (known->second) return;
               const std::size_t row = row_of(trace.ops.slice, work.operation);
               if (row == trace.ops.size() || !trace.ops.sequence.has(row) || trace.ops.sequence[row] < 0) return;
               const GraphNode of{&trace, trace.step_at(trace.slices.start_ns[work.operation]), trace.ops.sequence[row],

@@ -30,8 +30,7 @@ Cause small_buckets_cause() {
             Gathered small(about);
             for (const Collective& one : all.collectives) {
               if (!is_small(one)) continue;
-              for (const std::uint32_t node : one.nodes)
-                small.add(node, about.work(node), to_string(one.kind), least, most);
+              small.add(one.nodes, to_string(one.kind), least, most);
             }
             if (!small.worth_saying()) return;
             Diagnosis found = small.diagnosis(

@@ -22,9 +22,7 @@ Cause tiny_batches_cause() {
               in_a_row = one && behind ? in_a_row + 1 : 0;
               most = std::max(most, in_a_row);
               if (in_a_row == 0) continue;
-              for (const std::uint32_t node : call.nodes) {
-                alone.add(node, about.work(node), call.module, 1.5 / kTogether, 0.5);
-              }
+              alone.add(call.nodes, call.module, 1.5 / kTogether, 0.5);
             }
             if (most < kFewestInARow || !alone.worth_saying()) return;
             Diagnosis found = alone.diagnosis(
