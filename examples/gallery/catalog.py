@@ -89,7 +89,7 @@ PROGRAMS = (
         "report",
         ops=("aten::contiguous", "aten::clone"),
     ),
-    Program("bf16_left_off", "float32_matmul", "products are made in single precision"),
+    Program("bf16_left_off", "float32_matmul", "large products were taken out of autocast"),
     Program("many_lengths", "recompilations", "compiled again for each length of a sentence"),
     Program("watched_layers", "graph_breaks", "a look at the values in each layer cuts what is compiled", "report"),
     Program("generate_again", "no_cache", "all words are read again for each new one", record=SERVICE),

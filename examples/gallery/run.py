@@ -23,7 +23,7 @@ from verdicts import Finding, Verdict, judge, largest_gain, summarize, threshold
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPSCOPE = os.environ.get("STEPSCOPE_CLI", str(ROOT / "build" / "stepscope"))
-HEADER = ("program", "expected cause", "named", "place", "predicted", "measured", "error")
+HEADER = ("program", "expected cause", "named", "place", "predicted", "measured", "error", "in range")
 LIMIT_S = 300  # of a program that takes about ten
 
 
@@ -85,11 +85,12 @@ def cells(verdict: Verdict) -> tuple[str, ...]:
         f"{predicted[0]:.2f}..{predicted[1]:.2f}" if predicted else "–",
         f"{verdict.measured:.2f}" if verdict.measured else "–",
         percent(verdict.error),
+        "–" if verdict.inside is None else "yes" if verdict.inside else "no",
     )
 
 
 def line(parts: tuple[str, ...]) -> str:
-    return "  ".join(part.ljust(width) for part, width in zip(parts, (26, 24, 5, 5, 12, 8, 8))).rstrip()
+    return "  ".join(part.ljust(width) for part, width in zip(parts, (26, 24, 5, 5, 12, 8, 8, 8))).rstrip()
 
 
 def devices() -> int:
@@ -149,7 +150,7 @@ class Table:
                 self.broken.append(program.name)
 
     def write(self, file: Path) -> None:
-        rows = [{**asdict(verdict), "error": verdict.error} for verdict in self.verdicts]
+        rows = [{**asdict(verdict), "error": verdict.error, "inside": verdict.inside} for verdict in self.verdicts]
         document = {"programs": rows, "healthy": self.healthy, "broken": self.broken}
         file.write_text(json.dumps(document, indent=1) + "\n")
 

@@ -72,6 +72,13 @@ class Verdict:
             return None
         return abs(sum(self.predicted) / 2 / self.measured - 1)
 
+    @property
+    def inside(self) -> bool | None:
+        """What was measured lies in the range that was predicted."""
+        if self.predicted is None or self.measured is None:
+            return None
+        return self.predicted[0] <= self.measured <= self.predicted[1]
+
 
 def judge(verdict: Verdict, findings: list[Finding], places: Places) -> Verdict:
     verdict.said = [finding["id"] for finding in findings]

@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define STEPSCOPE_ABI_VERSION 4
+#define STEPSCOPE_ABI_VERSION 5
 
 /* What was opened together; opaque. */
 typedef struct stepscope_run stepscope_run;
@@ -65,6 +65,8 @@ STEPSCOPE_API void stepscope_close(stepscope_run* run);
 STEPSCOPE_API char* stepscope_answer_names(char** error);
 /* The report as JSON with the named answers; all of them when count is 0. */
 STEPSCOPE_API char* stepscope_report(stepscope_run* run, const char* const* names, size_t count, char** error);
+/* What to change first, as JSON: the findings, those worth most first (docs/report-json.md, `stepscope advise --json`). */
+STEPSCOPE_API char* stepscope_advise(stepscope_run* run, char** error);
 
 /* JSON array of the tables that stepscope_table takes:
  *   [{"name", "meaning", "rows", "columns": [{"name", "type", "unit", "meaning"}]}]

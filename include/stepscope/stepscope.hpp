@@ -79,6 +79,12 @@ class OpenedRun {
     char* text = stepscope_report(run_.get(), list.data(), list.size(), &error);
     return detail::take(text, error);
   }
+  // JSON of what to change first.
+  std::string advise() const {
+    char* error = nullptr;
+    char* text = stepscope_advise(run_.get(), &error);
+    return detail::take(text, error);
+  }
   // JSON list of the tables and their columns.
   std::string tables(bool with_answers = false) const {
     char* error = nullptr;

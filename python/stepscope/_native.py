@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # typing and pathlib would double the time of the import
 if TYPE_CHECKING:
     from pathlib import Path
 
-ABI_VERSION = 4  # STEPSCOPE_ABI_VERSION that this package was written against
+ABI_VERSION = 5  # STEPSCOPE_ABI_VERSION that this package was written against
 FILE_NAME = "libstepscope.so"
 
 
@@ -100,6 +100,7 @@ _FUNCTIONS = {
     "stepscope_close": (None, [ctypes.c_void_p]),
     "stepscope_answer_names": (ctypes.c_void_p, [_error]),
     "stepscope_report": (ctypes.c_void_p, [ctypes.c_void_p, _texts, ctypes.c_size_t, _error]),
+    "stepscope_advise": (ctypes.c_void_p, [ctypes.c_void_p, _error]),
     "stepscope_tables": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int, _error]),
     "stepscope_table": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, _stream, _error]),
     "stepscope_query": (
@@ -185,6 +186,9 @@ class Library:
 
     def report(self, run: int, names: list[bytes]) -> str:
         return self._text("stepscope_report", run, _list(names), len(names))
+
+    def advise(self, run: int) -> str:
+        return self._text("stepscope_advise", run)
 
     def tables(self, run: int, with_answers: bool) -> str:
         return self._text("stepscope_tables", run, int(with_answers))

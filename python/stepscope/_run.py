@@ -78,6 +78,17 @@ class Run:
         report: dict[str, Any] = json.loads(library().report(handle.value, [name.encode() for name in wanted]))
         return report
 
+    def advise(self) -> list[dict[str, Any]]:
+        """What to change first: the findings, those worth most first, as `stepscope advise --json` has them.
+
+        Each has `sentence`, `where` (file, line, rank …), `evidence`, `gain` (speedup_low, speedup_high, step_ns; None:
+        not predicted, gain_reason says why), `confidence`, `next`.
+        """
+        import json
+
+        found: list[dict[str, Any]] = json.loads(library().advise(self._open_handle().value))["findings"]
+        return found
+
     def answer(self, name: str) -> dict[str, Any]:
         """One answer of the report: its scalars, tables, series, findings and notes."""
         report = self.report(name)

@@ -11,6 +11,7 @@
 #include "model/answer_parts.h"
 #include "model/lateness.h"
 #include "model/match_times.h"
+#include "model/steady.h"
 #include "model/step_parts.h"
 
 namespace stepscope::analyze {
@@ -233,7 +234,7 @@ void find_straggler(Answer& answer, const Run& run, const std::vector<RankView>&
   const double part = whole > 0 ? static_cast<double>(worst->total_ns) / static_cast<double>(whole) : 0;
   if (part < kWorthNaming) return;
   // A rank is to blame when it is the one; where all take turns, the load is uneven from step to step.
-  const bool one = steps == 0 || worst_in * 2 > steps;
+  const bool one = is_always_the_same(static_cast<std::size_t>(worst_in), static_cast<std::size_t>(steps), ranks.size());
   const Excess lost = lost_in(steps_by_number(ranks), who, *worst);
   const std::string name = "rank " + std::to_string(run.traces[who].rank.rank);
   Finding finding{

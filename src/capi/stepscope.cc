@@ -11,6 +11,7 @@
 #include "base/version.h"
 #include "capi/opened.h"
 #include "query/query.h"
+#include "report/advice.h"
 #include "report/json_writer.h"
 #include "report/memory_pages.h"
 #include "report/report.h"
@@ -157,6 +158,15 @@ char* stepscope_report(stepscope_run* run, const char* const* names, size_t coun
     Result<Report> made = session::answer(run->opened->run(), *list);
     if (!made) return fail(std::move(made.error()));
     return report::to_json(*made);
+  });
+}
+
+char* stepscope_advise(stepscope_run* run, char** error) {
+  return guarded_text(error, [&]() -> Result<std::string> {
+    if (run == nullptr) return fail(kNoRun);
+    Result<Report> made = session::advise(run->opened->run());
+    if (!made) return fail(std::move(made.error()));
+    return report::to_advice_json(*made);
   });
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/live/advice.h"
 #include "cli/live/columns.h"
 #include "cli/live/machine.h"
 #include "cli/run_paths.h"
@@ -186,19 +187,26 @@ void watch(const std::string& folder, const Terminal& terminal) {
   const Keys keys;
   std::signal(SIGINT, [](int) { stopped = 1; });
   std::signal(SIGTERM, [](int) { stopped = 1; });
-  std::string said = keys.usable() ? "t: record 3 steps now   m: snapshot of GPU memory   q: quit" : "Ctrl-C: quit";
+  std::string said = keys.usable() ? "t: record 3 steps now   a: what to change first   m: snapshot of GPU memory   q: quit" : "Ctrl-C: quit";
   const std::string help = said;
-  std::string asked;  // the last request
+  std::string asked;   // the last request
+  std::string advice;  // as it was when it was asked for
   std::size_t lines = 0;
   for (;;) {
     std::size_t running = 0;
-    const std::string text = cut_lines(picture(folder, terminal, running) + said + "\n", terminal.width);
+    const std::string text = cut_lines(picture(folder, terminal, running) + advice + said + "\n", terminal.width);
     const std::string up = lines > 0 ? fmt::format("\x1b[{}A\x1b[J", lines) : "";
     if (!write_stdout(up + text) || stopped != 0) return;
     lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
     const char key = keys.wait(1000);
     if (key == 'q' || stopped != 0) return;
     if (!asked.empty()) said = help + "   " + asked + outcome_of_request(folder, asked);
+    if (key == 'a') {
+      if (!write_stdout("Looking for causes in the newest recording …\n")) return;
+      lines++;
+      advice = newest_advice(folder);
+      if (terminal.ascii) advice = report::to_ascii(advice);
+    }
     if (key != 't' && key != 'm') continue;
     collect::Request wanted;
     if (key == 'm') wanted.wanted = collect::Wanted::memory;
@@ -224,6 +232,8 @@ constexpr const char* kLiveExamples = R"(Examples:
   stepscope live                       the newest run in ./stepscope
   stepscope live stepscope/train       the newest run of a job
   stepscope live RUN_FOLDER --once     once, for scripts
+Keys: t records 3 steps, a says what to change first by the recordings so far, m
+takes a snapshot of GPU memory, q quits.
 Columns: share of the median step in data loading, forward, backward, optimizer
 and outside of them; below, of the last seconds: cores, the main thread's part of
 one core and its time without one, memory, reads and writes, its GPU.)";

@@ -34,7 +34,7 @@ Result<Case> Case::of(const Run& run, const simulate::Predictor& predictor) {
     const simulate::RecordingCost cost = simulate::recording_cost(run, graph, window);
     for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
       const std::int64_t left_ns = graph.costs.cost_ns[node] - cost.node_ns[node];
-      if (cost.node_ns[node] > 0) unrecorded.nodes.push_back({node, left_ns, left_ns});
+      if (cost.node_ns[node] != 0) unrecorded.nodes.push_back({node, left_ns, left_ns});
     }
   }
   Result<simulate::Prediction> now = predictor.predict({}, unrecorded);
@@ -88,6 +88,7 @@ Result<simulate::Prediction> Case::predict(const simulate::Rewrite& rewrite) con
     const auto part = [](double after, double before) { return before > 0 ? after / before : 1; };
     std::tie(made->speedup_low, made->speedup_high) =
         std::minmax({part(made->frozen, now.frozen), part(made->freed, now.freed)});
+    made->now_ns = now.after_ns[1];
   }
   return made;
 }

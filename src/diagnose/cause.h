@@ -5,6 +5,7 @@
 // that is for the simulator.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ struct Diagnosis {
   simulate::Rewrite rewrite;  // what the fix makes of nodes
   // Nodes that it is about although the fix leaves their cost: it takes them off the path, or shortens them at best.
   std::vector<std::uint32_t> explains = {};
+  // Known without playing: from steps that are not in the recording.
+  std::optional<Gain> known_gain = {};
+  // It would change what is computed, and nothing shows that the job wants that: told beside the faults, after them.
+  bool is_offer = false;
 };
 
 struct Cause {
@@ -30,6 +35,12 @@ struct Cause {
 
 namespace causes {
 std::span<const Cause> causes();  // from causes/causes.list, in that order
+}
+
+// How sure a cause is: of what it only infers less than of what is recorded. Empty: nothing is inferred.
+inline void put_doubt(Finding& finding, std::string_view doubt) {
+  finding.confidence = doubt.empty() ? "high" : "medium";
+  finding.confidence_reason = std::string(doubt);
 }
 
 // What is less of the steps is not worth a sentence.

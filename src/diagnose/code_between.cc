@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -22,8 +23,14 @@ struct Sign {
 
 // Of Python's and torch's own names; the first that fits a stack from the program's function inwards.
 constexpr std::array kSigns{
+    Sign{Doing::limited, "tenacity/"},
+    Sign{Doing::limited, "backoff/"},
+    Sign{Doing::limited, "ratelimit/"},
+    Sign{Doing::limited, "aiolimiter/"},
+    Sign{Doing::limited, "urllib3/util/retry.py"},
+    Sign{Doing::limited, "sleep_for_retry"},
     Sign{Doing::collecting, "collect"},
-    Sign{Doing::compiling, "torch/_dynamo/"},
+    Sign{Doing::compiling, "torch/_dynamo/convert_frame.py"},  // other files of it are around what is not compiled
     Sign{Doing::compiling, "torch/_inductor/"},
     Sign{Doing::saving, "torch/serialization.py"},
     Sign{Doing::saving, "pickle.py"},
@@ -64,6 +71,14 @@ bool shows(const Code& code, const Sign& sign) {
   return false;
 }
 
+// Does the function only keep a journal? It writes, and what it works out goes nowhere else: it is not the loop itself.
+bool keeps_journal(const CodePlaces& places, const Trace& trace, const CodeFrame& own) {
+  constexpr std::array<std::string_view, 5> kWrites{"write", "writerow", "add_scalar", "add_scalars", "add_histogram"};
+  constexpr std::array<std::string_view, 3> kTrains{"backward", "step", "zero_grad"};
+  const auto calls = [&](std::string_view called) { return places.calls(trace, own, called); };
+  return std::any_of(kWrites.begin(), kWrites.end(), calls) && std::none_of(kTrains.begin(), kTrains.end(), calls);
+}
+
 Doing doing_of(const CodePlaces& places, const Work& work, const Code& code) {
   if (work.name() == kGarbageCollection) return Doing::collecting;
   if (work.slice != SliceId::none &&
@@ -79,7 +94,8 @@ Doing doing_of(const CodePlaces& places, const Work& work, const Code& code) {
         own != nullptr && (places.calls(*work.trace, *own, "save") || places.calls(*work.trace, *own, "dump"));
     return sign.doing == Doing::reading && saves ? Doing::saving : sign.doing;
   }
-  return Doing::computing;
+  const CodeFrame* own = code.own();
+  return own != nullptr && keeps_journal(places, *work.trace, *own) ? Doing::logging : Doing::computing;
 }
 
 }  // namespace
@@ -129,7 +145,8 @@ void add_its_operators(const Case& about, const Function& function, const WordsO
       operators_ns += about.cost_ns(node);
     }
   }
-  if (operators_ns > between_ns) return;
+  // What keeps a journal works for nothing else.
+  if (words.doing != Doing::logging && operators_ns > between_ns) return;
   for (const std::uint32_t node : nodes) {
     const auto cost = static_cast<double>(about.cost_ns(node));
     found.rewrite.nodes.push_back(
@@ -191,7 +208,7 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
         finding.evidence.push_back({.text = "It calls " + own[1].function, .value = Value()});
       }
     }
-    finding.confidence = longest->code.stack.empty() && only == nullptr ? "medium" : "high";
+    put_doubt(finding, longest->code.stack.empty() && only == nullptr ? "what the code does is not recorded" : "");
     finding.next = std::string(words.next);
     out.push_back(std::move(found));
   }

@@ -19,6 +19,7 @@ enum class Doing : std::uint8_t {
   reading,     // files
   talking,     // sockets
   collecting,  // Python's garbage
+  limited,     // nothing, until a service may be asked again
   sleeping,    // nothing, on purpose
   compiling,   // torch.compile
 };

@@ -231,6 +231,18 @@ TEST_CASE("advice: memory taken from the device in the steps") {
   CHECK(find(answer, "op_on_cpu") == nullptr);
 }
 
+TEST_CASE("advice: torch's allocator that gives memory back inside of an operator has run short") {
+  const Answer answer = advice_on([](Job& job) {
+    job.launch("aten::mul", 20 * us, kElementwise, 1 * ms);
+    job.call("aten::empty", "cudaFree", 3 * ms);
+  });
+  REQUIRE(!answer.findings.empty());
+  CHECK(answer.findings[0].id == "allocator_retries");
+  REQUIRE(answer.findings[0].gain);
+  CHECK(answer.findings[0].gain->speedup_low > 2);
+  CHECK(find(answer, "device_allocation") == nullptr);
+}
+
 TEST_CASE("advice: the first launch of a kernel that loads its code is no property of a step") {
   const auto step_of = [](bool always) {
     return [always, step = 0](Job& job) mutable {

@@ -1,5 +1,6 @@
 #include "diagnose/device_work.h"
 
+#include "model/host_names.h"
 #include "model/windows.h"
 
 namespace stepscope::diagnose {
@@ -125,6 +126,21 @@ void DeviceWork::find_waits_for_input(const Case& about) {
 
 const DeviceWork& device_work(const Case& about) {
   return about.shared<DeviceWork>([](const Case& one) { return DeviceWork(one); });
+}
+
+const Retries& allocator_retries(const Case& about) {
+  return about.shared<Retries>([](const Case& of) {
+    Retries out;
+    for (std::uint32_t node = 0; node < of.size(); node++) {
+      if (!of.is_work(node)) continue;
+      const Work work = of.work(node);
+      // Memory that is given back to torch stays with torch: in an operator only its allocator gives it to the device.
+      if (!work.device && work.operation != SliceId::none && gives_memory_back(work.name())) {
+        out.emplace(work.trace, work.operation);
+      }
+    }
+    return out;
+  });
 }
 
 SliceId asker_of(const Case& about, std::uint32_t node) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "diagnose/case.h"
@@ -63,6 +65,11 @@ class DeviceWork {
 
 // Shared by the causes of a case.
 const DeviceWork& device_work(const Case& about);
+
+// Outermost operators in which torch's allocator gives memory back to the device: it asked for some, there was none,
+// and it asks again. By trace and slice.
+using Retries = std::set<std::pair<const Trace*, SliceId>>;
+const Retries& allocator_retries(const Case& about);
 
 // The innermost operator that launched the work of a device's node; none: not known.
 SliceId asker_of(const Case& about, std::uint32_t node);

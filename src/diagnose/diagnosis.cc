@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "diagnose/cause.h"
+#include "diagnose/missing.h"
 #include "model/answer_parts.h"
 #include "model/finding_order.h"
 
@@ -49,11 +52,25 @@ void limit_to_explained(const Case& about, std::int64_t explained_ns, Prediction
   made.speedup_high = std::min(made.speedup_high, most);
 }
 
+// What it would give is evidence and no gain: it competes with no fault for the time of the steps.
+void make_offer(Priced& one) {
+  Finding& finding = one.diagnosis.finding;
+  one.explains.assign(one.explains.size(), false);
+  if (!finding.gain) return;
+  for (const auto& [text, value] : {std::pair("Steps as often as fast, at least", finding.gain->speedup_low),
+                                    std::pair("at most", finding.gain->speedup_high)}) {
+    finding.evidence.push_back({.text = text, .value = value});
+  }
+  finding.gain.reset();
+  finding.gain_reason = "An offer and no fault: it changes what is computed.";
+}
+
 Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   Priced out{
       .diagnosis = std::move(diagnosis), .id = std::string(id), .explains = std::vector<bool>(about.size(), false)};
   Finding& finding = out.diagnosis.finding;
-  finding.id = out.id;
+  if (finding.id.empty()) finding.id = out.id;  // else it speaks for another cause
+  out.id = finding.id;
   Result<Prediction> made = about.predict(out.diagnosis.rewrite);
   for (std::uint32_t node = 0; made && node < about.size(); node++) {
     if (made->costs.cost_ns[node] < about.cost_ns(node)) out.explains[node] = true;
@@ -68,8 +85,40 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
     }
   }
   if (made && !out.diagnosis.rewrite.no_wait.empty()) limit_to_explained(about, out.time_ns, *made);
-  simulate::give_gain(finding, made, "played again without most of this work");
+  simulate::give_gain(finding, made, "played again without it");
+  if (out.diagnosis.known_gain) finding.gain = out.diagnosis.known_gain, finding.gain_reason.clear();
+  if (out.diagnosis.is_offer) make_offer(out);
   return out;
+}
+
+// The step that has a piece of the path, on the rank whose piece it is.
+StepId step_of(const Case& about, std::uint32_t node) {
+  const Work work = about.work(node);
+  return work.device ? work.trace->device.step[about.predictor.graph().row[node]] : work.trace->step_at(work.start_ns);
+}
+
+// How often it was seen, with its place or without, before what the cause itself has doubts about.
+void say_how_sure(const Case& about, Priced& one) {
+  Finding& finding = one.diagnosis.finding;
+  if (!finding.confidence) return;
+  std::set<StepId> seen;
+  for (const std::uint32_t node : about.path_nodes()) {
+    if (one.explains[node]) seen.insert(step_of(about, node));
+  }
+  seen.erase(StepId::none);
+  std::string reason;
+  if (about.now.window.whole_steps && !seen.empty()) {
+    const auto in = static_cast<std::int64_t>(seen.size());
+    reason = in >= about.steps
+                 ? about.steps == 1 ? "seen in the one step recorded" : fmt::format("seen in all {} steps", about.steps)
+                 : fmt::format("seen in {} of {} steps: the gain supposes that it is as often in the others", in,
+                               about.steps);
+  } else {
+    reason = "seen in a recording without steps";
+  }
+  reason += finding.where.line ? "; its line is known" : "; its line is not known";
+  if (!finding.confidence_reason.empty()) reason += "; " + finding.confidence_reason;
+  finding.confidence_reason = std::move(reason);
 }
 
 // Each instant of the steps in one row.
@@ -140,6 +189,7 @@ Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
     return worth(a.diagnosis.finding) > worth(b.diagnosis.finding);
   });
   say_what_is_shared(about, all);
+  for (Priced& one : all) say_how_sure(about, one);
 
   Answer answer;
   std::int64_t explained = 0;
@@ -150,19 +200,16 @@ Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
   }
   add_scalar(answer, "step_ns", about.now.after_ns[1], Unit::ns,
              "Mean step of the rank that takes longest, without what recording it cost");
-  add_scalar(answer, "recording_ns", about.recording_ns, Unit::ns,
-             "What recording cost a step of it: its other steps are shorter by that, where they are known");
+  add_scalar(
+      answer, "recording_ns", about.recording_ns, Unit::ns,
+      "What its recorded steps take beyond the usual ones, mostly for being recorded; 0 where only these are known");
   add_scalar(answer, "bound_by", about.now.binds, Unit::none, "What is longest on the path that bounds the steps");
   add_scalar(answer, "bound_share", about.now.binds_share, Unit::ratio, "Its share of that path");
   add_scalar(answer, "explained_share", share(explained, about.path_ns), Unit::ratio,
              "Share of the steps that some finding here explains");
   answer.tables.push_back(partition_table(about, all));
   for (Priced& one : all) answer.findings.push_back(std::move(one.diagnosis.finding));
-  if (!about.places.known(about.trace)) {
-    answer.notes.push_back(
-        "No Python frames are recorded, so no place in the code is known. Record with stepscope run, which adds one "
-        "step with them, or with_stack=True.");
-  }
+  answer.notes = missing(about);
   return answer;
 }
 

@@ -47,6 +47,7 @@ TEST_CASE("advice: what the code does decides the cause") {
   CHECK(cause_of({"<built-in method read of _io.BufferedReader object at 0x7f>"}) == "file_io");
   CHECK(cause_of({"<built-in function collect>"}) == "garbage_collection");
   CHECK(cause_of({"<built-in function sleep>"}) == "sleeping_in_loop");
+  CHECK(cause_of({"tenacity/__init__.py(336): wraps", "<built-in function sleep>"}) == "rate_limited");
 }
 
 TEST_CASE("advice: without frames the code between operators has no place, and that is said") {

@@ -58,7 +58,7 @@ Diagnosis Gathered::diagnosis(const Words& words) const {
   if (names_.items().size() > 1) {
     finding.evidence.push_back({.text = most.name, .value = about_.share(most.ns), .unit = Unit::ratio});
   }
-  finding.confidence = std::string(words.confidence);
+  put_doubt(finding, words.doubt);
   finding.next = words.next;
   return found;
 }

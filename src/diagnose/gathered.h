@@ -15,7 +15,7 @@ namespace stepscope::diagnose {
 struct Words {
   std::string_view cause;  // family of causes: "host", "memory" …
   std::string sentence, next;
-  std::string_view confidence = "high";
+  std::string_view doubt = {};   // what is inferred and not recorded; empty: nothing, so the cause is sure
   std::string_view called = {};  // "set_num_threads": whose only call in the program is the place
 };
 

@@ -77,7 +77,7 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
                       {.text = "Per step", .value = loading.time_ns / about.steps, .unit = Unit::ns}};
   if (loading.idle_cores)
     finding.evidence.push_back({.text = "Idle cores of the machine", .value = *loading.idle_cores});
-  finding.confidence = "high";
+  put_doubt(finding, "");
   finding.next = std::move(next);
   return found;
 }

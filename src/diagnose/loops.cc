@@ -188,6 +188,26 @@ bool is_over_parameters(const Loop& loop) {
   return false;
 }
 
+namespace {
+
+// Turns that call a module and learn nothing: text that is generated, moves in a game, batches that are evaluated. Each
+// needs what the one before it made, or is a batch already.
+bool calls_modules_without_learning(const Case& about, const Loop& loop) {
+  const Trace& trace = *loop.trace;
+  bool calls = false;
+  for (std::size_t i = 0; i < loop.period; i++) {
+    const SliceId slice = loop.operations[i].slice;
+    if (!passes(about).backward(trace, slice).empty()) return false;
+    const Code code = about.code(trace, slice);
+    for (std::size_t frame = loop.code.stack.size(); frame < code.stack.size() && !calls; frame++) {
+      calls = code.stack[frame].function.starts_with("nn.Module: ");
+    }
+  }
+  return calls;
+}
+
+}  // namespace
+
 void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const WordsOfLoop& words,
                 std::vector<Diagnosis>& out) {
   struct Found {
@@ -204,7 +224,9 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     if (one.doing != Doing::computing && one.doing != Doing::unknown) others.insert(one.node);
   }
   for (const Loop& loop : all) {
-    if (loop.phase == Phase::optimizer || !is_meant(loop)) continue;  // that is unfused_optimizer's
+    // These are unfused_optimizer's, and those of the data loader: samples are made one by one there.
+    if (loop.phase == Phase::optimizer || loop.phase == Phase::dataloader || !is_meant(loop)) continue;
+    if (calls_modules_without_learning(about, loop)) continue;
     const CodeFrame* own = loop.code.own();
     Found& found = places[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
     as_one_call(about, loop, words.how, others, found.diagnosis.rewrite);
@@ -227,7 +249,7 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
         {.text = "Of the steps", .value = about.share(found.time_ns), .unit = Unit::ratio},
         {.text = "Turns of a loop", .value = static_cast<std::int64_t>(found.turns / found.loops), .unit = Unit::count},
         {.text = "Operators in a turn", .value = static_cast<std::int64_t>(loop.period), .unit = Unit::count}};
-    finding.confidence = "high";
+    put_doubt(finding, "");
     finding.next = std::string(words.next);
     out.push_back(std::move(found.diagnosis));
   }

@@ -13,4 +13,7 @@ namespace stepscope::diagnose {
 // sampled. `name`: "cpu_time", "main_thread_wait" …
 std::optional<double> rate_in_steps(const Run& run, std::int64_t rank, std::string_view name);
 
+// The same of the machine and the cgroups where the rank's steps were sampled; of several series the fastest.
+std::optional<double> rate_on_machine(const Run& run, std::int64_t rank, std::string_view name);
+
 }  // namespace stepscope::diagnose

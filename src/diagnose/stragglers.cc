@@ -1,6 +1,7 @@
 #include "diagnose/stragglers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "diagnose/operators.h"
@@ -12,7 +13,32 @@ struct Own {
   Straggler of;
   double elements = 0;
   std::size_t calls = 0;
+  std::map<StepId, std::int64_t> steps;
 };
+
+// Always the same rank, or a different one by chance? What it does more in a step than the busiest of the others is, as
+// a median, far more than that differs from step to step.
+bool is_steady(const std::map<const Trace*, Own>& ranks, const Trace* rank) {
+  constexpr double kFarMore = 3;  // times the median distance from the median
+  std::vector<double> more;
+  for (const auto& [step, ns] : ranks.at(rank).steps) {
+    std::optional<std::int64_t> busiest;
+    for (const auto& [trace, one] : ranks) {
+      const auto same = one.steps.find(step);
+      if (trace != rank && same != one.steps.end()) busiest = std::max(busiest.value_or(0), same->second);
+    }
+    if (busiest) more.push_back(static_cast<double>(ns - *busiest));
+  }
+  if (more.empty()) return false;
+  const auto median_of = [](std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  const double usual = median_of(more);
+  for (double& one : more) one = std::abs(one - usual);
+  return usual > kFarMore * median_of(more);
+}
 
 std::optional<Straggler> look_for_straggler(const Case& about) {
   std::map<const Trace*, Own> ranks;
@@ -27,6 +53,7 @@ std::optional<Straggler> look_for_straggler(const Case& about) {
       const Work work = about.work(node);
       if (work.role == simulate::NodeRole::communicate || work.role == simulate::NodeRole::arrival) continue;
       own.of.own_ns += work.cost_ns;
+      if (const StepId step = trace.step_at(work.start_ns); step != StepId::none) own.steps[step] += work.cost_ns;
       if (work.role == simulate::NodeRole::data_loader) continue;
       if (work.operation == SliceId::none) {
         own.of.code_ns += work.cost_ns;
@@ -48,12 +75,13 @@ std::optional<Straggler> look_for_straggler(const Case& about) {
     if (at->second.of.own_ns > most->second.of.own_ns) most = at;
   }
   std::vector<std::int64_t> own, code;
-  std::vector<double> data;
+  std::vector<double> data, calls;
   for (const auto& [trace, one] : ranks) {
     if (trace == most->first) continue;
     own.push_back(one.of.own_ns);
     code.push_back(one.of.code_ns);
     data.push_back(one.elements);
+    calls.push_back(static_cast<double>(one.calls));
   }
   const auto middle = [](auto values) {
     std::sort(values.begin(), values.end());
@@ -62,7 +90,12 @@ std::optional<Straggler> look_for_straggler(const Case& about) {
   Straggler out = std::move(most->second.of);
   out.others_ns = middle(own);
   out.others_code_ns = middle(code);
-  if (middle(data) > 0) out.more_data = most->second.elements / middle(data);
+  // Where it calls more operators than the others it does something else, and not the same on more data.
+  constexpr double kSameCalls = 0.05;
+  const bool same_calls =
+      std::abs(static_cast<double>(most->second.calls) - middle(calls)) <= kSameCalls * middle(calls);
+  if (same_calls && middle(data) > 0) out.more_data = most->second.elements / middle(data);
+  if (!is_steady(ranks, most->first)) return std::nullopt;
   if (about.share(out.own_ns - out.others_ns) < kWorthSaying) return std::nullopt;
   return out;
 }

@@ -13,7 +13,7 @@ struct Straggler {
   const Trace* trace = nullptr;
   std::int64_t own_ns = 0, others_ns = 0;        // what it does itself in all steps; what the median of the others does
   std::int64_t code_ns = 0, others_code_ns = 0;  // of that between operators
-  // Elements that its operators were given, over those of the others'; nullopt: not recorded.
+  // Elements that its operators were given, over those of the others'; nullopt: not recorded, or it calls others.
   std::optional<double> more_data;
   std::vector<std::uint32_t> code, operators;  // its nodes
 };

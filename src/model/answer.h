@@ -97,8 +97,9 @@ struct Evidence {
 
 struct Gain {
   double speedup_low = 1, speedup_high = 1;
-  std::string binds;  // the lane that bounds the step afterwards
-  std::string how;    // what was assumed: "if no step waited for the data loader"
+  std::int64_t step_ns = 0;  // now; 0: not said
+  std::string binds;         // the lane that bounds the step afterwards
+  std::string how;           // what was assumed: "if no step waited for the data loader"
 };
 
 struct Finding {
@@ -110,6 +111,7 @@ struct Finding {
   std::optional<Gain> gain;
   std::string gain_reason;                // why there is no gain, when there is none
   std::optional<std::string> confidence;  // "high", "medium", "low"
+  std::string confidence_reason = {};     // why so sure, or what it rests on; empty: not said
   std::optional<std::string> next;        // the next thing to do
   std::vector<Change> changes = {};       // what fixing it would alter; session has them priced
 };

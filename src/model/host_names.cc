@@ -74,6 +74,8 @@ bool takes_memory(std::string_view call_name) {
   return any_prefix(kTakesMemory, call_name) && !contains(call_name, "Async");
 }
 
+bool gives_memory_back(std::string_view call_name) { return takes_memory(call_name) && contains(call_name, "Free"); }
+
 bool is_data_loader(std::string_view range_name) {
   return range_name.starts_with("enumerate(DataLoader") || range_name.starts_with("enumerate(DataPipe");
 }

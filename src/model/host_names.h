@@ -16,6 +16,7 @@ bool synchronizes(std::string_view call_name);
 // Calls that take memory from a device, or pinned memory from the host, or give it back: they take long, and many of
 // them wait for the device. Not those that do so in the order of a stream.
 bool takes_memory(std::string_view call_name);
+bool gives_memory_back(std::string_view call_name);  // those of them that do
 // The range of a full collection of Python's garbage, which our hooks put among the operators while they record.
 inline constexpr std::string_view kGarbageCollection = "Python garbage collection";
 // The range in which the loop waits for its data loader.

@@ -60,7 +60,8 @@ void write_headline(Page& page, const Answer* advice, bool any) {
   }
 }
 
-// Each finding once: those of other answers that say the same stand there.
+}  // namespace
+
 std::vector<const Finding*> advised(const Report& report) {
   std::vector<const Finding*> out;
   for (const auto at : report.by_worth) {
@@ -68,8 +69,6 @@ std::vector<const Finding*> advised(const Report& report) {
   }
   return out;
 }
-
-}  // namespace
 
 std::string to_advice_text(const Report& report, const TextStyle& style) {
   Page page(style);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "report/report.h"
 
@@ -9,6 +10,9 @@ namespace stepscope::report {
 
 // Steps so many times as fast are worth a change.
 inline constexpr double kWorthAdvice = 1.03;
+
+// Each finding once, most first: those of other answers that say the same stand there.
+std::vector<const Finding*> advised(const Report& report);
 
 std::string to_advice_text(const Report& report, const TextStyle& style);
 // One JSON object; docs/report-json.md.

@@ -24,6 +24,7 @@ void each_text(std::optional<std::string>& text, const Change& change) {
 void each_text(Finding& finding, const Change& change) {
   change(finding.sentence);
   change(finding.gain_reason);
+  change(finding.confidence_reason);
   for (auto* part : {&finding.where.module, &finding.where.op, &finding.where.function, &finding.where.file}) {
     each_text(*part, change);
   }

@@ -144,6 +144,8 @@ void write_json(JsonWriter& json, const Finding& finding) {
   if (finding.gain) {
     json.begin_object(Layout::line).key("speedup_low").number(finding.gain->speedup_low);
     json.key("speedup_high").number(finding.gain->speedup_high);
+    json.key("step_ns");
+    json.value(finding.gain->step_ns > 0 ? Value(finding.gain->step_ns) : Value());
     write_text_or_null(json, "binds", finding.gain->binds);
     write_text_or_null(json, "how", finding.gain->how);
     json.end_object();
@@ -152,6 +154,7 @@ void write_json(JsonWriter& json, const Finding& finding) {
   }
   write_text_or_null(json, "gain_reason", finding.gain_reason);
   write_optional(json, "confidence", finding.confidence);
+  write_text_or_null(json, "confidence_reason", finding.confidence_reason);
   write_optional(json, "next", finding.next);
   json.end_object();
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "model/unrelated_files.h"
 #include "report/format.h"
@@ -191,6 +192,12 @@ std::string gain_text(const Gain& gain) {
   const std::string least = fmt::format("{:.2f}×", gain.speedup_low), most = fmt::format("{:.2f}×", gain.speedup_high);
   std::string text =
       "gain: steps " + (most == "1.00×" ? "as fast as now" : (least == most ? "" : least + " to ") + most + " as fast");
+  if (gain.step_ns > 0) {
+    const auto now = static_cast<double>(gain.step_ns);
+    const std::string shortest = format_time(now / gain.speedup_high), longest = format_time(now / gain.speedup_low);
+    text +=
+        fmt::format(", {}{} in place of {}", shortest == longest ? "" : shortest + " to ", longest, format_time(now));
+  }
   if (!gain.binds.empty()) text += ", then bound by " + printable(gain.binds);
   if (!gain.how.empty()) text += " (" + printable(gain.how) + ")";
   return text;
@@ -225,8 +232,10 @@ void write_finding(Page& page, const Finding& finding) {
     if (std::holds_alternative<std::monostate>(value)) continue;
     grounds[i] += fmt::format(" {}", page.ink(Ink::strong, printable(format_value(value, unit))));
   }
-  if (finding.confidence) grounds.push_back("confidence " + printable(*finding.confidence));
+  std::string sure = finding.confidence ? "confidence " + printable(*finding.confidence) : "";
+  if (finding.confidence && finding.confidence_reason.empty()) grounds.push_back(std::exchange(sure, ""));
   if (!grounds.empty()) page.hanging("    ", fmt::format("{}", fmt::join(grounds, " · ")));
+  if (!sure.empty()) page.hanging("    ", sure + ": " + printable(finding.confidence_reason));
   if (finding.gain) page.hanging("    ", gain_text(*finding.gain));
   if (finding.next) page.hanging("    → ", printable(*finding.next));
 }

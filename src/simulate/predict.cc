@@ -111,7 +111,9 @@ std::string Predictor::resource(const PathPart& part) const {
   const std::string rank = " of rank " + std::to_string(run_.traces[graph_.lanes[part.lane].trace].rank.rank);
   if (part.role == NodeRole::data_loader) return "the data loader" + rank;
   if (part.role == NodeRole::communicate) return "communication" + rank;
-  return lane_name(part.lane);
+  const bool main =
+      std::any_of(windows_.begin(), windows_.end(), [&](const StepWindow& window) { return window.lane == part.lane; });
+  return main ? "the main thread" + rank : lane_name(part.lane);
 }
 
 // Walks back from the end of the last step, through what made each node begin when it did.
@@ -189,6 +191,7 @@ void give_gain(Finding& finding, const Result<Prediction>& made, std::string how
   } else {
     finding.gain = Gain{.speedup_low = made->speedup_low,
                         .speedup_high = made->speedup_high,
+                        .step_ns = made->now_ns,
                         .binds = made->binds,
                         .how = std::move(how)};
     finding.gain_reason.clear();

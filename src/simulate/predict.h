@@ -50,9 +50,9 @@ struct Prediction {
   std::int64_t after_ns[2]{};    // waits frozen, waits freed: what the step of now_ns becomes, shorter one first
   double frozen = 1, freed = 1;  // as often as fast, with waits that stay and waits that go
   double speedup_low = 1, speedup_high = 1;  // the smaller and the larger of these
-  std::string binds;                         // what bounds the step afterwards: "stream 7 of rank 0"
-  double binds_share = 0;                    // of the path
-  std::vector<PathPart> path;                // of all steps of that rank, most time first
+  std::string binds;           // what bounds the step afterwards: "stream 7 of rank 0", "the main thread of rank 0"
+  double binds_share = 0;      // of the path
+  std::vector<PathPart> path;  // of all steps of that rank, most time first
   std::int64_t path_ns = 0;
   std::vector<Applied> applied;  // per change
   StepWindow window;             // of the rank whose steps they are, with the time that they take

@@ -1,7 +1,11 @@
 #include "simulate/recording_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
 
 #include "base/intervals.h"
 
@@ -34,16 +38,61 @@ std::vector<Interval> recorded(const Run& run) {
   return out;
 }
 
-// The mean of a step of the rank where nobody recorded: the median over all series of as many steps as the window has,
-// so that what happens every few steps is in it. 0: not known.
-std::int64_t usual_step(const Run& run, const StepWindow& window) {
+// Phases that are no work of the model. They differ from step to step, and five recorded steps say little of them: a
+// wait for data also takes in what recording adds to the work.
+constexpr std::array kUneven = {Phase::dataloader, Phase::evaluation, Phase::checkpoint};
+using Uneven = std::array<double, kUneven.size()>;
+
+std::size_t uneven_index(std::uint8_t phase) {
+  return static_cast<std::size_t>(std::find(kUneven.begin(), kUneven.end(), static_cast<Phase>(phase)) -
+                                  kUneven.begin());
+}
+
+// Of the mean step where nobody recorded: what the model does, and each of the uneven phases. work_ns 0: not known.
+struct UsualStep {
+  double work_ns = 0;
+  Uneven uneven_ns{};
+  std::vector<double> by_length_ns;  // work of the longest step of as many as the window has, of the second …
+};
+
+// Per step of the marks; a phase lies in the step that it began in.
+std::vector<Uneven> uneven_phases(const Trace& history) {
+  std::vector<Uneven> out(history.steps.size());
+  for (std::size_t row = 0; row < history.slices.size(); row++) {
+    const std::size_t phase = uneven_index(history.slices.phase[row]);
+    const auto after = std::upper_bound(history.steps.begin(), history.steps.end(), history.slices.start_ns[row],
+                                        [](std::int64_t t, const Step& step) { return t < step.start_ns; });
+    if (phase == kUneven.size() || after == history.steps.begin()) continue;
+    out[static_cast<std::size_t>(after - history.steps.begin()) - 1][phase] +=
+        static_cast<double>(history.slices.dur_ns[row]);
+  }
+  return out;
+}
+
+// Without the tenth at either end.
+double middle_mean(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto cut = static_cast<std::ptrdiff_t>(values.size() / 10);
+  const double sum = std::accumulate(values.begin() + cut, values.end() - cut, 0.0);
+  return sum / static_cast<double>(static_cast<std::ptrdiff_t>(values.size()) - 2 * cut);
+}
+
+// Over all series of as many steps as the window has, so that what happens every few steps is in them. Of the work the
+// median: the machine only ever adds to it.
+UsualStep usual_step(const Run& run, const StepWindow& window) {
   const std::int64_t rank = run.traces[window.trace].rank.rank;
   const auto history =
       std::find_if(run.history.begin(), run.history.end(), [&](const Trace& one) { return one.rank.rank == rank; });
-  if (history == run.history.end()) return 0;
+  if (history == run.history.end()) return {};
   const std::vector<Interval> busy = recorded(run);
   const auto count = static_cast<std::size_t>(window.steps);
-  std::vector<std::int64_t> sums;
+  const std::vector<Uneven> phases = uneven_phases(*history);
+  struct Series {
+    double work_ns = 0;
+    Uneven uneven_ns{};
+    std::vector<double> by_length_ns;
+  };
+  std::vector<Series> all;
   const std::vector<Step>& steps = history->steps;
   std::size_t in_a_row = 0;
   std::int64_t last_number = kAbsent;
@@ -56,15 +105,40 @@ std::int64_t usual_step(const Run& run, const StepWindow& window) {
     in_a_row = !is_free ? 0 : follows ? in_a_row + 1 : 1;
     last_number = steps[i].number;
     if (in_a_row < count) continue;
-    std::int64_t sum = 0;
-    for (std::size_t k = i + 1 - count; k <= i; k++) sum += steps[k].end_ns - steps[k].start_ns;
-    sums.push_back(sum);
+    Series sum;
+    for (std::size_t k = i + 1 - count; k <= i; k++) {
+      auto work_ns = static_cast<double>(steps[k].end_ns - steps[k].start_ns);
+      for (std::size_t p = 0; p < kUneven.size(); p++) {
+        work_ns -= phases[k][p];
+        sum.uneven_ns[p] += phases[k][p];
+      }
+      sum.work_ns += work_ns;
+      sum.by_length_ns.push_back(work_ns);
+    }
+    std::sort(sum.by_length_ns.begin(), sum.by_length_ns.end(), std::greater<>());
+    all.push_back(std::move(sum));
   }
   // The first steps warm up.
-  sums.erase(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(sums.size() / 5));
-  if (sums.size() < kFewestSeries) return 0;
-  std::nth_element(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(sums.size() / 2), sums.end());
-  return sums[sums.size() / 2] / window.steps;
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 5));
+  if (all.size() < kFewestSeries) return {};
+  const auto steps_in_each = static_cast<double>(count);
+  UsualStep out;
+  std::vector<double> values(all.size());
+  for (std::size_t p = 0; p < kUneven.size(); p++) {
+    std::transform(all.begin(), all.end(), values.begin(), [&](const Series& one) { return one.uneven_ns[p]; });
+    out.uneven_ns[p] = middle_mean(values) / steps_in_each;
+  }
+  const auto middle_of = [&](const auto& value_of) {
+    std::transform(all.begin(), all.end(), values.begin(), value_of);
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  out.work_ns = middle_of([](const Series& one) { return one.work_ns; }) / steps_in_each;
+  for (std::size_t k = 0; k < count; k++) {
+    out.by_length_ns.push_back(middle_of([&](const Series& one) { return one.by_length_ns[k]; }));
+  }
+  return out;
 }
 
 // Begins and ends of slices beside each piece of a host thread: they are noted there, in what is around the slice.
@@ -88,37 +162,99 @@ std::vector<std::uint32_t> notes_beside(const Run& run, const ReplayGraph& graph
   return notes;
 }
 
+// What the program does beside its operators may wait for a disk or a network, and takes as long as these like. A step
+// that is far off the one of its length among usual steps has that from there.
+void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
+                const std::vector<std::uint32_t>& work, std::vector<std::int64_t>& node_ns) {
+  constexpr double kFarOff = 0.2, kMostOfStep = 0.5, kLeastLeft = 0.1, kMostLeft = 4;
+  const Trace& trace = run.traces[window.trace];
+  struct OneStep {
+    double work_ns = 0, code_ns = 0;
+    std::vector<std::uint32_t> code;
+  };
+  std::map<StepId, OneStep> steps;
+  for (const std::uint32_t node : work) {
+    const StepId step = trace.step_at(graph.start_ns[node] - trace.clock.offset_ns);
+    if (step == StepId::none) continue;
+    const auto cost = static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]);
+    OneStep& own = steps[step];
+    own.work_ns += cost;
+    const SliceId slice = graph.slice[node];
+    const SliceKind kind = slice == SliceId::none ? SliceKind::other : trace.kind(slice);
+    if (kind == SliceKind::cpu_op || kind == SliceKind::runtime) continue;
+    own.code_ns += cost;
+    own.code.push_back(node);
+  }
+  if (steps.size() != usual.by_length_ns.size()) return;
+  std::vector<const OneStep*> by_length;
+  for (const auto& [step, own] : steps) by_length.push_back(&own);
+  std::stable_sort(by_length.begin(), by_length.end(),
+                   [](const OneStep* a, const OneStep* b) { return a->work_ns > b->work_ns; });
+  for (std::size_t k = 0; k < by_length.size(); k++) {
+    const OneStep& own = *by_length[k];
+    const double excess_ns = own.work_ns - usual.by_length_ns[k];
+    if (std::abs(excess_ns) < kFarOff * usual.by_length_ns[k] || own.code_ns < kMostOfStep * own.work_ns) continue;
+    const double left = std::clamp(1 - excess_ns / own.code_ns, kLeastLeft, kMostLeft);
+    for (const std::uint32_t node : own.code) {
+      const auto cost = static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]);
+      node_ns[node] += static_cast<std::int64_t>(cost * (1 - left));
+    }
+  }
+}
+
 }  // namespace
 
 RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window) {
   RecordingCost out;
   if (!window.whole_steps || window.lane == kNone) return out;
-  out.step_ns = usual_step(run, window);
-  const std::int64_t recorded_ns = window.end_ns - window.start_ns;
-  const std::int64_t excess_ns = recorded_ns - out.step_ns * window.steps;
-  if (out.step_ns == 0 || excess_ns <= 0) return out;
-  const std::vector<std::uint32_t> notes = notes_beside(run, graph, window);
-  const auto part_of = [&](std::uint32_t node, double slice_ns) {
-    const auto most = (1 - kOwnPart) * static_cast<double>(graph.costs.cost_ns[node]);
-    return static_cast<std::int64_t>(std::min(most, notes[node] * slice_ns / 2));
-  };
-  const auto total = [&](double slice_ns) {
-    std::int64_t sum = 0;
-    for (const std::uint32_t node : graph.lanes[window.lane].nodes) {
-      if (graph.start_ns[node] >= window.start_ns && graph.start_ns[node] < window.end_ns) {
-        sum += part_of(node, slice_ns);
-      }
+  const UsualStep usual = usual_step(run, window);
+  if (usual.work_ns <= 0) return out;
+  const auto steps = static_cast<double>(window.steps);
+  const Slices& slices = run.traces[window.trace].slices;
+  std::vector<std::uint32_t> work, uneven[kUneven.size()];
+  Uneven recorded_ns{};
+  double excess_ns = static_cast<double>(window.end_ns - window.start_ns) - usual.work_ns * steps;
+  for (const std::uint32_t node : graph.lanes[window.lane].nodes) {
+    if (graph.start_ns[node] < window.start_ns || graph.start_ns[node] >= window.end_ns) continue;
+    const SliceId slice = graph.slice[node];
+    const std::size_t phase = slice == SliceId::none ? kUneven.size() : uneven_index(slices.phase[slice]);
+    if (phase == kUneven.size()) {
+      work.push_back(node);
+    } else {
+      uneven[phase].push_back(node);
+      recorded_ns[phase] += static_cast<double>(graph.costs.cost_ns[node]);
+      excess_ns -= static_cast<double>(graph.costs.cost_ns[node]);
     }
-    return sum;
-  };
-  double low = 0, high = kMostSliceNs;
-  for (int i = 0; i < 30; i++) {
-    const double middle = (low + high) / 2;
-    (total(middle) < excess_ns ? low : high) = middle;
   }
-  out.slice_ns = low;
   out.node_ns.resize(graph.size());
-  for (std::uint32_t node = 0; node < graph.size(); node++) out.node_ns[node] = part_of(node, low);
+  if (excess_ns > 0) {
+    const std::vector<std::uint32_t> notes = notes_beside(run, graph, window);
+    const auto part_of = [&](std::uint32_t node, double slice_ns) {
+      const auto most = (1 - kOwnPart) * static_cast<double>(graph.costs.cost_ns[node]);
+      return static_cast<std::int64_t>(std::min(most, notes[node] * slice_ns / 2));
+    };
+    const auto total = [&](double slice_ns) {
+      std::int64_t sum = 0;
+      for (const std::uint32_t node : work) sum += part_of(node, slice_ns);
+      return static_cast<double>(sum);
+    };
+    double low = 0, high = kMostSliceNs;
+    for (int i = 0; i < 30; i++) {
+      const double middle = (low + high) / 2;
+      (total(middle) < excess_ns ? low : high) = middle;
+    }
+    out.slice_ns = low;
+    for (std::uint32_t node = 0; node < graph.size(); node++) out.node_ns[node] = part_of(node, low);
+  }
+  make_usual(run, graph, window, usual, work, out.node_ns);
+  for (std::size_t p = 0; p < kUneven.size(); p++) {
+    if (recorded_ns[p] <= 0 || usual.uneven_ns[p] <= 0) continue;
+    const double left = usual.uneven_ns[p] * steps / recorded_ns[p];
+    for (const std::uint32_t node : uneven[p]) {
+      const auto cost = static_cast<double>(graph.costs.cost_ns[node]);
+      out.node_ns[node] = static_cast<std::int64_t>(cost * (1 - left));
+    }
+  }
   return out;
 }
 

@@ -1,5 +1,5 @@
 // What recording cost the host: it notes when each operator begins and ends, and the job's other steps, which nobody
-// recorded, are shorter by that.
+// recorded, are shorter by that. They also show how long the phases usually take that are no work of the model.
 //
 // A step of ten thousand small operators may take a third longer while it is recorded, and what is no operator does
 // not: priced as recorded, everything beside the operators would seem worth less than it is.
@@ -14,9 +14,8 @@
 namespace stepscope::simulate {
 
 struct RecordingCost {
-  std::vector<std::int64_t> node_ns;  // per node: how much of its cost; empty: none, or not known
+  std::vector<std::int64_t> node_ns;  // per node: how much of its cost; below 0: it is usually longer; empty: not known
   double slice_ns = 0;                // for each slice
-  std::int64_t step_ns = 0;           // the mean step that nobody recorded; 0: not known
 };
 
 // Of the rank of `window`, from the marks of all steps (Run::history).

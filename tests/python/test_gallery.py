@@ -159,8 +159,8 @@ def test_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr(sys, "argv", ["run.py", *only, "--json", str(table), "--keep", str(tmp_path)])
     assert run.main() == 1
     said = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
-    assert ["gpt_scores", "attention_by_hand", "1", "yes", "1.20..1.30", "1.25", "0.0 %"] in said
-    assert ["one_thread", "too_few_threads", "2", "no", "1.50..1.70", "1.25", "28.0 %"] in said
+    assert ["gpt_scores", "attention_by_hand", "1", "yes", "1.20..1.30", "1.25", "0.0 %", "yes"] in said
+    assert ["one_thread", "too_few_threads", "2", "no", "1.50..1.70", "1.25", "28.0 %", "no"] in said
     assert ["healthy_mlp", "(healthy)", "3.0 %"] in said
     assert said[-1] == ["2 passed, 4 failed"]
     rows = json.loads(table.read_text())

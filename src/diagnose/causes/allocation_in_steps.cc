@@ -38,7 +38,7 @@ Cause allocation_in_steps_cause() {
             {.cause = "memory",
              .sentence = "Large tensors are made anew in the steps, and their memory comes from the system each time",
              .next = "Make them once before the loop and write into them: out=, copy_(), zero_()",
-             .confidence = "medium"}));
+             .doubt = "that the memory is new each time is inferred from how long filling it takes"}));
       }};
 }
 

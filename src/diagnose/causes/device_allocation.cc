@@ -14,6 +14,7 @@ Cause device_allocation_cause() {
           [](const Case& about, std::vector<Diagnosis>& out) {
             Gathered gathered(about);
             std::int64_t calls = 0;
+            const Retries& retries = allocator_retries(about);  // a cause of their own
             Work longest;
             const auto name_of = [](const Work& work) {
               return work.operation == SliceId::none ? work.name() : work.trace->name(work.operation);
@@ -22,13 +23,14 @@ Cause device_allocation_cause() {
               if (!about.is_work(node)) continue;
               const Work work = about.work(node);
               if (work.device || work.slice == SliceId::none || !takes_memory(work.name())) continue;
+              if (retries.contains({work.trace, work.operation})) continue;
               gathered.add_ns(node, work, name_of(work), 0, 0);
               calls++;
               if (longest.trace == nullptr || work.cost_ns > longest.cost_ns) longest = work;
             }
             for (const DeviceWait& wait : device_work(about).waits()) {
               const Work work = about.work(wait.node);
-              if (!takes_memory(work.name())) continue;
+              if (!takes_memory(work.name()) || retries.contains({work.trace, work.operation})) continue;
               gathered.add_wait(wait.node, work, name_of(work), wait.late);
               calls--;  // it was two nodes
             }

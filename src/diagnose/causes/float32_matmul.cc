@@ -20,20 +20,28 @@ Cause float32_matmul_cause() {
         // Smaller products gain little beside their casts.
         constexpr std::int64_t kLargeNs = 300'000;
         Gathered products(about);
+        bool lower_elsewhere = false;  // the job means to use it
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           if (work.device || work.operation == SliceId::none) return;
           const costs::TrafficModel* model = costs::traffic_of(work.name());
-          if (model == nullptr || model->family != costs::Family::matrices || work.cost_ns < kLargeNs) return;
-          if (!inputs(about).of(*work.trace, work.slice).has_type("float")) return;
+          if (model == nullptr || model->family != costs::Family::matrices) return;
+          const OperatorInputs& given = inputs(about).of(*work.trace, work.slice);
+          lower_elsewhere |= given.has_type("c10::BFloat16") || given.has_type("c10::Half");
+          if (work.cost_ns < kLargeNs || !given.has_type("float")) return;
           products.add(node, work, work.name(), 1 / faster, std::min(1.0, 1.5 / faster));
         });
         if (!products.worth_saying()) return;
         Diagnosis found = products.diagnosis(
             {.cause = "precision",
-             .sentence = "Products of matrices run in float32, and this processor multiplies bfloat16 in hardware",
+             .sentence =
+                 lower_elsewhere
+                     ? "Products of matrices run in float32 beside others in lower precision, and this "
+                       "processor multiplies bfloat16 in hardware"
+                     : "Products of matrices run in float32, and this processor multiplies bfloat16 in hardware",
              .next =
                  "Run the forward pass under torch.autocast(\"cpu\", dtype=torch.bfloat16), and watch that the loss "
                  "falls as before"});
+        found.is_offer = !lower_elsewhere;
         found.finding.evidence.push_back({.text = "Times as fast a product is in bfloat16 here", .value = faster});
         out.push_back(std::move(found));
       }};

@@ -55,7 +55,7 @@ Cause graph_breaks_cause() {
                  .sentence = "Compiled code is cut into pieces, and Python works between them",
                  .next = "torch.compile(fullgraph=True) names the lines that cut it; take printing, .item() and NumPy "
                          "out of what is compiled",
-                 .confidence = "medium"});
+                 .doubt = "pieces of one function are told by their names, and why it is cut is not recorded"});
             found.finding.evidence.push_back(
                 {.text = "Pieces", .value = static_cast<std::int64_t>(frames.size()), .unit = Unit::count});
             out.push_back(std::move(found));

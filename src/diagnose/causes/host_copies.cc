@@ -73,8 +73,7 @@ void find_host_copies(const Case& about, std::vector<Diagnosis>& out) {
        .sentence = "Copies from the host fill the device's time",
        .next = "Keep on the device what is copied again and again (weights and optimizer states: no offloading to the "
                "host, or a smaller type for them); copy the rest ahead, from pinned memory and on a stream of its own, "
-               "while the device computes",
-       .confidence = "high"}));
+               "while the device computes"}));
   const FilledDevice filled = most_filled(about.run);
   auto& evidence = out.back().finding.evidence;
   evidence.push_back({.text = "Of the device's time from its first work to its last",

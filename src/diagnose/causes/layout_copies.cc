@@ -15,6 +15,15 @@ bool asks_for_layout(const OperatorInputs& given) {
   return format == "0" || format == "2" || format == "3";
 }
 
+// What a convolution does to its inputs and gradients is its own affair: the program cannot leave that out.
+bool is_own_affair(const Trace& trace, SliceId copy, SliceId operation) {
+  for (SliceId at = copy; at != SliceId::none; at = trace.slices.parent[at]) {
+    if (trace.name(at).find("convolution") != std::string_view::npos) return true;
+    if (at == operation) break;
+  }
+  return false;
+}
+
 // The operator that wants the other layout: what is around such a clone; none: it is another copy.
 SliceId layout_wanted(const Case& about, const Work& work) {
   const Trace& trace = *work.trace;
@@ -46,7 +55,8 @@ Cause layout_copies_cause() {
         Gathered copies(about);
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           if (work.operation == SliceId::none) return;
-          if (layout_wanted(about, work) == SliceId::none) return;
+          const SliceId wanted = layout_wanted(about, work);
+          if (wanted == SliceId::none || is_own_affair(*work.trace, wanted, work.operation)) return;
           copies.add(node, work, work.trace->name(work.operation), 0, 0.1);
         });
         if (!copies.worth_saying()) return;

@@ -4,6 +4,7 @@
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/marked_steps.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 
@@ -63,12 +64,24 @@ Cause memory_growth_cause() {
               // Behind the call its old memory is given back.
               for (const std::uint32_t node : one.after) grown.add(node, about.work(node), one.name, 0, 0.1);
             }
-            if (!grown.worth_saying()) return;
+            const std::optional<GrowingSteps> job = growing_steps(about);
+            if (grown.names().empty() || (!grown.worth_saying() && !job)) return;
             out.push_back(grown.diagnosis(
                 {.cause = "memory",
                  .sentence = "Operators get more to do with each step: what was kept before is gone through again",
                  .next = "Keep running sums in place of all values, or only the last so many; detach and move to the "
                          "CPU what is kept"}));
+            if (!job) return;
+            // Early in a job little has grown: what it costs the job as a whole, its marks know.
+            Finding& finding = out.back().finding;
+            finding.evidence.push_back({.text = "Steps early on", .value = job->early_ns, .unit = Unit::ns});
+            finding.evidence.push_back({.text = "Steps of the last quarter", .value = job->late_ns, .unit = Unit::ns});
+            const auto usual = static_cast<double>(job->usual_ns);
+            out.back().known_gain = Gain{.speedup_low = usual / static_cast<double>(job->early_ns),
+                                         .speedup_high = usual / static_cast<double>(job->first_ns),
+                                         .step_ns = job->usual_ns,
+                                         .binds = about.now.binds,
+                                         .how = "from the marks of all steps"};
           }};
 }
 

@@ -1,4 +1,9 @@
 // Text that is generated word by word, where all words before are gone through again for each new one.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
 #include "diagnose/model_calls.h"
 
 namespace stepscope::diagnose::causes {
@@ -27,22 +32,60 @@ std::int64_t positions(const ModelCall& before, const ModelCall& now) {
   return 1;
 }
 
+struct Grown {
+  const ModelCall* call = nullptr;
+  std::int64_t positions = 0, cost_ns = 0;
+};
+
+// What a call with one position would take. The calls are an experiment: each is one position longer than the one
+// before, so the line through their costs says what calling the model takes at all. nullopt: too few lengths.
+std::optional<double> one_position_ns(const std::vector<Grown>& calls) {
+  constexpr double kFarApart = 1.3;  // the longest over the shortest: else the line is noise
+  std::map<std::int64_t, std::vector<std::int64_t>> by_length;
+  for (const Grown& one : calls) by_length[one.positions].push_back(one.cost_ns);
+  if (by_length.size() < kFewestInARow ||
+      static_cast<double>(by_length.rbegin()->first) < kFarApart * static_cast<double>(by_length.begin()->first)) {
+    return std::nullopt;
+  }
+  double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  for (auto& [length, costs] : by_length) {
+    const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
+    std::nth_element(costs.begin(), middle, costs.end());
+    const auto at = static_cast<double>(length), cost = static_cast<double>(*middle);
+    n++, x += at, y += cost, xx += at * at, xy += at * cost;
+  }
+  const double slope = (n * xy - x * y) / (n * xx - x * x);
+  if (slope <= 0) return std::nullopt;
+  return std::max(0.0, (y - slope * x) / n) + slope;
+}
+
 }  // namespace
 
 Cause no_cache_cause() {
   return {"no_cache", "All words read again for each new one", [](const Case& about, std::vector<Diagnosis>& out) {
             const std::vector<ModelCall>& calls = model_calls(about);
             Gathered again(about);
+            std::vector<Grown> grown;
             std::size_t in_a_row = 0, count = 0;
             std::int64_t longest = 0;
             for (std::size_t i = 1; i < calls.size(); i++) {
               in_a_row = grows_by_one(calls[i - 1], calls[i]) ? in_a_row + 1 : 0;
               if (in_a_row == 0 || calls[i].trains) continue;
               count = std::max(count, in_a_row);
-              const std::int64_t length = positions(calls[i - 1], calls[i]);
-              longest = std::max(longest, length);
-              const double one = 1.0 / static_cast<double>(length);
-              again.add(calls[i].nodes, calls[i].module, one, std::min(1.0, 4 * one), kTokenCallNs);
+              grown.push_back({&calls[i], positions(calls[i - 1], calls[i])});
+              for (const std::uint32_t node : calls[i].nodes) grown.back().cost_ns += about.cost_ns(node);
+              longest = std::max(longest, grown.back().positions);
+            }
+            const std::optional<double> alone_ns = one_position_ns(grown);
+            for (const Grown& one : grown) {
+              const double part = 1.0 / static_cast<double>(one.positions);
+              if (alone_ns && one.cost_ns > 0) {
+                // Reading what is kept takes something too.
+                const double left = std::clamp(*alone_ns / static_cast<double>(one.cost_ns), part, 1.0);
+                again.add(one.call->nodes, one.call->module, left, std::min(1.0, 1.3 * left));
+              } else {
+                again.add(one.call->nodes, one.call->module, part, std::min(1.0, 4 * part), kTokenCallNs);
+              }
             }
             if (count < kFewestInARow || !again.worth_saying()) return;
             Diagnosis found = again.diagnosis(

@@ -59,7 +59,7 @@ void find_plain_products(const Case& about, std::vector<Diagnosis>& out) {
                ? "torch.autocast(\"cuda\", dtype=torch.float16) with a GradScaler: this device has no TF32"
                : "torch.set_float32_matmul_precision(\"high\") (TF32), and torch.backends.cudnn.allow_tf32 = True for "
                  "convolutions; or torch.autocast(\"cuda\", dtype=torch.bfloat16)",
-       .confidence = capability > 0 ? "high" : "medium"}));
+       .doubt = capability > 0 ? "" : "what the device can do is not recorded"}));
   auto& evidence = out.back().finding.evidence;
   evidence.push_back({.text = "Of the time of matrix products",
                       .value = static_cast<double>(plain_ns) / static_cast<double>(products_ns),

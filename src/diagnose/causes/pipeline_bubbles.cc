@@ -52,7 +52,7 @@ Cause pipeline_bubbles_cause() {
                  .sentence = "The stages of the pipeline wait for each other most of the time",
                  .next = "Cut the batch into more micro batches (4 per stage and more), with a schedule such as 1F1B: "
                          "torch.distributed.pipelining",
-                 .confidence = "medium"});
+                 .doubt = "the gain supposes that the batch can be cut and that small pieces run as well"});
             found.finding.where.op = "send";
             found.finding.evidence.push_back(
                 {.text = "Of its steps the busiest rank computes", .value = part, .unit = Unit::ratio});

@@ -69,7 +69,7 @@ Cause recomputation_cause() {
                  .sentence = "Activations are thrown away and computed again in the backward pass",
                  .next = "Where memory is not short, leave out torch.utils.checkpoint, or checkpoint fewer blocks; "
                          "stepscope report PATH --only memory says how much is in use",
-                 .confidence = "medium"}));
+                 .doubt = "whether memory suffices without it is for you to say"}));
           }};
 }
 

@@ -42,7 +42,7 @@ class RepeatedCopies {
          .sentence = "The same operator copies as many bytes to the device in every step",
          .next = "Keep on the device what does not change: register_buffer() or a tensor made once with device=…; make "
                  "there what can be made there (torch.arange(n, device=device))",
-         .confidence = "medium"}));
+         .doubt = "that the bytes are the same ones is inferred from their number"}));
     auto& evidence = out.back().finding.evidence;
     evidence.push_back({.text = "Copies per step", .value = copies / about_.steps, .unit = Unit::count});
     evidence.push_back({.text = "Bytes per step", .value = bytes / about_.steps, .unit = Unit::bytes});

@@ -37,7 +37,7 @@ Cause too_many_threads_cause() {
              .sentence = "More threads work than there are cores: operators wait for threads that wait for a core",
              .next = "Set OMP_NUM_THREADS, or torch.set_num_threads(), to the cores of the job divided by its ranks "
                      "on this machine",
-             .confidence = wait && *wait > 0.05 ? "high" : "medium",
+             .doubt = wait && *wait > 0.05 ? "" : "that threads waited for a core was not sampled",
              .called = "set_num_threads"});
         found.finding.evidence.push_back({.text = "Threads of all ranks here", .value = all, .unit = Unit::count});
         found.finding.evidence.push_back({.text = "Cores of the job", .value = *cores, .unit = Unit::count});

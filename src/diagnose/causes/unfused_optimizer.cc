@@ -65,7 +65,7 @@ void find_optimizer(const Case& about, std::vector<Diagnosis>& out) {
       {.text = "Of the steps", .value = about.share(operators.total_ns()), .unit = Unit::ratio},
       {.text = "Operators in turn", .value = static_cast<std::int64_t>(operators.items().size()), .unit = Unit::count},
       {.text = "Calls", .value = static_cast<std::int64_t>(calls), .unit = Unit::count}};
-  finding.confidence = "high";
+  put_doubt(finding, "");
   finding.next =
       "Pass fused=True to the optimizer (Adam, AdamW, SGD and Adagrad have it, on the CPU too), else foreach=True";
   out.push_back(std::move(found));

@@ -68,6 +68,7 @@ export interface Evidence {
 export interface Gain {
   speedup_low: number;
   speedup_high: number;
+  step_ns?: number | null;
   binds?: string | null;
   how?: string | null;
 }
@@ -81,6 +82,7 @@ export interface Finding {
   gain?: Gain | null;
   gain_reason?: string | null;
   confidence?: string | null;
+  confidence_reason?: string | null;
   next?: string | null;
 }
 

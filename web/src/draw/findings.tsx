@@ -1,6 +1,6 @@
 // Findings as a list: each a sentence, its evidence, the gain to expect and the next step.
 import { useContext } from "preact/hooks";
-import type { Finding, Place } from "../data/report";
+import type { Finding, Gain, Place } from "../data/report";
 import { formatValue } from "./format";
 import { PageLinks } from "./page_links";
 import { Said } from "./said";
@@ -29,6 +29,13 @@ function gainText(finding: Finding): string {
   return finding.gain_reason ? `gain unknown: ${finding.gain_reason}` : "gain unknown";
 }
 
+// "steps of 84.1 ms should take 59.2 ms to 67.3 ms"
+function stepText(now: number, gain: Gain): string {
+  const shown = (ns: number) => formatValue(ns, "ns");
+  const [least, most] = [shown(now / gain.speedup_high), shown(now / gain.speedup_low)];
+  return `steps of ${shown(now)} should take ${least === most ? "" : `${least} to `}${most}`;
+}
+
 function One(props: { finding: Finding }) {
   const { finding } = props;
   const place = placeText(finding.where);
@@ -42,7 +49,12 @@ function One(props: { finding: Finding }) {
         <span>
           <Said text={gainText(finding)} />
         </span>
-        {finding.confidence && <span>{finding.confidence} confidence</span>}
+        {finding.confidence && (
+          <span>
+            {finding.confidence} confidence
+            {finding.confidence_reason && `: ${finding.confidence_reason}`}
+          </span>
+        )}
         {place && <span>{place}</span>}
         {address !== null && <a href={address}>show on the timeline</a>}
       </p>
@@ -66,6 +78,11 @@ function One(props: { finding: Finding }) {
       {finding.next && (
         <p class="next">
           <b>Next:</b> <Said text={finding.next} />
+        </p>
+      )}
+      {finding.gain?.step_ns && (
+        <p class="next">
+          <b>To check it:</b> record again, then <code>stepscope diff BEFORE AFTER</code>: {stepText(finding.gain.step_ns, finding.gain)}.
         </p>
       )}
     </li>

@@ -1,0 +1,134 @@
+// Causes about the machine beside the steps, on jobs made by hand: threads, quotas, precision, and slower ranks.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "diagnose/sampled.h"
+#include "diagnose/steps_fixture.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+constexpr std::string_view kMatrices = "[[512, 512], [512, 512]]";
+
+Run products(std::string_view first_type) {
+  return run_of([=](Thread& thread) {
+    thread.op("aten::mm", 2 * ms, {"train.py(30): main"}, {.dims = kMatrices, .types = first_type});
+    thread.op("aten::mm", 8 * ms, {"train.py(30): main"}, {.dims = kMatrices, .types = R"(["float", "float"])"});
+  });
+}
+
+void note(Run& run, std::string_view name, std::string_view json) {
+  run.traces[0].metadata.push_back({"stepscope_" + std::string(name), std::string(json)});
+}
+
+TEST_CASE("advice: float32 on a processor is a fault where the job means to use bfloat16, else an offer") {
+  for (const bool mixed : {true, false}) {
+    Run run = products(mixed ? R"(["c10::BFloat16", "c10::BFloat16"])" : R"(["float", "float"])");
+    note(run, "cpu_bfloat16", "true");
+    note(run, "bfloat16_speed_permille", "2000");
+    const Answer answer = advice_of(run);
+    const Finding* found = find(answer, "float32_matmul");
+    REQUIRE(found != nullptr);
+    CHECK(found->gain.has_value() == mixed);
+    if (mixed) {
+      CHECK(found->gain->speedup_high == doctest::Approx(10.0 / 6).epsilon(0.02));
+    } else {
+      CHECK(std::any_of(found->evidence.begin(), found->evidence.end(), [](const Evidence& one) {
+        const double* value = std::get_if<double>(&one.value);
+        return one.text == "at most" && value != nullptr && *value == doctest::Approx(2).epsilon(0.02);
+      }));
+    }
+  }
+}
+
+// Marks of the steps as long as the telemetry, and a counter of it that grows by `per_ns`.
+void sample(Run& run, std::string_view target, std::string_view name, double per_ns) {
+  const std::int64_t base_ns = 1'000 * ms;
+  if (run.history.empty()) {
+    Trace history;
+    for (int i = 0; i < 20; i++) {
+      const std::int64_t start_ns = base_ns + i * 10 * ms;
+      history.steps.push_back({.name = "step", .number = i, .start_ns = start_ns, .end_ns = start_ns + 10 * ms});
+    }
+    run.history.push_back(std::move(history));
+    run.telemetry.emplace_back().sampled.push_back({.host = "a", .name = "rss", .target = "rank 0", .rank = 0});
+  }
+  Trace& telemetry = run.telemetry.front();
+  const auto add = [&](std::uint32_t series, std::int64_t t_ns, double value) {
+    telemetry.samples.series.push_back(series);
+    telemetry.samples.time_ns.push_back(t_ns);
+    telemetry.samples.value.push_back(value);
+    telemetry.samples.rate.push_back(NAN);
+  };
+  if (telemetry.samples.size() == 0) add(0, base_ns, 1);
+  const auto series = static_cast<std::uint32_t>(telemetry.sampled.size());
+  telemetry.sampled.push_back(
+      {.host = "a", .name = std::string(name), .target = std::string(target), .is_counter = true});
+  for (const std::int64_t at : {std::int64_t{0}, 100 * ms, 200 * ms}) {
+    add(series, base_ns + at, per_ns * static_cast<double>(at));
+  }
+}
+
+TEST_CASE("advice: what the quota of a cgroup stops") {
+  Run run = products(R"(["float", "float"])");
+  sample(run, "cgroup /job", "cpu_throttled_time", 0.5);
+  CHECK(rate_on_machine(run, 0, "cpu_throttled_time").value_or(0) == doctest::Approx(0.5));
+  CHECK_FALSE(rate_on_machine(run, 1, "cpu_throttled_time"));
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "cpu_throttled");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(2).epsilon(0.02));
+  Run free = products(R"(["float", "float"])");
+  sample(free, "cgroup /job", "cpu_throttled_time", 0.001);
+  CHECK(find(advice_of(free), "cpu_throttled") == nullptr);
+}
+
+TEST_CASE("advice: threads that are left out are worth what the cores give here") {
+  Run run = products(R"(["float", "float"])");
+  note(run, "torch_threads", "1");
+  note(run, "cores", "2");
+  sample(run, "host", "cpu_idle", 1);
+  const Answer both = advice_of(run);
+  REQUIRE(find(both, "too_few_threads") != nullptr);
+  CHECK(find(both, "too_few_threads")->gain->speedup_high == doctest::Approx(2).epsilon(0.02));
+  note(run, "cores_speed_permille", "1200");
+  const Answer halves = advice_of(run);
+  REQUIRE(find(halves, "too_few_threads") != nullptr);
+  CHECK(find(halves, "too_few_threads")->gain->speedup_high == doctest::Approx(1.2).epsilon(0.02));
+}
+
+// Two ranks with the same operators on as much data, whose all-reduce waits for the later one.
+Run two_ranks(std::int64_t second_mm_ns) {
+  Run run;
+  for (int rank = 0; rank < 2; rank++) {
+    Thread thread;
+    for (int i = 0; i < 4; i++) {
+      thread.begin_step();
+      thread.op("aten::mm", rank == 1 ? second_mm_ns : 10 * ms, {}, {.dims = kMatrices});
+      thread.op("aten::add", 1 * ms, {}, {.dims = "[[512, 512], [512, 512]]"});
+      thread.end_step();
+    }
+    thread.f.trace.rank.rank = rank;
+    run.traces.push_back(std::move(thread.f.trace));
+    REQUIRE(derive::derive(run.traces.back(), {}));
+  }
+  derive::derive_run(run, 1);
+  return run;
+}
+
+TEST_CASE("advice: a rank whose operators take longer on as much data is on a slower machine") {
+  const Answer answer = advice_of(two_ranks(15 * ms));
+  const Finding* found = find(answer, "straggler_hardware");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.rank == 1);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(16.0 / 11).epsilon(0.02));
+  CHECK(find(advice_of(two_ranks(10 * ms)), "straggler_hardware") == nullptr);
+}
+
+}  // namespace
+}  // namespace stepscope::diagnose

@@ -1,0 +1,116 @@
+#include "diagnose/marked_steps.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace stepscope::diagnose {
+namespace {
+
+constexpr std::size_t kFewestSteps = 40;
+
+struct Marked {
+  std::vector<std::int64_t> number, ns;
+};
+
+// Without the first tenth, in which the job warms up.
+Marked marked(const Case& about) {
+  Marked out;
+  const std::int64_t rank = about.trace.rank.rank;
+  const auto history = std::find_if(about.run.history.begin(), about.run.history.end(),
+                                    [&](const Trace& one) { return one.rank.rank == rank; });
+  if (history == about.run.history.end()) return out;
+  const std::vector<Step>& steps = history->steps;
+  for (std::size_t i = steps.size() / 10; i < steps.size(); i++) {
+    if (steps[i].number == kAbsent) continue;
+    out.number.push_back(steps[i].number);
+    out.ns.push_back(steps[i].end_ns - steps[i].start_ns);
+  }
+  return out;
+}
+
+std::int64_t median_of(std::vector<std::int64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::int64_t median_between(const std::vector<std::int64_t>& values, double from, double to) {
+  const auto at = [&](double part) { return static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size())); };
+  return median_of({values.begin() + at(from), values.begin() + at(to)});
+}
+
+}  // namespace
+
+std::optional<GrowingSteps> growing_steps(const Case& about) {
+  constexpr double kGrown = 1.2;
+  const Marked all = marked(about);
+  if (all.ns.size() < kFewestSteps) return std::nullopt;
+  GrowingSteps out{.usual_ns = median_of(all.ns),
+                   .early_ns = median_between(all.ns, 0, 0.2),
+                   .late_ns = median_between(all.ns, 0.75, 1)};
+  // It rises all the time: a job that takes longer from some moment on has met something.
+  std::int64_t before = 0;
+  for (int quarter = 0; quarter < 4; quarter++) {
+    const std::int64_t here = median_between(all.ns, 0.25 * quarter, 0.25 * (quarter + 1));
+    if (here <= before) return std::nullopt;
+    before = here;
+  }
+  if (out.early_ns <= 0 || static_cast<double>(out.late_ns) < kGrown * static_cast<double>(out.early_ns)) {
+    return std::nullopt;
+  }
+  // The middles of both stretches, as parts of all marked steps; the first tenth is before them.
+  constexpr double kEarlyAt = 0.1 + 0.9 * 0.1, kLateAt = 0.1 + 0.9 * 0.875;
+  const double slope = static_cast<double>(out.late_ns - out.early_ns) / (kLateAt - kEarlyAt);
+  out.first_ns = std::max(out.early_ns / 10, out.early_ns - static_cast<std::int64_t>(slope * kEarlyAt));
+  return out;
+}
+
+std::optional<LongSteps> long_steps(const Case& about) {
+  constexpr double kFarLonger = 1.5, kMostOften = 0.34;
+  constexpr std::int64_t kFewestLong = 3;
+  const Marked all = marked(about);
+  if (all.ns.size() < kFewestSteps) return std::nullopt;
+  LongSteps out{.usual_ns = median_of(all.ns)};
+  std::vector<std::int64_t> numbers, more;
+  std::int64_t sum_ns = 0, more_ns = 0;
+  for (std::size_t i = 0; i < all.ns.size(); i++) {
+    sum_ns += all.ns[i];
+    if (static_cast<double>(all.ns[i]) <= kFarLonger * static_cast<double>(out.usual_ns)) continue;
+    numbers.push_back(all.number[i]);
+  }
+  // What a machine does beside the job comes at any time; what the program does, every so many steps.
+  std::map<std::int64_t, std::int64_t> distances;
+  for (std::size_t i = 1; i < numbers.size(); i++) distances[numbers[i] - numbers[i - 1]]++;
+  std::int64_t most_often = 0;
+  for (const auto& [distance, count] : distances) {
+    if (count > most_often) out.every = distance, most_often = count;
+  }
+  if (out.every < 2) return std::nullopt;
+  std::map<std::int64_t, std::int64_t> places;
+  for (const std::int64_t number : numbers) places[number % out.every]++;
+  std::int64_t place = 0;
+  for (const auto& [one, count] : places) {
+    if (count > out.count) place = one, out.count = count;
+  }
+  for (std::size_t i = 0; i < all.ns.size(); i++) {
+    if (all.number[i] % out.every != place) continue;
+    more.push_back(all.ns[i] - out.usual_ns);
+    more_ns += std::max<std::int64_t>(0, all.ns[i] - out.usual_ns);
+  }
+  // All of these, or nearly: else it is chance.
+  constexpr double kNearlyAll = 0.7;
+  if (out.count < kFewestLong || static_cast<double>(out.count) < kNearlyAll * static_cast<double>(more.size()) ||
+      static_cast<double>(more.size()) > kMostOften * static_cast<double>(all.ns.size())) {
+    return std::nullopt;
+  }
+  out.more_ns = median_of(more);
+  out.share = static_cast<double>(more_ns) / static_cast<double>(std::max<std::int64_t>(sum_ns, 1));
+  out.is_recorded = std::any_of(about.trace.steps.begin(), about.trace.steps.end(), [&](const Step& step) {
+    return !step.partial && step.number != kAbsent && step.number % out.every == place;
+  });
+  return out;
+}
+
+}  // namespace stepscope::diagnose

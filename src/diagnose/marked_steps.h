@@ -1,0 +1,34 @@
+// All steps of the rank that takes longest, from the marks that are kept of them: how they change as the job goes on,
+// and which are far longer than the others. A recording has a handful of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "diagnose/case.h"
+
+namespace stepscope::diagnose {
+
+// Steps that take longer the longer the job runs. Times per step.
+struct GrowingSteps {
+  std::int64_t usual_ns = 0;  // median of all
+  std::int64_t early_ns = 0;  // median early on
+  std::int64_t late_ns = 0;   // median of the last quarter
+  std::int64_t first_ns = 0;  // at the beginning, on the line through these two; at least a tenth of early_ns
+};
+
+// Every so many steps one that takes far longer.
+struct LongSteps {
+  std::int64_t every = 0;     // steps from one to the next
+  std::int64_t count = 0;     // such steps
+  std::int64_t more_ns = 0;   // how much longer each is than the others, as a median
+  double share = 0;           // of the time of all steps: what they take more
+  std::int64_t usual_ns = 0;  // median of the others
+  bool is_recorded = false;   // one of them is in the recording
+};
+
+// nullopt: they do not, or too few steps are marked.
+std::optional<GrowingSteps> growing_steps(const Case& about);
+std::optional<LongSteps> long_steps(const Case& about);
+
+}  // namespace stepscope::diagnose
