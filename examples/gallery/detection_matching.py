@@ -7,7 +7,7 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-BATCH, SIDE, BOXES = 48, 96, 12
+BATCH, SIDE, BOXES = 96, 40, 6
 
 
 def images(step: int) -> tuple[Tensor, Tensor]:

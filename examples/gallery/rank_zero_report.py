@@ -11,7 +11,7 @@ from torch import distributed as dist
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-WORDS, TAGS, LENGTH, WIDTH, BATCH = 6000, 20, 32, 64, 32
+WORDS, TAGS, LENGTH, WIDTH, BATCH = 6000, 20, 32, 32, 48
 
 
 class Tagger(nn.Module):

@@ -171,9 +171,15 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     const BetweenOperators* longest = nullptr;
     for (const BetweenOperators* one : stretches) {
       const std::int64_t cost = about.cost_ns(one->node);
-      constexpr double kUnknownMost = 0.8;  // of what nothing is known little may be gone
-      const double most = one->doing == Doing::unknown ? kUnknownMost : words.most;
-      found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(words.least * static_cast<double>(cost)),
+      // Of what nothing is known little may be gone; and a short stretch that calls nothing is Python's way from one
+      // operator to the next, or memory that is given back.
+      constexpr double kUnknownMost = 0.8, kBareLeast = 0.5;
+      constexpr std::int64_t kShortNs = 1'000'000;
+      const CodeFrame* own = one->code.own();
+      const bool is_bare = one->doing == Doing::computing && own == &one->code.stack.back() && cost < kShortNs;
+      const double least = is_bare ? kBareLeast : words.least;
+      const double most = one->doing == Doing::unknown || is_bare ? kUnknownMost : words.most;
+      found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(least * static_cast<double>(cost)),
                                      static_cast<std::int64_t>(most * static_cast<double>(cost))});
       time_ns += about.on_path(one->node);
       all_ns += cost;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "diagnose/passes.h"
+#include "model/windows.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -87,7 +88,35 @@ Communicating look_at_communication(const Case& about) {
   return out;
 }
 
+bool asks(std::string_view operation) { return operation.starts_with("c10d::"); }
+
 }  // namespace
+
+std::vector<std::uint32_t> loops_of_calls(const Case& about) {
+  constexpr std::size_t kFewestCalls = 8, kMostBetween = 4;
+  std::vector<std::uint32_t> out;
+  for (const Trace& trace : timelines(about.run)) {
+    const std::vector<Operation> all = about.operations(trace);
+    for (std::size_t i = 0; i < all.size(); i++) {
+      if (!asks(trace.name(all[i].slice))) continue;
+      const StepId step = trace.step_at(trace.slices.start_ns[all[i].slice]);
+      std::size_t last = i, calls = 1;
+      for (std::size_t k = i + 1; k < all.size() && k - last <= kMostBetween + 1; k++) {
+        const std::string_view name = trace.name(all[k].slice);
+        if (is_backward(name) || trace.step_at(trace.slices.start_ns[all[k].slice]) != step) break;
+        if (!asks(name)) continue;
+        last = k;
+        calls++;
+      }
+      for (std::size_t k = i; calls >= kFewestCalls && k <= last; k++) {
+        out.insert(out.end(), all[k].nodes.begin(), all[k].nodes.end());
+        if (k < last) out.insert(out.end(), all[k].after.begin(), all[k].after.end());
+      }
+      i = last;
+    }
+  }
+  return out;
+}
 
 void put_call(const Case& about, const Collective& one, Place& place) {
   place.op = std::string(to_string(one.kind));

@@ -28,6 +28,10 @@ struct Communicating {
 // Shared by the causes of a case.
 const Communicating& communicating(const Case& about);
 
+// What threads of the steps do in a loop that asks for one collective after the other, outside of backward passes: the
+// calls, and the code and operators between them. Eight collectives or more in a row, of all ranks.
+std::vector<std::uint32_t> loops_of_calls(const Case& about);
+
 // Says what is communicated, and where the program asks for it.
 void put_call(const Case& about, const Collective& one, Place& place);
 

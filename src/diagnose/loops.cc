@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "diagnose/code_between.h"
+#include "diagnose/inputs.h"
+#include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "model/lookup.h"
 #include "model/windows.h"
@@ -15,8 +17,8 @@ namespace stepscope::diagnose {
 namespace {
 
 constexpr std::size_t kLeastTurns = 8, kLongestTurn = 256;
-// A call does not cost more by itself.
-constexpr std::int64_t kMostCallNs = 20'000;
+// What calling an operator costs, whatever it is given.
+constexpr std::int64_t kLeastCallNs = 2'000, kMostCallNs = 20'000;
 
 // Operators of one step that are no part of a backward pass, cut where one is.
 struct Row {
@@ -145,31 +147,56 @@ std::vector<Loop> loops(const Case& about) {
 
 namespace {
 
+// What calling an operator costs in this recording: the median of those that are given next to nothing.
+std::int64_t usual_call_ns(const Case& about, const Trace& trace) {
+  constexpr std::int64_t kNextToNothing = 256, kNotKnownNs = 8'000;
+  constexpr std::size_t kFewest = 20;
+  std::vector<std::int64_t> costs;
+  for (const Operation& one : about.operations(trace)) {
+    const std::string_view name = trace.name(one.slice);
+    const std::int64_t elements = inputs(about).of(trace, one.slice).elements();
+    if (elements > 0 && elements <= kNextToNothing && !is_backward(name) && !is_view(name))
+      costs.push_back(one.cost_ns);
+  }
+  if (costs.size() < kFewest) return kNotKnownNs;
+  const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
+  std::nth_element(costs.begin(), middle, costs.end());
+  return std::clamp(*middle, kLeastCallNs, kMostCallNs);
+}
+
 // Rewrites the loop as one turn over all of it.
 void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const std::set<std::uint32_t>& others,
                  simulate::Rewrite& out) {
   const auto turns = static_cast<std::int64_t>(loop.turns());
-  const auto join = [&](std::vector<std::uint32_t> nodes, bool is_code) {
+  constexpr double kKept = 0.8;  // of what gains nothing by being one call
+  const std::int64_t call_ns = usual_call_ns(about, *loop.trace);
+  const auto join = [&](std::vector<std::uint32_t> nodes, bool is_code, bool gains) {
     if (is_code) std::erase_if(nodes, [&](std::uint32_t node) { return others.contains(node); });
     if (nodes.empty()) return;
     std::int64_t total = 0;
     for (const std::uint32_t node : nodes) total += about.cost_ns(node);
-    const std::int64_t least = std::min(total / turns, kMostCallNs);  // of a turn, whatever it works on
+    // Of a turn, whatever it works on. Code between operators is there for each turn; a backward operator calls two.
+    const std::int64_t least = is_code ? std::min(total / turns, kMostCallNs) : std::min(total / turns, 2 * call_ns);
     const std::int64_t work = is_code ? 0 : total - least * turns;
     const std::int64_t base = least + how.call_ns * turns;
     const auto share = [&](double part) {
       return std::min(total, base + static_cast<std::int64_t>(part * static_cast<double>(work)));
     };
-    const double low = total > 0 ? static_cast<double>(share(how.least)) / static_cast<double>(total) : 1;
+    const double low = total > 0 ? static_cast<double>(share(gains ? how.least : std::max(how.least, kKept))) /
+                                       static_cast<double>(total)
+                                 : 1;
     const double high = total > 0 ? static_cast<double>(share(how.most)) / static_cast<double>(total) : 1;
     for (const std::uint32_t node : nodes) {
       out.nodes.push_back({node, static_cast<std::int64_t>(low * static_cast<double>(about.cost_ns(node))),
                            static_cast<std::int64_t>(high * static_cast<double>(about.cost_ns(node)))});
     }
   };
-  for (const auto& nodes : loop.by_place(false)) join(nodes, false);
-  for (const auto& nodes : loop.by_place(true)) join(nodes, true);
-  for (const auto& nodes : loop.backward) join(nodes, false);
+  // Products of larger matrices are faster for their size; what goes through memory element by element is not.
+  const auto gains = [&](std::size_t place) { return is_product(loop.trace->name(loop.operations[place].slice)); };
+  const auto forward = loop.by_place(false);
+  for (std::size_t i = 0; i < loop.period; i++) join(forward[i], false, gains(i));
+  for (const auto& nodes : loop.by_place(true)) join(nodes, true, false);
+  for (std::size_t i = 0; i < loop.period; i++) join(loop.backward[i], false, gains(i));
 }
 
 }  // namespace

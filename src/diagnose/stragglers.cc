@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "base/intervals.h"
+#include "diagnose/gathered.h"
 #include "diagnose/operators.h"
 
 namespace stepscope::diagnose {
@@ -15,6 +17,17 @@ struct Own {
   std::size_t calls = 0;
   std::map<StepId, std::int64_t> steps;
 };
+
+// When a rank communicates in threads of its host, clock of its file.
+Intervals communicating_times(const Case& about, const Trace& trace) {
+  std::vector<Interval> times;
+  for_each_work(about, [&](std::uint32_t, const Work& work) {
+    const bool communicates = work.role == simulate::NodeRole::communicate || work.role == simulate::NodeRole::arrival;
+    if (work.trace != &trace || work.device || !communicates || work.slice == SliceId::none) return;
+    times.push_back({trace.slices.start_ns[work.slice], trace.slices.end_ns(work.slice)});
+  });
+  return make_intervals(std::move(times));
+}
 
 // Always the same rank, or a different one by chance? What it does more in a step than the busiest of the others is, as
 // a median, far more than that differs from step to step.
@@ -47,16 +60,23 @@ std::optional<Straggler> look_for_straggler(const Case& about) {
     const Trace& trace = about.run.traces[window.trace];
     Own& own = ranks[&trace];
     own.of.trace = &trace;
+    const Intervals communicates = communicating_times(about, trace);
+    IntervalSweep sweep(communicates);
     for (const std::uint32_t node : about.predictor.graph().lanes[window.lane].nodes) {
       const std::int64_t start = about.predictor.graph().start_ns[node];
       if (start < window.start_ns || start >= window.end_ns) continue;
       const Work work = about.work(node);
       if (work.role == simulate::NodeRole::communicate || work.role == simulate::NodeRole::arrival) continue;
-      own.of.own_ns += work.cost_ns;
-      if (const StepId step = trace.step_at(work.start_ns); step != StepId::none) own.steps[step] += work.cost_ns;
+      // What a thread does beside its rank's communication, and is no operator, is to wait for it.
+      std::int64_t cost_ns = work.cost_ns;
+      if (work.between_operators()) {
+        cost_ns -= sweep.part_of({work.start_ns, work.start_ns + work.cost_ns});
+      }
+      own.of.own_ns += cost_ns;
+      if (const StepId step = trace.step_at(work.start_ns); step != StepId::none) own.steps[step] += cost_ns;
       if (work.role == simulate::NodeRole::data_loader) continue;
       if (work.operation == SliceId::none) {
-        own.of.code_ns += work.cost_ns;
+        own.of.code_ns += cost_ns;
         own.of.code.push_back(node);
       } else {
         own.of.operators.push_back(node);

@@ -16,6 +16,8 @@ Cause exposed_communication_cause() {
               if (first == nullptr) first = &one;
               exposed.add(one.nodes, to_string(one.kind), 0, 0.1);
             }
+            // With the collectives the loop goes that asks for them.
+            if (first != nullptr) exposed.add(loops_of_calls(about), to_string(first->kind), 0, 0.1);
             if (!exposed.worth_saying()) return;
             Diagnosis found = exposed.diagnosis(
                 {.cause = "communication",

@@ -1,0 +1,89 @@
+// Causes that the marks of all steps show, although the recorded steps are too few for them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+
+#include "diagnose/steps_fixture.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+constexpr std::int64_t kBaseNs = 1'000 * ms;
+
+// Marks of `count` steps far from the recording.
+void mark(Run& run, int count, const std::function<std::int64_t(int)>& step_ns) {
+  Trace history;
+  std::int64_t at_ns = kBaseNs;
+  for (int i = 0; i < count; i++) {
+    history.steps.push_back({.name = "step", .number = i + 104, .start_ns = at_ns, .end_ns = at_ns + step_ns(i)});
+    at_ns += step_ns(i);
+  }
+  run.history.push_back(std::move(history));
+}
+
+Run plain_job() {
+  Run run = run_of([](Thread& thread) { thread.op("aten::mm", 10 * ms, {"train.py(30): main"}); });
+  run.traces[0].clock_base_ns = 0;
+  return run;
+}
+
+TEST_CASE("advice: steps that take far longer every so many, of which none is recorded") {
+  Run run = plain_job();
+  mark(run, 160, [](int i) { return i % 8 == 7 ? 90 * ms : 10 * ms; });
+  const Answer unknown = advice_of(run);
+  const Finding* found = find(unknown, "long_steps");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(2).epsilon(0.03));  // 160 ms of 8 steps become 80
+  run.stack_steps[0].code.push_back({"train.py", 20, "save", 25});
+  const Answer saves = advice_of(run);
+  found = find(saves, "checkpoint_in_loop");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.line == 25);
+  CHECK(found->confidence == "medium");
+  CHECK(find(saves, "long_steps") == nullptr);
+}
+
+TEST_CASE("advice: long steps at odd moments are the machine's, and recorded ones need no marks") {
+  Run odd = plain_job();
+  mark(odd, 160, [](int i) { return (static_cast<unsigned>(i) * 2654435761u >> 16) % 12 == 0 ? 90 * ms : 10 * ms; });
+  CHECK(find(advice_of(odd), "long_steps") == nullptr);
+  Run recorded = plain_job();
+  mark(recorded, 160, [](int i) { return i % 4 == 3 ? 90 * ms : 10 * ms; });
+  CHECK(find(advice_of(recorded), "long_steps") == nullptr);  // four steps in a row are
+}
+
+TEST_CASE("advice: what grows with each step is worth what it costs the job, however little it is when recorded") {
+  const auto job = [](std::int64_t more) {
+    std::int64_t elements = 1000;
+    Run run = run_of([=](Thread& thread) mutable {
+      static const std::string_view kNames[] = {"[[1000]]", "[[1064]]", "[[1128]]", "[[1192]]", "[[1256]]"};
+      thread.op("aten::mm", 10 * ms, {"train.py(30): main"});
+      const auto turn = static_cast<std::size_t>((elements - 1000) / 64);
+      thread.op("aten::mean", 10 * us, {"train.py(30): main"}, {.dims = more > 0 ? kNames[turn] : kNames[0]});
+      elements += 64;
+    });
+    run.traces[0].clock_base_ns = 0;
+    return run;
+  };
+  Run grows = job(64);
+  mark(grows, 200, [](int i) { return (10 * ms) + i * (ms / 10); });
+  const Answer answer = advice_of(grows);
+  const Finding* found = find(answer, "memory_growth");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->where.op == "aten::mean");
+  CHECK(found->gain->speedup_high == doctest::Approx(21.0 / 10).epsilon(0.05));
+  CHECK(found->gain->speedup_low == doctest::Approx(21.0 / 13.8).epsilon(0.05));
+  Run even = job(64);
+  mark(even, 200, [](int) { return 10 * ms; });
+  CHECK(find(advice_of(even), "memory_growth") == nullptr);
+  Run unknown = job(0);
+  mark(unknown, 200, [](int i) { return (10 * ms) + i * (ms / 10); });
+  CHECK(find(advice_of(unknown), "memory_growth") == nullptr);
+}
+
+}  // namespace
+}  // namespace stepscope::diagnose
