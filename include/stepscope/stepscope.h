@@ -65,7 +65,8 @@ STEPSCOPE_API void stepscope_close(stepscope_run* run);
 STEPSCOPE_API char* stepscope_answer_names(char** error);
 /* The report as JSON with the named answers; all of them when count is 0. */
 STEPSCOPE_API char* stepscope_report(stepscope_run* run, const char* const* names, size_t count, char** error);
-/* What to change first, as JSON: the findings, those worth most first (docs/report-json.md, `stepscope advise --json`). */
+/* What to change first, as JSON: the findings, those worth most first (docs/report-json.md, `stepscope advise --json`).
+ */
 STEPSCOPE_API char* stepscope_advise(stepscope_run* run, char** error);
 
 /* JSON array of the tables that stepscope_table takes:

@@ -133,6 +133,17 @@ const CodeCall* only_call(const Case& about, const BetweenOperators& one, const 
   return about.places.only_call(*about.work(one.node).trace, words.called);
 }
 
+// What the program calls there is torch's own, if anything: an optimizer's Python, a graph that is freed.
+bool is_only_torch_below(const Code& code, const CodeFrame& own) {
+  const CodeFrame* end = code.stack.data() + code.stack.size();
+  bool in_torch = false;
+  for (const CodeFrame* frame = &own + 1; frame < end; frame++) {
+    in_torch = frame->file.empty() ? in_torch : frame->file.starts_with("torch/");
+    if (!in_torch) return false;
+  }
+  return true;
+}
+
 // A function that mostly saves, or logs, calls its operators for that.
 void add_its_operators(const Case& about, const Function& function, const WordsOf& words, std::int64_t between_ns,
                        Diagnosis& found) {
@@ -176,7 +187,8 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
       constexpr double kUnknownMost = 0.8, kBareLeast = 0.5;
       constexpr std::int64_t kShortNs = 1'000'000;
       const CodeFrame* own = one->code.own();
-      const bool is_bare = one->doing == Doing::computing && own == &one->code.stack.back() && cost < kShortNs;
+      const bool is_bare =
+          one->doing == Doing::computing && own != nullptr && cost < kShortNs && is_only_torch_below(one->code, *own);
       const double least = is_bare ? kBareLeast : words.least;
       const double most = one->doing == Doing::unknown || is_bare ? kUnknownMost : words.most;
       found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(least * static_cast<double>(cost)),

@@ -269,6 +269,14 @@ const CodeCall* CodePlaces::only_call(const Trace& trace, std::string_view calle
   return only;
 }
 
+const CodeCall* CodePlaces::first_call(const Trace& trace, std::string_view called) const {
+  const Map* map = map_of(trace);
+  const Trace& with_code = map == nullptr ? trace : *map->frames;
+  const auto found = std::find_if(with_code.code.begin(), with_code.code.end(),
+                                  [&](const CodeCall& call) { return call.called == called; });
+  return found == with_code.code.end() ? nullptr : &*found;
+}
+
 const Code& CodePlaces::heaviest_in(const Map& map, const Stretches& when) const {
   const auto [known, is_new] = map.heaviest.try_emplace(
       {when[0].start, when[0].end, when[1].start, when[1].end});  // every step asks for the same

@@ -60,6 +60,8 @@ class CodePlaces {
   bool calls(const Trace& trace, const CodeFrame& frame, std::string_view called) const;
   // The last "for" of the function of the program before the line that the code names; nullptr: not known.
   const CodeCall* loop_around(const Trace& trace, const Code& code) const;
+  // The first call of something of that name in the program's source; nullptr: there is none.
+  const CodeCall* first_call(const Trace& trace, std::string_view called) const;
   // The one call of something of that name in the program's source; nullptr: there is none, or more than one.
   const CodeCall* only_call(const Trace& trace, std::string_view called) const;
 

@@ -116,7 +116,7 @@ void say_how_sure(const Case& about, Priced& one) {
   } else {
     reason = "seen in a recording without steps";
   }
-  reason += finding.where.line ? "; its line is known" : "; its line is not known";
+  if (about.places.known(about.trace)) reason += finding.where.line ? "; its line is known" : "; its line is not known";
   if (!finding.confidence_reason.empty()) reason += "; " + finding.confidence_reason;
   finding.confidence_reason = std::move(reason);
 }

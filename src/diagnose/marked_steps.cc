@@ -1,6 +1,7 @@
 #include "diagnose/marked_steps.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -68,16 +69,22 @@ std::optional<GrowingSteps> growing_steps(const Case& about) {
 }
 
 std::optional<LongSteps> long_steps(const Case& about) {
-  constexpr double kFarLonger = 1.5, kMostOften = 0.34;
+  constexpr double kFarLonger = 1.5, kMostOften = 0.34, kAsLongAsThese = 0.5;
   constexpr std::int64_t kFewestLong = 3;
   const Marked all = marked(about);
   if (all.ns.size() < kFewestSteps) return std::nullopt;
   LongSteps out{.usual_ns = median_of(all.ns)};
+  // Half as much longer as one of the longest is: what a busy machine adds here and there is less.
+  std::vector<std::int64_t> longest = all.ns;
+  std::nth_element(longest.begin(), longest.begin() + kFewestLong, longest.end(), std::greater<>());
+  const auto usual = static_cast<double>(out.usual_ns);
+  const double far =
+      std::max(kFarLonger * usual, usual + kAsLongAsThese * (static_cast<double>(longest[kFewestLong]) - usual));
   std::vector<std::int64_t> numbers, more;
   std::int64_t sum_ns = 0, more_ns = 0;
   for (std::size_t i = 0; i < all.ns.size(); i++) {
     sum_ns += all.ns[i];
-    if (static_cast<double>(all.ns[i]) <= kFarLonger * static_cast<double>(out.usual_ns)) continue;
+    if (static_cast<double>(all.ns[i]) <= far) continue;
     numbers.push_back(all.number[i]);
   }
   // What a machine does beside the job comes at any time; what the program does, every so many steps.

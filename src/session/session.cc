@@ -270,7 +270,11 @@ void lower_confidence(Report& report) {
                                 [](const Issue& issue) { return issue.severity == Severity::lost; });
   if (!lost) return;
   for (Answer& answer : report.answers) {
-    for (Finding& finding : answer.findings) finding.confidence = "low";
+    for (Finding& finding : answer.findings) {
+      finding.confidence = "low";
+      finding.confidence_reason = "part of the recording was lost" +
+                                  (finding.confidence_reason.empty() ? "" : "; " + finding.confidence_reason);
+    }
   }
 }
 

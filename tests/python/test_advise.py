@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from conftest import WriteTrace, op
 from jobs import Job, Place, needs_torch, rows
+
+import stepscope
 
 MODEL = """
 import torch
@@ -126,10 +131,91 @@ def test_nothing_to_change_is_an_answer(place: Place, write_trace: WriteTrace) -
         events.append(op("aten::mm", at, 1000))
     path = str(write_trace(events=events))
     done = place.plain(str(place.stepscope), "advise", path)
-    assert "Nothing was found that is worth more than 3 %: bound by thread 8 of rank 0." in done.stdout
+    assert "Nothing was found that is worth more than 3 %: bound by the main thread of rank 0." in done.stdout
     assert place.plain(str(place.stepscope), "advise", path, "--fail-on", "high").returncode == 0
     refused = place.plain(str(place.stepscope), "advise", str(place.folder / "none"))
     assert refused.returncode == 1 and "none" in refused.stderr
+
+
+def test_a_program_asks_for_the_same_findings(place: Place, write_trace: WriteTrace) -> None:
+    path = write_trace()
+    said = advise(place, str(path))["findings"]
+    assert said
+    assert stepscope.open(path, cache=False).advise() == said
+
+
+SAVES = (
+    MODEL
+    + """
+import time
+
+
+def save(path):
+    time.sleep(0.3)
+    torch.save(model.state_dict(), path)
+
+
+for step in range(120):
+    train(torch.rand(64, 256), torch.randint(0, 10, (64,)))
+    if step % 12 == 11:
+        save("last.pt")
+"""
+)
+
+
+@needs_torch
+def test_what_happens_every_so_many_steps_is_known_from_their_marks(place: Place) -> None:
+    job = place.run(sys.executable, place.script(SAVES), options=("--steps", "25:29"))
+    assert job.code == 0, job.stderr
+    first = advise(place, str(job.folder))["findings"][0]
+    assert first["id"] == "checkpoint_in_loop" and first["where"]["file"] == "job.py", first
+    assert first["confidence"] == "medium" and "none of these steps was recorded" in first["confidence_reason"]
+    assert first["gain"]["speedup_low"] > 2
+
+
+THREADS = """
+import sys, threading
+import torch
+sys.path.insert(0, sys.argv[1])
+from _stepscope_hooks import torch_settings
+
+torch.set_num_threads(1)
+state, threads = torch.get_rng_state(), threading.active_count()
+notes = torch_settings.noted()
+assert torch.get_num_threads() == 1 and threading.active_count() == threads
+assert torch.equal(torch.get_rng_state(), state)
+print(notes.get("stepscope_cores"), notes.get("stepscope_cores_speed_permille"))
+"""
+
+
+@needs_torch
+def test_what_the_cores_give_is_measured_and_leaves_nothing_behind(place: Place) -> None:
+    hooks = Path(stepscope.__file__).parent / "hooks"
+    done = place.plain(sys.executable, place.script(THREADS), str(hooks))
+    assert done.returncode == 0, done.stderr
+    cores, permille = done.stdout.split()
+    if cores == "1":
+        assert permille == "None"
+    else:
+        assert 100 < int(permille) < 1100 * int(cores)
+
+
+@needs_torch
+def test_live_says_on_request_what_to_change_first(place: Place) -> None:
+    folder = recorded(place, PYTHON).folder
+    keyboard, terminal = os.openpty()
+    command = [str(place.stepscope), "live", str(folder)]
+    environment = {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as live:
+        os.close(terminal)
+        os.write(keyboard, b"a")
+        said = b""
+        while b"python_in_step" not in said and b"Python between operators" not in said:
+            said += os.read(keyboard, 4096)  # an error where the program has ended without it
+        os.write(keyboard, b"q")
+        assert live.wait(30) == 0
+    os.close(keyboard)
+    assert b"Worth changing, most first" in said
 
 
 FIXED = PYTHON.replace("    ranked((inputs * 1000).int().tolist())\n", "")

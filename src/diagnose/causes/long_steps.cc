@@ -7,7 +7,7 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
-// What a program does every so many steps, by the one call in its source that does so.
+// What a program does every so many steps, by a call in its source.
 struct Habit {
   std::string_view id, called, sentence, next;
 };
@@ -22,47 +22,47 @@ constexpr Habit kHabits[] = {
 }  // namespace
 
 Cause long_steps_cause() {
-  return {"long_steps", "Steps that take far longer, every so many",
-          [](const Case& about, std::vector<Diagnosis>& out) {
-            const std::optional<LongSteps> found = long_steps(about);
-            if (!found || found->is_recorded || found->share < kWorthSaying) return;
-            const Habit* habit = nullptr;
-            const CodeCall* call = nullptr;
-            std::size_t candidates = 0;
-            for (const Habit& one : kHabits) {
-              if (const CodeCall* only = about.places.only_call(about.trace, one.called)) {
-                habit = &one, call = only;
-                candidates++;
-              }
-            }
-            if (candidates != 1) habit = nullptr, call = nullptr;
-            Diagnosis rare;
-            Finding& finding = rare.finding;
-            finding.cause = "host";
-            finding.sentence = fmt::format("Every {} steps one takes far longer", found->every);
-            finding.where.rank = about.trace.rank.rank;
-            if (habit != nullptr && call != nullptr) {
-              finding.id = std::string(habit->id);
-              finding.sentence += fmt::format(": the program {} ({}())", habit->sentence, habit->called);
-              finding.where.file = call->file;
-              finding.where.line = call->line;
-            }
-            finding.evidence = {{.text = "Of all marked steps' time", .value = found->share, .unit = Unit::ratio},
-                                {.text = "Longer by", .value = found->more_ns, .unit = Unit::ns},
-                                {.text = "Such steps", .value = found->count, .unit = Unit::count}};
-            put_doubt(finding, habit == nullptr
-                                   ? "none of these steps was recorded, so what they do is not known"
-                                   : "none of these steps was recorded: it is the only such call in the program");
-            finding.next = habit == nullptr ? "Record one of them: stepscope run --steps with its number, which the "
-                                              "answer history has"
-                                            : std::string(habit->next);
-            const double left = 1 - found->share;
-            rare.known_gain = Gain{.speedup_low = 1 / (left + 0.1 * found->share),
-                                   .speedup_high = 1 / left,
-                                   .binds = about.now.binds,
-                                   .how = "from the marks of all steps"};
-            out.push_back(std::move(rare));
-          }};
+  return {
+      "long_steps", "Steps that take far longer, every so many", [](const Case& about, std::vector<Diagnosis>& out) {
+        const std::optional<LongSteps> found = long_steps(about);
+        if (!found || found->is_recorded || found->share < kWorthSaying) return;
+        const Habit* habit = nullptr;
+        const CodeCall* call = nullptr;
+        std::size_t candidates = 0;
+        for (const Habit& one : kHabits) {
+          if (const CodeCall* only = about.places.first_call(about.trace, one.called)) {
+            habit = &one, call = only;
+            candidates++;
+          }
+        }
+        if (candidates != 1) habit = nullptr, call = nullptr;
+        Diagnosis rare;
+        Finding& finding = rare.finding;
+        finding.cause = "host";
+        finding.sentence = fmt::format("Every {} steps one takes far longer", found->every);
+        finding.where.rank = about.trace.rank.rank;
+        if (habit != nullptr && call != nullptr) {
+          finding.id = std::string(habit->id);
+          finding.sentence += fmt::format(": the program {} ({}())", habit->sentence, habit->called);
+          finding.where.file = call->file;
+          finding.where.line = call->line;
+        }
+        finding.evidence = {{.text = "Of all marked steps' time", .value = found->share, .unit = Unit::ratio},
+                            {.text = "Longer by", .value = found->more_ns, .unit = Unit::ns},
+                            {.text = "Such steps", .value = found->count, .unit = Unit::count}};
+        put_doubt(finding, habit == nullptr
+                               ? "none of these steps was recorded, so what they do is not known"
+                               : "none of these steps was recorded: nothing else in the program is done now and then");
+        finding.next = habit == nullptr ? "Record one of them: stepscope run --steps with its number, which the "
+                                          "answer history has"
+                                        : std::string(habit->next);
+        const double left = 1 - found->share;
+        rare.known_gain = Gain{.speedup_low = 1 / (left + 0.1 * found->share),
+                               .speedup_high = 1 / left,
+                               .binds = about.now.binds,
+                               .how = "from the marks of all steps"};
+        out.push_back(std::move(rare));
+      }};
 }
 
 }  // namespace stepscope::diagnose::causes
