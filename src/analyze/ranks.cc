@@ -234,7 +234,8 @@ void find_straggler(Answer& answer, const Run& run, const std::vector<RankView>&
   const double part = whole > 0 ? static_cast<double>(worst->total_ns) / static_cast<double>(whole) : 0;
   if (part < kWorthNaming) return;
   // A rank is to blame when it is the one; where all take turns, the load is uneven from step to step.
-  const bool one = is_always_the_same(static_cast<std::size_t>(worst_in), static_cast<std::size_t>(steps), ranks.size());
+  const bool one =
+      is_always_the_same(static_cast<std::size_t>(worst_in), static_cast<std::size_t>(steps), ranks.size());
   const Excess lost = lost_in(steps_by_number(ranks), who, *worst);
   const std::string name = "rank " + std::to_string(run.traces[who].rank.rank);
   Finding finding{

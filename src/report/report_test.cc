@@ -53,7 +53,7 @@ Report hostile_report() {
   finding.gain_reason = "not simulated";
   answer.findings = {finding};
   finding.gain_reason = "";
-  finding.gain = Gain{1.0, std::numeric_limits<double>::infinity(), ""};
+  finding.gain = Gain{.speedup_low = 1, .speedup_high = std::numeric_limits<double>::infinity()};
   answer.findings.push_back(finding);
   answer.notes = {"a note", ""};
   report.answers.push_back(answer);
