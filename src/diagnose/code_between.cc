@@ -79,7 +79,10 @@ bool keeps_journal(const CodePlaces& places, const Trace& trace, const CodeFrame
   return std::any_of(kWrites.begin(), kWrites.end(), calls) && std::none_of(kTrains.begin(), kTrains.end(), calls);
 }
 
-Doing doing_of(const CodePlaces& places, const Work& work, const Code& code) {
+// By file and line of the function.
+using Journals = std::map<std::pair<std::string, std::int64_t>, bool>;
+
+Doing doing_of(const CodePlaces& places, const Work& work, const Code& code, Journals& journals) {
   if (work.name() == kGarbageCollection) return Doing::collecting;
   if (work.slice != SliceId::none &&
       work.trace->slices.phase[work.slice] == static_cast<std::uint8_t>(Phase::checkpoint)) {
@@ -95,20 +98,24 @@ Doing doing_of(const CodePlaces& places, const Work& work, const Code& code) {
     return sign.doing == Doing::reading && saves ? Doing::saving : sign.doing;
   }
   const CodeFrame* own = code.own();
-  return own != nullptr && keeps_journal(places, *work.trace, *own) ? Doing::logging : Doing::computing;
+  if (own == nullptr) return Doing::computing;
+  const auto [known, is_new] = journals.try_emplace({own->file, own->line});
+  if (is_new) known->second = keeps_journal(places, *work.trace, *own);
+  return known->second ? Doing::logging : Doing::computing;
 }
 
 }  // namespace
 
 std::vector<BetweenOperators> code_between(const Case& about) {
   std::vector<BetweenOperators> out;
+  Journals journals;
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
     const Work work = about.work(node);
     if (!work.between_operators() || work.cost_ns < kLongNs) continue;
     if (work.slice != SliceId::none && work.trace->kind(work.slice) == SliceKind::runtime) continue;
     BetweenOperators one{.node = node, .code = about.code(work)};
-    one.doing = doing_of(about.places, work, one.code);
+    one.doing = doing_of(about.places, work, one.code, journals);
     // Where frames are recorded and none of the program's is there, it is not the program that works.
     if (one.doing == Doing::unknown && about.places.known(*work.trace)) continue;
     // Outside of steps a gap of which nothing is known may be anything: before the work, behind it.

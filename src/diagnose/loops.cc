@@ -147,8 +147,8 @@ std::vector<Loop> loops(const Case& about) {
 
 namespace {
 
-// What calling an operator costs in this recording: the median of those that are given next to nothing.
-std::int64_t usual_call_ns(const Case& about, const Trace& trace) {
+// What calling an operator costs on a rank in this recording: the median of those that are given next to nothing.
+std::int64_t find_usual_call_ns(const Case& about, const Trace& trace) {
   constexpr std::int64_t kNextToNothing = 256, kNotKnownNs = 8'000;
   constexpr std::size_t kFewest = 20;
   std::vector<std::int64_t> costs;
@@ -162,6 +162,20 @@ std::int64_t usual_call_ns(const Case& about, const Trace& trace) {
   const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
   std::nth_element(costs.begin(), middle, costs.end());
   return std::clamp(*middle, kLeastCallNs, kMostCallNs);
+}
+
+struct UsualCalls {
+  std::map<const Trace*, std::int64_t> ns;
+};
+
+std::int64_t usual_call_ns(const Case& about, const Trace& trace) {
+  return about
+      .shared<UsualCalls>([](const Case& of) {
+        UsualCalls out;
+        for (const Trace& one : timelines(of.run)) out.ns[&one] = find_usual_call_ns(of, one);
+        return out;
+      })
+      .ns.at(&trace);
 }
 
 // Rewrites the loop as one turn over all of it.

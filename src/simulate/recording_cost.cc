@@ -17,7 +17,9 @@ constexpr double kMostSliceNs = 12'000;
 // Of a piece of work so much is its own in any case.
 constexpr double kOwnPart = 0.1;
 // Fewer series of steps tell little of what is usual.
-constexpr std::size_t kFewestSeries = 3;
+constexpr std::size_t kFewestSeries = 3, kMostSeries = 400;
+// Of so many recorded steps the long ones are as many as usual.
+constexpr std::size_t kMostByLength = 1000;
 constexpr std::int64_t kLatestNs = std::int64_t{1} << 62;
 
 // When any of the job was recorded, as Unix time: windows, and the step with frames.
@@ -92,7 +94,7 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
     Uneven uneven_ns{};
     std::vector<double> by_length_ns;
   };
-  std::vector<Series> all;
+  std::vector<std::size_t> ends;  // of series: their last steps
   const std::vector<Step>& steps = history->steps;
   std::size_t in_a_row = 0;
   std::int64_t last_number = kAbsent;
@@ -104,16 +106,21 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
     const bool follows = last_number == kAbsent || (steps[i].number != kAbsent && steps[i].number - 1 == last_number);
     in_a_row = !is_free ? 0 : follows ? in_a_row + 1 : 1;
     last_number = steps[i].number;
-    if (in_a_row < count) continue;
+    if (in_a_row >= count) ends.push_back(i);
+  }
+  // A long job has more than anyone needs.
+  const std::size_t each = std::max<std::size_t>(1, ends.size() / kMostSeries);
+  std::vector<Series> all;
+  for (std::size_t at = 0; at < ends.size(); at += each) {
     Series sum;
-    for (std::size_t k = i + 1 - count; k <= i; k++) {
+    for (std::size_t k = ends[at] + 1 - count; k <= ends[at]; k++) {
       auto work_ns = static_cast<double>(steps[k].end_ns - steps[k].start_ns);
       for (std::size_t p = 0; p < kUneven.size(); p++) {
         work_ns -= phases[k][p];
         sum.uneven_ns[p] += phases[k][p];
       }
       sum.work_ns += work_ns;
-      sum.by_length_ns.push_back(work_ns);
+      if (count <= kMostByLength) sum.by_length_ns.push_back(work_ns);
     }
     std::sort(sum.by_length_ns.begin(), sum.by_length_ns.end(), std::greater<>());
     all.push_back(std::move(sum));
@@ -135,7 +142,7 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
     return *middle;
   };
   out.work_ns = middle_of([](const Series& one) { return one.work_ns; }) / steps_in_each;
-  for (std::size_t k = 0; k < count; k++) {
+  for (std::size_t k = 0; k < all.front().by_length_ns.size(); k++) {
     out.by_length_ns.push_back(middle_of([&](const Series& one) { return one.by_length_ns[k]; }));
   }
   return out;

@@ -52,14 +52,15 @@ Functions functions_of(const Case& about, const Trace& trace) {
 // Functions that the others call far less, or not at all: what they take more there.
 std::int64_t add_own_functions(const Case& about, const Straggler& late, Gathered& more) {
   constexpr double kFarLess = 0.5;
+  constexpr std::size_t kMostOthers = 4;  // each is gone through as a whole
   std::vector<Functions> others;
   for (const simulate::StepWindow& window : about.predictor.windows()) {
     const Trace& trace = about.run.traces[window.trace];
-    if (&trace != late.trace) others.push_back(functions_of(about, trace));
+    if (&trace != late.trace && others.size() < kMostOthers) others.push_back(functions_of(about, trace));
   }
   std::int64_t more_ns = 0;
   for (const auto& [function, done] : functions_of(about, *late.trace)) {
-    double calls = 0, ns = 0;  // as the mean of the others
+    double calls = 0, ns = 0;  // as the mean of these others
     for (const Functions& one : others) {
       const auto found = one.find(function);
       if (found == one.end()) continue;
