@@ -187,7 +187,9 @@ void watch(const std::string& folder, const Terminal& terminal) {
   const Keys keys;
   std::signal(SIGINT, [](int) { stopped = 1; });
   std::signal(SIGTERM, [](int) { stopped = 1; });
-  std::string said = keys.usable() ? "t: record 3 steps now   a: what to change first   m: snapshot of GPU memory   q: quit" : "Ctrl-C: quit";
+  std::string said = keys.usable()
+                         ? "t: record 3 steps now   a: what to change first   m: snapshot of GPU memory   q: quit"
+                         : "Ctrl-C: quit";
   const std::string help = said;
   std::string asked;   // the last request
   std::string advice;  // as it was when it was asked for

@@ -24,7 +24,8 @@ Report hostile_report() {
   const Table breakdown{.name = "breakdown",
                         .columns = {{.name = "part"}, {.name = "time_ns", .unit = Unit::ns}},
                         .rows = {{Value("idle"), Value(std::int64_t{1'000'000})}}};
-  const Finding finding{.sentence = "Slow <b>", .gain = Gain{.speedup_low = 1.1, .speedup_high = 1.25}, .next = std::string(kHostile)};
+  const Finding finding{
+      .sentence = "Slow <b>", .gain = Gain{.speedup_low = 1.1, .speedup_high = 1.25}, .next = std::string(kHostile)};
   report.answers.push_back({.name = "overview", .tables = {breakdown}, .findings = {finding}});
   return report;
 }

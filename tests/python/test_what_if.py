@@ -70,7 +70,7 @@ def test_an_operator_less_is_as_much_less(place: Place) -> None:
     slower = scalar(answer, "step_ns") - change["host_ns"] / len(steps)
     assert scalar(answer, "predicted_high_ns") == pytest.approx(slower, rel=0.001)
     assert scalar(answer, "predicted_low_ns") <= scalar(answer, "predicted_high_ns")
-    assert scalar(answer, "binds").startswith("thread ")
+    assert scalar(answer, "binds") == "the main thread of rank 0"
 
     predicted = place.folder / "predicted.json.gz"
     what_if(place, str(job.folder), "--remove", "op:aten::sort", "--trace", str(predicted))
@@ -119,7 +119,7 @@ def test_prices_stand_in_the_report(place: Place) -> None:
     assert loader["gain"]["how"] == "stepscope what-if PATH --dataloader 0"
     # The host binds, so hiding communication gives nothing, and that is said.
     exposed = findings["exposed_communication"]
-    assert exposed["gain"] is None and "still be bound by thread" in exposed["gain_reason"]
+    assert exposed["gain"] is None and "still be bound by the main thread" in exposed["gain_reason"]
     assert "speedup_of_all_low" not in found["answers"]["overview"]["scalars"]
 
 

@@ -33,7 +33,8 @@ def noted() -> dict[str, str]:
     def cores_speed() -> int | None:
         # Other ranks here would measure at the same time.
         ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        alone = torch.get_num_threads() == 1 and ranks == 1 and not torch.cuda.is_initialized()
+        importing = getattr(getattr(torch, "__spec__", None), "_initializing", False)
+        alone = torch.get_num_threads() == 1 and ranks == 1 and not torch.cuda.is_initialized() and not importing
         count = cores() or 1
         return _cores_speed_permille(count) if alone and count > 1 else None
 
@@ -66,6 +67,7 @@ def noted() -> dict[str, str]:
 
 LONGEST_S = 0.05  # of a product: slower ones are not tried again
 MOST_THREADS = 8  # side by side; more cores are taken for as good as these
+PATIENCE_S = 0.5  # with threads that take 10 ms: a job must not wait for what is only nice to know
 TURNS = 5  # the first one chooses and packs
 _measured: dict[str, int] = {}  # once a process
 
@@ -83,42 +85,50 @@ def _bfloat16_speed_permille() -> int:
     return _measured["bfloat16"]
 
 
-def _cores_speed_permille(count: int) -> int:
+def _cores_speed_permille(count: int) -> int | None:
     """As often as fast, in thousandths, `count` cores make products side by side as one of them does alone.
 
     A virtual machine's cores are often halves of cores. For a job whose torch has one thread; takes some 10 ms, once a
-    process.
+    process. None: the threads were not done in time.
     """
     import torch
 
     if "cores" in _measured:
         return _measured["cores"]
     alone_s = _product_s(torch.float32)
+    mm, a, b = torch.mm, *_factors(torch.float32)
     times: list[float] = []
-    locks = []
 
+    # Nothing in here may import: whoever called us may hold the lock of an import, and waits for these threads.
     def one(done: _thread.LockType) -> None:
         try:
-            times.append(_product_s(torch.float32))
+            times.append(_usual_s(mm, a, b))
         except Exception:  # nobody is to read of it
             pass
         finally:
             done.release()
 
+    locks = []
     side_by_side = min(count, MOST_THREADS)
     for _ in range(side_by_side):
         lock = _thread.allocate_lock()
         lock.acquire()
         locks.append(lock)
         _thread.start_new_thread(one, (lock,))
-    for lock in locks:
-        lock.acquire()
-    _measured["cores"] = round(1000 * alone_s * len(times) / max(max(times), 1e-9) * count / side_by_side)
+    if not all(lock.acquire(timeout=PATIENCE_S) for lock in locks) or len(times) < side_by_side:
+        return None
+    _measured["cores"] = round(1000 * alone_s * count / max(max(times), 1e-9))
     return _measured["cores"]
 
 
+def _factors(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    import torch
+
+    return torch.ones(1024, 256, dtype=dtype, device="cpu"), torch.ones(256, 512, dtype=dtype, device="cpu")
+
+
 def _product_s(dtype: torch.dtype) -> float:
-    """Time of one product, the median of a few: the best one may have had a moment of its own."""
+    """Time of one product on this thread."""
     import torch
     from torch.utils._python_dispatch import _disable_current_modes
 
@@ -129,17 +139,20 @@ def _product_s(dtype: torch.dtype) -> float:
         torch.no_grad(),
         torch.autocast("cpu", enabled=False),
     ):
-        a = torch.ones(1024, 256, dtype=dtype, device="cpu")
-        b = torch.ones(256, 512, dtype=dtype, device="cpu")
-        times: list[float] = []
-        for _ in range(TURNS):
-            start = time.perf_counter()
-            torch.mm(a, b)
-            times.append(time.perf_counter() - start)
-            if times[-1] > LONGEST_S:
-                break
-        usual = sorted(times[1:] or times)
-        return usual[len(usual) // 2]
+        return _usual_s(torch.mm, *_factors(dtype))
+
+
+def _usual_s(mm: Callable[[torch.Tensor, torch.Tensor], object], a: torch.Tensor, b: torch.Tensor) -> float:
+    """The median of a few: the best one may have had a moment of its own."""
+    times: list[float] = []
+    for _ in range(TURNS):
+        start = time.perf_counter()
+        mm(a, b)
+        times.append(time.perf_counter() - start)
+        if times[-1] > LONGEST_S:
+            break
+    usual = sorted(times[1:] or times)
+    return usual[len(usual) // 2]
 
 
 def cores() -> int | None:
