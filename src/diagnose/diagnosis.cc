@@ -107,17 +107,18 @@ void say_how_sure(const Case& about, Priced& one) {
   }
   seen.erase(StepId::none);
   std::string reason;
-  if (about.now.window.whole_steps && !seen.empty()) {
+  if (!about.now.window.whole_steps) {
+    reason = "seen in a recording without steps";
+  } else if (!seen.empty()) {  // of what is known by marks alone, and of offers, no stretch is
     const auto in = static_cast<std::int64_t>(seen.size());
     reason = in >= about.steps
                  ? about.steps == 1 ? "seen in the one step recorded" : fmt::format("seen in all {} steps", about.steps)
                  : fmt::format("seen in {} of {} steps: the gain supposes that it is as often in the others", in,
                                about.steps);
-  } else {
-    reason = "seen in a recording without steps";
   }
-  if (about.places.known(about.trace)) reason += finding.where.line ? "; its line is known" : "; its line is not known";
-  if (!finding.confidence_reason.empty()) reason += "; " + finding.confidence_reason;
+  const auto add = [&](std::string_view more) { reason += (reason.empty() ? "" : "; ") + std::string(more); };
+  if (about.places.known(about.trace)) add(finding.where.line ? "its line is known" : "its line is not known");
+  if (!finding.confidence_reason.empty()) add(finding.confidence_reason);
   finding.confidence_reason = std::move(reason);
 }
 

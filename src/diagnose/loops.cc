@@ -10,6 +10,7 @@
 #include "diagnose/inputs.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
+#include "model/answer_parts.h"
 #include "model/lookup.h"
 #include "model/windows.h"
 
@@ -159,9 +160,7 @@ std::int64_t find_usual_call_ns(const Case& about, const Trace& trace) {
       costs.push_back(one.cost_ns);
   }
   if (costs.size() < kFewest) return kNotKnownNs;
-  const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
-  std::nth_element(costs.begin(), middle, costs.end());
-  return std::clamp(*middle, kLeastCallNs, kMostCallNs);
+  return std::clamp(median(std::move(costs)).value_or(kNotKnownNs), kLeastCallNs, kMostCallNs);
 }
 
 struct UsualCalls {

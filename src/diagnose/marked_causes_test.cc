@@ -43,6 +43,7 @@ TEST_CASE("advice: steps that take far longer every so many, of which none is re
   REQUIRE(found != nullptr);
   CHECK(found->where.line == 25);
   CHECK(found->confidence == "medium");
+  CHECK(found->confidence_reason.find("without steps") == std::string::npos);
   CHECK(find(saves, "long_steps") == nullptr);
 }
 

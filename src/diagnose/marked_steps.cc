@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <utility>
 #include <vector>
+
+#include "diagnose/sampled.h"
+#include "model/answer_parts.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -17,10 +21,8 @@ struct Marked {
 // Without the first tenth, in which the job warms up.
 Marked marked(const Case& about) {
   Marked out;
-  const std::int64_t rank = about.trace.rank.rank;
-  const auto history = std::find_if(about.run.history.begin(), about.run.history.end(),
-                                    [&](const Trace& one) { return one.rank.rank == rank; });
-  if (history == about.run.history.end()) return out;
+  const Trace* history = history_of(about.run, about.trace.rank.rank);
+  if (history == nullptr) return out;
   const std::vector<Step>& steps = history->steps;
   for (std::size_t i = steps.size() / 10; i < steps.size(); i++) {
     if (steps[i].number == kAbsent) continue;
@@ -30,12 +32,7 @@ Marked marked(const Case& about) {
   return out;
 }
 
-std::int64_t median_of(std::vector<std::int64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+std::int64_t median_of(std::vector<std::int64_t> values) { return median(std::move(values)).value_or(0); }
 
 std::int64_t median_between(const std::vector<std::int64_t>& values, double from, double to) {
   const auto at = [&](double part) { return static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size())); };

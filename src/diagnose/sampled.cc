@@ -6,13 +6,13 @@
 #include "model/telemetry.h"
 
 namespace stepscope::diagnose {
-namespace {
-
 const Trace* history_of(const Run& run, std::int64_t rank) {
   const auto found =
       std::find_if(run.history.begin(), run.history.end(), [&](const Trace& one) { return one.rank.rank == rank; });
   return found == run.history.end() || found->steps.empty() ? nullptr : &*found;
 }
+
+namespace {
 
 std::optional<double> rate_during(const Trace& history, const Sampled& one) {
   if (one.samples.size() == 0) return std::nullopt;

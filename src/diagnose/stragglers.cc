@@ -7,6 +7,7 @@
 #include "base/intervals.h"
 #include "diagnose/gathered.h"
 #include "diagnose/operators.h"
+#include "model/answer_parts.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -33,24 +34,19 @@ Intervals communicating_times(const Case& about, const Trace& trace) {
 // a median, far more than that differs from step to step.
 bool is_steady(const std::map<const Trace*, Own>& ranks, const Trace* rank) {
   constexpr double kFarMore = 3;  // times the median distance from the median
-  std::vector<double> more;
+  std::vector<std::int64_t> more;
   for (const auto& [step, ns] : ranks.at(rank).steps) {
     std::optional<std::int64_t> busiest;
     for (const auto& [trace, one] : ranks) {
       const auto same = one.steps.find(step);
       if (trace != rank && same != one.steps.end()) busiest = std::max(busiest.value_or(0), same->second);
     }
-    if (busiest) more.push_back(static_cast<double>(ns - *busiest));
+    if (busiest) more.push_back(ns - *busiest);
   }
-  if (more.empty()) return false;
-  const auto median_of = [](std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-  };
-  const double usual = median_of(more);
-  for (double& one : more) one = std::abs(one - usual);
-  return usual > kFarMore * median_of(more);
+  const auto usual = median(more);
+  if (!usual) return false;
+  for (std::int64_t& one : more) one = std::abs(one - *usual);
+  return static_cast<double>(*usual) > kFarMore * static_cast<double>(*median(std::move(more)));
 }
 
 std::optional<Straggler> look_for_straggler(const Case& about) {

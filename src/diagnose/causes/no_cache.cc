@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "diagnose/model_calls.h"
+#include "model/answer_parts.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -48,10 +49,8 @@ std::optional<double> one_position_ns(const std::vector<Grown>& calls) {
     return std::nullopt;
   }
   double n = 0, x = 0, y = 0, xx = 0, xy = 0;
-  for (auto& [length, costs] : by_length) {
-    const auto middle = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / 2);
-    std::nth_element(costs.begin(), middle, costs.end());
-    const auto at = static_cast<double>(length), cost = static_cast<double>(*middle);
+  for (const auto& [length, costs] : by_length) {
+    const auto at = static_cast<double>(length), cost = static_cast<double>(median(costs).value_or(0));
     n++, x += at, y += cost, xx += at * at, xy += at * cost;
   }
   const double slope = (n * xy - x * y) / (n * xx - x * x);
