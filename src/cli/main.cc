@@ -68,6 +68,10 @@ int main_of(int argc, char** argv) {
     app.parse(take_job_arguments(argc, argv), argv);
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
+    if (chosen.empty() && !app.remaining().empty()) {  // of a command that there is not
+      print_notice(usage_sentence(app, CLI::ExtrasError(app.remaining())));
+      return kUsage;
+    }
     return write_stdout((chosen.empty() ? app : *chosen.front()).help()) ? kOk : kRefused;
   } catch (const CLI::CallForVersion&) {
     return write_stdout(version_text() + "\n") ? kOk : kRefused;

@@ -93,6 +93,13 @@ def test_what_fails_is_said_and_the_session_goes_on(place: Place) -> None:
     assert no_tool["error"]["code"] == -32602 and pong["result"] == {}
 
 
+def test_a_message_without_an_end_fills_no_memory(place: Place) -> None:
+    ping = {"jsonrpc": "2.0", "id": 3, "method": "ping"}
+    refused, answered = talk(place, "[" * (65 << 20), ping)
+    assert "not a JSON object" in refused["error"]["message"]
+    assert answered["id"] == 3
+
+
 def test_an_id_that_is_none_is_not_said_again(place: Place) -> None:
     replies = talk(
         place,
