@@ -495,3 +495,55 @@ def test_forward_passes_before_a_training_give_way_to_it(place: Place, options: 
     assert "recorded steps 10-14 of 40" in job.ours[-1], job.stderr
     found = report(place, str(job.folder))["answers"]["steps"]
     assert {"forward", "backward", "optimizer"} <= {row["phase"] for row in rows(found, "phases")}
+
+
+TRANSFORMER = """
+    import sys, time, torch
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    net = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    x = torch.randn(2, 6, 16)
+    def train():
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        for step in range(30):
+            net.train()
+            optimizer.zero_grad()
+            net(x).square().mean().backward()
+            optimizer.step()
+            net.eval()
+            with torch.no_grad():
+                print(net(x).double().sum().item().hex())
+    def answer():
+        time.sleep(3.4)  # the clock finds the model by then
+        net.eval()
+        with torch.inference_mode():
+            for _ in range(30):
+                print(net(x).double().sum().item().hex())
+    train() if sys.argv[1] == "trains" else answer()
+"""
+
+
+@needs_torch
+@pytest.mark.parametrize("does", ["answers", "trains"])
+def test_what_looks_for_hooks_finds_none_of_ours(place: Place, does: str) -> None:
+    """torch has one operator for a transformer's layer that answers, and takes the long way where it has hooks."""
+    script = place.script(TRANSFORMER)
+    plain = place.plain(sys.executable, script, does)
+    job = place.run(sys.executable, script, does, options=("--steps", "5:10"))
+    assert (job.code, job.stdout, job.others) == (0, plain.stdout, plain.stderr.splitlines())
+    (trace,) = job.traces()
+    names = [event.get("name", "") for event in read(trace)["traceEvents"]]
+    assert names.count("aten::_transformer_encoder_layer_fwd") == 10  # of two layers in five steps
+    of_layer = sum(name.endswith("layers.1 (TransformerEncoderLayer)") for name in names)
+    inside = sum(name.endswith("layers.1.linear1 (Linear)") for name in names)
+    assert (of_layer, inside) == ((10, 5) if does == "trains" else (5, 0))
+
+
+@needs_torch
+def test_frames_follow_the_seconds_of_a_service(place: Place) -> None:
+    text = SLOW_START + "    serve(400)\n"
+    job = place.run(sys.executable, place.script(text), "0", options=("--seconds", "1:2"))
+    (process,) = job.manifest()["processes"]
+    assert [window["kind"] for window in process["windows"]] == ["seconds", "stacks"], job.stderr
+    functions = {row["function"] for row in rows(report(place, str(job.folder))["answers"]["stacks"], "functions")}
+    assert "serve" in functions, functions

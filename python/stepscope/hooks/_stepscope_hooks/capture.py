@@ -263,12 +263,27 @@ class Capture:
                 kwargs["_stepscope_boundary"] = _Boundary(self.at_boundary)
 
     def forward_ended(self, gradients: bool) -> None:
-        if gradients or not self.without_optimizer or self.open or threading.get_ident() != self.thread:
+        if not self.without_optimizer or self.open or threading.get_ident() != self.thread:
+            return
+        if gradients:
+            self.between_passes()
             return
         with self.notes.guard("counting a forward pass"):
             self.count(marks.FORWARD)
             if self.something_to_do():
                 self.at_boundary()
+
+    def between_passes(self) -> None:
+        """Of a model that keeps what a backward pass would need: no step ends, but no range is open either."""
+        act = self.at_next_boundary
+        if act is None or self.acting or threading.current_thread() is not threading.main_thread():
+            return
+        with self.notes.guard("acting between two forward passes"):
+            self.acting, self.at_next_boundary = True, None
+            try:
+                self.recordings.timed(act)
+            finally:
+                self.acting = False
 
     def count(self, phase: int) -> None:
         now = marks.now_ns()

@@ -5,7 +5,9 @@ when it starts and ends compiling a frame. Meanwhile hooks are lifted from all m
 these are outside of the frame. Hooks that come to a compiled module afterwards are not called and not looked at, which
 is torch's default (skip_nnmodule_hook_guards); under another setting they stay away. Older torch (2.5 was tried, 2.13
 is right) looks at hooks of all classes but its own whatever the setting: those modules then have none. What
-`Module.compile()` compiled runs its hooks inside of the program: there we stand around what it is called by.
+`Module.compile()` compiled runs its hooks inside of the program: there we stand around what it is called by. So we do
+with a TransformerEncoderLayer, which is another, slower program where it or anything in it has hooks: while it answers,
+none of ours is in it.
 
 A module that is copied or pickled goes without our hooks. Where its class says itself what belongs to its state, they
 become calls of a function of Python's own library that does nothing, so that the file opens where stepscope is not.
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_hooks_always_called")  # dicts by the number of the hook
 
 _living: dict[int, ModuleHook] = {}
+_changes = 0  # of these
 _outermost: dict[int, ModuleHook] = {}  # by the module
 _asked_for = False  # torch.compile was called
 _told_by: Any = None  # torch's list of whom to call
@@ -54,32 +57,50 @@ class _Call:
         return functools.partial, (does_nothing.check_unused_args, None)
 
 
-class _CompiledCall:
-    """In place of the function that a module which was compiled in place is called by."""
+class _Around:
+    """In place of the function that a module is called by: what compiled it, else torch's own way of calling it."""
 
-    def __init__(self, module: Any, own: Any) -> None:
-        functools.update_wrapper(self, own)
-        self.module, self.own = weakref.ref(module), own
+    def __init__(self, module: Any, compiled: Any) -> None:
+        if compiled is not None:
+            functools.update_wrapper(self, compiled)
+        self.module, self.compiled = weakref.ref(module), compiled
         self.hooks: list[ModuleHook] = []
+        self.inside: tuple[int, list[ModuleHook]] = (-1, [])  # ours on modules in this one, and when that was true
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = self.compiled
+        if call is None:
+            module: Any = self.module()
+            self.clear_way(module)
+            call = module._call_impl
         hooks = list(self.hooks)
         for hook in hooks:
             hook.enter(args, kwargs)
         try:
-            return self.own(*args, **kwargs)
+            return call(*args, **kwargs)
         finally:
             for hook in reversed(hooks):
                 hook.leave()
 
+    def clear_way(self, module: Any) -> None:
+        """A module that looks for hooks inside of it finds none of ours while it answers."""
+        if self.inside[0] != _changes:
+            inner = {id(one) for one in module.modules()} - {id(module)}
+            self.inside = (_changes, [hook for hook in list(_living.values()) if id(hook.module()) in inner])
+        for hook in self.inside[1]:
+            if not module.training:
+                hook.lift()
+            elif not hook.handles:
+                hook.place()
 
-class _CompiledHandle:
+
+class _AroundHandle:
     """One hook around such a call; removed as torch's own handles are."""
 
     def __init__(self, module: Any, hook: ModuleHook) -> None:
-        call = module.__dict__["_compiled_call_impl"]
-        if not isinstance(call, _CompiledCall):
-            call = module.__dict__["_compiled_call_impl"] = _CompiledCall(module, call)
+        call = module.__dict__.get("_compiled_call_impl")
+        if not isinstance(call, _Around):
+            call = module.__dict__["_compiled_call_impl"] = _Around(module, call)
         self.id = -1  # of no dict of torch's
         self.call, self.hook = call, hook
         call.hooks.insert(0, hook)
@@ -87,8 +108,12 @@ class _CompiledHandle:
     def remove(self) -> None:
         self.call.hooks.remove(self.hook)
         module = self.call.module()
-        if not self.call.hooks and module is not None and module.__dict__.get("_compiled_call_impl") is self.call:
-            module.__dict__["_compiled_call_impl"] = self.call.own
+        if self.call.hooks or module is None or module.__dict__.get("_compiled_call_impl") is not self.call:
+            return
+        if self.call.compiled is None:
+            del module.__dict__["_compiled_call_impl"]
+        else:
+            module.__dict__["_compiled_call_impl"] = self.call.compiled
 
 
 class ModuleHook:
@@ -110,8 +135,10 @@ class ModuleHook:
         self.before, self.after, self.inputs = before, after, inputs
         self.inside = 0
         self.handles: list[Any] = []
+        global _changes
         with _lock:
             _living[id(self)] = self
+            _changes += 1
             if outermost:
                 _outermost[id(module)] = self
             _follow_compiler()
@@ -123,8 +150,9 @@ class ModuleHook:
             module = self.module()
             if _compiling or self.handles or module is None or _compiled_with_guards_on(type(module)):
                 return
-            if is_compiled_in_place(module):
-                self.handles = [_CompiledHandle(module, self)]
+            if is_compiled_in_place(module) or _looks_for_hooks(module):
+                if hasattr(type(module), "_compiled_call_impl"):  # from torch 2.1 on
+                    self.handles = [_AroundHandle(module, self)]
             else:
                 passes = self.inputs is not None
                 call = _Call(self.enter, 3 if passes else 2, passes)
@@ -155,9 +183,11 @@ class ModuleHook:
         self.handles = []
 
     def remove(self) -> None:
+        global _changes
         with _lock:
             self.lift()
             _living.pop(id(self), None)
+            _changes += 1
             for key in [key for key, hook in _outermost.items() if hook is self]:
                 del _outermost[key]
             if not _living:
@@ -174,6 +204,16 @@ def after_fork() -> None:
     """In the child: a thread that is not there may have held the lock."""
     global _lock
     _lock = threading.RLock()
+
+
+def _classes_that_look() -> tuple[type, ...]:
+    layer = getattr(sys.modules.get("torch.nn"), "TransformerEncoderLayer", None)
+    return () if layer is None else (layer,)
+
+
+def _looks_for_hooks(module: Any) -> bool:
+    """torch answers by one operator in place of this module, unless it or one in it has hooks."""
+    return isinstance(module, _classes_that_look())
 
 
 # torch.compile --------------------------------------------------------------------------------------------------------
@@ -198,7 +238,8 @@ def _forget_compiler() -> None:
 
 
 def is_compiled_in_place(module: Any) -> bool:
-    return module.__dict__.get("_compiled_call_impl") is not None
+    call = module.__dict__.get("_compiled_call_impl")
+    return call is not None and not (isinstance(call, _Around) and call.compiled is None)
 
 
 def compiled_in_place(module: Any) -> None:
@@ -223,7 +264,9 @@ def before_compile() -> None:
 
 def _compiled_with_guards_on(cls: type) -> bool:
     """Whether a hook that comes or goes may make torch compile anew what has a module of this class."""
-    if not torch_version.before(2, 13) or cls.__module__.startswith(("torch.nn.", "torch.ao.", "torch._dynamo.")):
+    older = torch_version.before(2, 13)
+    around = issubclass(cls, _classes_that_look())  # what is called in place of them is no hook
+    if not older or (cls.__module__.startswith(("torch.nn.", "torch.ao.", "torch._dynamo.")) and not around):
         return False
     counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
     return _asked_for or "frames" in counters
@@ -285,6 +328,8 @@ def _without_ours(module: Any, whole: Any) -> Any:
     if not ours or not isinstance(state, dict):
         return whole
     state = dict(state)
+    if isinstance(state.get("_compiled_call_impl"), _Around):
+        del state["_compiled_call_impl"]
     for name in _HOOKS:
         hooks = state.get(name)
         if hooks:

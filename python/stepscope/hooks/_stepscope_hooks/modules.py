@@ -7,6 +7,8 @@ Wrappers' own path parts are left out.
 
 from __future__ import annotations
 
+import os
+import sys
 from threading import get_ident
 
 from .module_hooks import ModuleHook, is_compiled_in_place
@@ -14,12 +16,28 @@ from .module_hooks import ModuleHook, is_compiled_in_place
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
     from typing import Any
 
 PREFIX = "stepscope.module: "
 _WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _WRAPPING = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel", "OptimizedModule", "DDP")
 _HELD = (("NaiveAMPModel", "model"),)  # class and name of the child that it is a shell of
+
+
+# Where the program calls its models, by what they are shown as: file, first line of the function, line of the call.
+called_at: dict[str, tuple[str, int, int] | None] = {}
+
+
+def _program_around() -> tuple[str, int, int] | None:
+    """The innermost frame that is neither torch's nor ours; None: there is none."""
+    import torch
+
+    inside = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(inside):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lineno)
 
 
 class ModuleRanges:
@@ -39,13 +57,15 @@ class ModuleRanges:
     def add(self, model: Any, root: str) -> None:
         for path, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
             if is_compiled(module) or (has_forward(module) and not is_closed(module)):
-                self.hook(module, path or class_of(module).__name__)
+                self.hook(module, path or class_of(module).__name__, is_model=module is model)
 
-    def hook(self, module: Any, shown: str) -> None:
+    def hook(self, module: Any, shown: str, is_model: bool = False) -> None:
         self.paths[shown] = class_of(module)
         name = f"{PREFIX}{shown} ({class_of(module).__name__})"
 
         def before() -> None:
+            if is_model and shown not in called_at:
+                called_at[shown] = _program_around()
             if not self.compiling():
                 opened = self.range(name)
                 opened.__enter__()

@@ -1,4 +1,4 @@
-"""Which functions are the program's own, and on which lines they call what.
+"""Which functions are the program's own, and on which lines they call what, or loop over it.
 
 Recorded frames name a function by the line at which it begins, and give no hint of whether it is the user's or a
 library's. Both are in the sources that the program has loaded: its own are those that lie neither beside torch and
@@ -14,10 +14,17 @@ import sys
 import sysconfig
 import warnings
 
+from . import carried_state, modules
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# In place of what is called:
+CARRIES = "(carries)"  # each turn of the loop that begins there needs what the turn before it made
+RETAINS = "backward(retain_graph)"
+CALLS = "(calls) "  # before the model: where the program was when it called it
+DROPS = "(drops) "  # before the name: what the call gives back is not used
 MOST_FILES = 200  # whose calls are read
 MOST_BYTES = 1_000_000  # of a source that is still read
 
@@ -25,11 +32,22 @@ Call = tuple[str, int, str, int]  # file as frames are recorded, first line of t
 
 
 def calls() -> list[Call]:
-    """One row per call, and one for each file that calls nothing ("", 0), so that all files are known."""
+    """One row per call, loop and function ("def evaluate").
+
+    And one for each file that calls nothing ("", 0), so that all files are known.
+    """
     rows: list[Call] = []
     prefixes = _prefixes()
-    for number, path in enumerate(sorted(_own_files())):
-        name = next((path.removeprefix(prefix) for prefix in prefixes if path.startswith(prefix)), path)
+
+    def shown(path: str) -> str:
+        return next((path.removeprefix(prefix) for prefix in prefixes if path.startswith(prefix)), path)
+
+    own = _own_files()
+    for model, at in modules.called_at.items():
+        if at is not None and os.path.abspath(at[0]) in own:
+            rows.append((shown(os.path.abspath(at[0])), at[1], CALLS + model, at[2]))
+    for number, path in enumerate(sorted(own)):
+        name = shown(path)
         rows.append((name, 1, "", 0))  # it is the program's, whether or not its calls are read
         if number >= MOST_FILES:
             continue
@@ -77,21 +95,33 @@ def _prefixes() -> list[str]:
         return sorted({os.path.abspath(path) + os.sep for path in sys.path}, reverse=True)
 
 
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
 def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
     def walk(node: ast.AST, function: int) -> Iterator[tuple[int, str, int]]:
         for child in ast.iter_child_nodes(node):
             inside = function
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 inside = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+                yield inside, f"def {child.name}", child.lineno
+            elif isinstance(child, ast.Expr) and isinstance(child.value, ast.Call):
+                if called := _called(child.value):
+                    yield function, DROPS + called, child.value.func.end_lineno or child.lineno
             elif isinstance(child, ast.Call):
-                called = child.func.attr if isinstance(child.func, ast.Attribute) else getattr(child.func, "id", "")
+                called = _called(child)
                 base = getattr(getattr(child.func, "value", None), "id", "")
                 if called == "compile" and base in ("re", "regex"):
                     called = "re.compile"  # is not torch's
                 if called:  # of a call that goes over several lines, that of the name
                     yield function, called, child.func.end_lineno or child.lineno
+                if called == "backward" and any(one.arg == "retain_graph" for one in child.keywords):
+                    yield function, RETAINS, child.func.end_lineno or child.lineno
             elif isinstance(child, (ast.For, ast.AsyncFor)):
                 yield function, "__next__", child.iter.lineno  # each turn asks for the next item there
+                if carried_state.carries(child):
+                    yield function, CARRIES, child.iter.lineno
             yield from walk(child, inside)
 
     yield from walk(tree, 1)

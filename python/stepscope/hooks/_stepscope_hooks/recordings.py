@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .settings import Window
 
 SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of steps
-STACKS = "stacks"  # one step after a window, with Python stacks: the code behind the times
+STACKS = "stacks"  # one step, or half a second, after a window, with Python stacks: the code behind the times
+STACKS_S = 0.5
 
 
 class Recordings:
@@ -41,6 +42,7 @@ class Recordings:
         self.waiting_told = False  # a user need not read it for every step
         self.time_is_up = False  # of the window in seconds
         self.seconds_end = 0.0  # of it, if all goes well
+        self.stacks_by_clock = False  # the clock ends them, and no step
         self.done: list[Recorder] = []  # written
         self.all: list[Recorder] = []  # that ran, for what they cost
 
@@ -124,6 +126,7 @@ class Recordings:
         recorder.of_forward = self.capture.without_optimizer
         recorder.early = self.settings.automatic and window == plan.EARLY
         self.active = (recorder, window)
+        self.stacks_by_clock = self.stacks_by_clock and window == STACKS
         self.all.append(recorder)
         if kind != STACKS:  # of which no step is lost that was asked for
             self.marks.part(self.capture.boundary, marks.PART_BEGINS)
@@ -146,16 +149,19 @@ class Recordings:
             recorder.stop()
             moments.left.leaves(None, in_step=False)
             self.marks.part(capture.boundary, marks.PART_WRITTEN)
-        elif (current == SECONDS and not self.time_is_up) or window == current:
+        elif (self.by_clock(current) and not self.time_is_up) or window == current:
             self.record_on(recorder)
         else:
             self.close(complete=True)
             early = self.capture.plan.ended == current
-            if current != STACKS and window is None and not early and self.stacks_follow(recorder):
+            if recorder.kind == "steps" and window is None and not early and self.stacks_follow(recorder):
                 if moments.left.ended():
                     self.start(STACKS, capture.boundary)
                 else:
                     self.stacks_wait = 2
+
+    def by_clock(self, window: Window | str) -> bool:
+        return window == SECONDS or (window == STACKS and self.stacks_by_clock)
 
     def record_on(self, recorder: Recorder) -> None:
         """One more step, unless that would cost more than it may."""
@@ -233,9 +239,9 @@ class Recordings:
         self.capture.tell_context()
 
     def stacks_follow(self, recorder: Recorder) -> bool:
-        """The code behind the times costs a step of its own; not of an early or a shortened window."""
+        """The code behind the times costs a step, or some time, of its own; not of an early or a shortened window."""
         return (
-            recorder.kind == "steps"
+            recorder.kind in ("steps", SECONDS)
             and "stack" not in self.settings.features
             and may_record_again()
             and not recorder.early
@@ -329,9 +335,19 @@ class Recordings:
         self.start(SECONDS, None)
         return True
 
+    def start_stacks(self) -> bool:
+        """The code behind the seconds that were just recorded; whether it began."""
+        last = self.done[-1] if self.done else None
+        if self.busy or self.capture.off or last is None or last.kind != SECONDS or not self.stacks_follow(last):
+            return False
+        self.time_is_up, self.stacks_by_clock = False, True
+        self.seconds_end = time.monotonic() + STACKS_S
+        self.start(STACKS, None)
+        return True
+
     def end_seconds(self) -> bool:
         """False: not here. The end of a step does it then, if one comes before the clock tries again."""
-        if self.active is None or self.active[1] != SECONDS:
+        if self.active is None or not self.by_clock(self.active[1]):
             return True
         self.time_is_up = True
         if not moments.fits():

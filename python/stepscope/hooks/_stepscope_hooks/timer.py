@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 RETRY_S = 0.05
 LOOK_S = 1.0  # for requests
+QUIET_S = 0.3  # for the end of a step or a forward pass
+STACKS_WAIT_S = 12.0  # for a moment at which one with Python stacks may follow: ranges of the one before have ended
 WAIT_S = 60.0  # for a moment at which a recording may start
 SEARCHES_S = (3.0, 10.0, 30.0, 100.0)  # after the import of torch: big models take their time to load
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
@@ -143,10 +145,41 @@ class Timer:
             self.at(time.monotonic() + span[1] - span[0], self.end)
 
     def end(self, then: Callable[[], None] | None = None) -> None:
+        """Best between two steps or forward passes, where no range is open that would keep the next recording off."""
+        capture = self.capture
         ended: list[bool] = []
-        self.on_main_thread(lambda: ended.append(self.capture.recordings.end_seconds()))
+
+        def act() -> None:
+            ended.append(capture.recordings.end_seconds())
+
+        capture.at_next_boundary = act
+        until = time.monotonic() + QUIET_S
+        while not ended and time.monotonic() < until and not self.cancelled.is_set():
+            time.sleep(QUIET_S / 30)
+        capture.at_next_boundary = None
+        if not ended:
+            self.on_main_thread(act)
         if ended == [False]:
             self.at(time.monotonic() + RETRY_S, lambda: self.end(then))
+        else:
+            wait_s = STACKS_WAIT_S if then is None else STACKS_WAIT_S / 4
+            self.record_stacks(then, until=time.monotonic() + wait_s)
+
+    def record_stacks(self, then: Callable[[], None] | None, until: float) -> None:
+        """Of the code behind what was just recorded, if a moment for that comes soon."""
+        recordings = self.capture.recordings
+        begun: list[bool] = []
+
+        def act() -> None:
+            if not moments.fits() or not moments.left.ended():
+                return
+            begun.append(recordings.start_stacks())
+
+        self.on_main_thread(act)
+        if begun == [True]:
+            self.at(recordings.seconds_end, lambda: self.end(then))
+        elif not begun and time.monotonic() < until and not self.cancelled.is_set():
+            self.at(time.monotonic() + RETRY_S, lambda: self.record_stacks(then, until))
         elif then is not None:
             then()
 

@@ -1,0 +1,134 @@
+"""What the hooks read in the program's own source: calls, and loops whose turns need each other."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from stepscope.hooks._stepscope_hooks import carried_state, program_code
+
+CARRIED = {
+    "a state that a policy gives back": """
+        for _ in range(9):
+            odds, value, memory = policy(place, memory)
+            place = 0.9 * place + pushes[odds.argmax()]
+    """,
+    "a state by way of another name": """
+        for t in range(steps):
+            new = cell(x[:, t], h)
+            h = new
+            out.append(h)
+    """,
+    "layers": """
+        for layer in layers:
+            x = layer(x)
+    """,
+    "words that are read again": """
+        while len(tokens) < 9:
+            logits = model(tokens)
+            tokens = torch.cat([tokens, logits.argmax(-1)], 1)
+    """,
+    "an attribute": """
+        for t in range(steps):
+            self.h = torch.tanh(self.w @ self.h + x[t])
+    """,
+    "on one way only": """
+        for t in range(steps):
+            if t:
+                state = step(state)
+            else:
+                state = init(x)
+    """,
+    "in place": """
+        for t in range(steps):
+            state *= 0.9
+            state = state + x[t]
+    """,
+}
+
+ON_ITS_OWN = {
+    "a sum": """
+        for row in batch:
+            total = total + loss(row)
+    """,
+    "positions": """
+        for n in lengths:
+            end = start + n
+            out.append(f(x[start:end]))
+            start = end
+    """,
+    "a list that grows": """
+        for i in range(n):
+            y = f(x[i])
+            out = torch.cat([out, y])
+    """,
+    "losses of pictures": """
+        for image, boxes in zip(images, targets):
+            cost = torch.cdist(image, boxes)
+            i, j = match(cost)
+            total += (image[i] - boxes[j]).abs().sum()
+    """,
+    "a state of each turn's own": """
+        for k in range(n):
+            h = torch.zeros(4)
+            for t in range(4):
+                h = cell(h)
+            out.append(h)
+    """,
+    "the best so far": """
+        for row in rows:
+            best = max(best, row.sum())
+            count += 1
+    """,
+    "parameters": """
+        for name, p in named:
+            ours[name].copy_(decay * ours[name] + (1 - decay) * p)
+    """,
+}
+
+
+def loop_of(text: str) -> ast.For | ast.While:
+    (loop,) = ast.parse(textwrap.dedent(text)).body
+    assert isinstance(loop, (ast.For, ast.While))
+    return loop
+
+
+@pytest.mark.parametrize("what", CARRIED)
+def test_a_turn_needs_the_one_before(what: str) -> None:
+    assert carried_state.carries(loop_of(CARRIED[what]))
+
+
+@pytest.mark.parametrize("what", ON_ITS_OWN)
+def test_a_turn_is_on_its_own(what: str) -> None:
+    assert not carried_state.carries(loop_of(ON_ITS_OWN[what]))
+
+
+def test_rows_of_a_source() -> None:
+    text = textwrap.dedent("""
+        def evaluate(model):
+            model.eval()
+
+        def main():
+            for step in range(9):
+                state = cell(state)
+                loss.backward(retain_graph=True)
+                count = evaluate(model)
+                journal.add(step)
+    """)
+    rows = set(program_code._rows(ast.parse(text)))
+    assert rows >= {
+        (2, "def evaluate", 2),
+        (2, "(drops) eval", 3),
+        (2, "eval", 3),
+        (5, "__next__", 6),
+        (5, program_code.CARRIES, 6),
+        (5, "cell", 7),
+        (5, "backward", 8),
+        (5, program_code.RETAINS, 8),
+        (5, "evaluate", 9),
+        (5, "add", 10),
+        (5, "(drops) add", 10),
+    }
+    assert (5, "(drops) evaluate", 9) not in rows
