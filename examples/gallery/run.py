@@ -53,13 +53,23 @@ def step_ms(program: Program, fixed: bool) -> float:
     return max(float(one) for one in said)  # ranks that wait for one another say the same
 
 
-def measure(program: Program, rounds: int) -> tuple[float, float]:
-    """Median step of both forms, in ms; they take turns, so that what else the machine does slows both alike."""
+@dataclass(frozen=True)
+class Pair:
+    """Median step of both forms, in ms, and how often as fast the fixed one is: the median over rounds, in each of
+    which they run one right behind the other, since a shared machine is now faster and now slower."""
+
+    faulty_ms: float
+    fixed_ms: float
+    ratio: float
+
+
+def measure(program: Program, rounds: int) -> Pair:
     faulty, fixed = [], []
-    for _ in range(rounds):
-        faulty.append(step_ms(program, fixed=False))
-        fixed.append(step_ms(program, fixed=True))
-    return statistics.median(faulty), statistics.median(fixed)
+    for number in range(rounds):
+        for is_fixed in (False, True) if number % 2 == 0 else (True, False):
+            (fixed if is_fixed else faulty).append(step_ms(program, is_fixed))
+    ratios = [slow / fast for slow, fast in zip(faulty, fixed)]
+    return Pair(statistics.median(faulty), statistics.median(fixed), statistics.median(ratios))
 
 
 def diagnose(program: Program, folder: Path) -> list[Finding]:
@@ -118,8 +128,8 @@ def only_measure(programs: list[Program], rounds: int) -> None:
     print(f"{'program':26}  {'faulty ms':>9}  {'fixed ms':>9}  ratio")
     for program in programs:
         if program.cause:
-            faulty, fixed = measure(program, rounds)
-            print(f"{program.name:26}  {faulty:9.2f}  {fixed:9.2f}  {faulty / fixed:5.2f}", flush=True)
+            pair = measure(program, rounds)
+            print(f"{program.name:26}  {pair.faulty_ms:9.2f}  {pair.fixed_ms:9.2f}  {pair.ratio:5.2f}", flush=True)
 
 
 @dataclass
@@ -135,8 +145,8 @@ class Table:
             print(line((program.name, "(healthy)", "", "", percent(self.healthy[program.name]))), flush=True)
             return
         verdict = judge(Verdict(program.name, program.half, program.cause), findings, program.places())
-        faulty, fixed = measure(program, rounds)
-        verdict.measured = faulty / fixed
+        pair = measure(program, rounds)
+        verdict.measured, verdict.steps_ms = pair.ratio, (pair.faulty_ms, pair.fixed_ms)
         self.verdicts.append(verdict)
         print(line(cells(verdict)), flush=True)
 

@@ -64,6 +64,7 @@ class Verdict:
     place: bool = False
     predicted: tuple[float, float] | None = None
     measured: float | None = None
+    steps_ms: tuple[float, float] | None = None  # of the faulty and the fixed form, as measured
     said: list[str] = field(default_factory=list)  # all that was found, in its order
 
     @property

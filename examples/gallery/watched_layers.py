@@ -7,7 +7,7 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-COLUMNS, WIDTH, DEPTH, BATCH = 32, 128, 8, 1024
+COLUMNS, WIDTH, DEPTH, BATCH = 32, 64, 12, 32
 
 
 class Layer(nn.Module):
