@@ -11,6 +11,7 @@
 #include "base/workers.h"
 #include "derive/clock_fit.h"
 #include "model/answer.h"
+#include "model/lookup.h"
 #include "model/match_times.h"
 
 namespace stepscope::derive {
@@ -66,14 +67,6 @@ std::optional<std::int64_t> offset_by_wall(const Trace& reference, const Trace& 
   return *ours - *theirs + reference.clock.offset_ns;
 }
 
-// As JSON; empty: not recorded, or a name that every machine may have.
-std::string_view host_of(const Trace& trace) {
-  for (const Metadata& entry : trace.metadata) {
-    if (entry.key == "host_name" && entry.json != "\"\"" && entry.json != "\"localhost\"") return entry.json;
-  }
-  return {};
-}
-
 bool made_by_threads(const CommCalls& calls) {
   return std::all_of(calls.calls.begin(), calls.calls.end(), [](const CommCall& call) { return call.concurrent; });
 }
@@ -98,11 +91,11 @@ bool end_together(std::span<const Tick> reference, std::span<const Tick> ticks, 
 // By the clock of the host, where an earlier trace is of the same.
 void share_host_clock(std::vector<Trace>& traces, std::size_t at, std::span<const std::vector<Tick>> ticks) {
   Trace& trace = traces[at];
-  const std::string_view host = host_of(trace);
+  const std::string_view host = machine_of(trace);
   for (std::size_t to = 0; to < at && !host.empty(); to++) {
     const Trace& other = traces[to];
     const auto ours = unix_base(trace), theirs = unix_base(other);
-    if (host_of(other) != host || !clock_is_fitted(other) || !ours || !theirs) continue;
+    if (machine_of(other) != host || !clock_is_fitted(other) || !ours || !theirs) continue;
     const std::int64_t ahead = *ours - *theirs;
     if (!end_together(ticks[to], ticks[at], ahead)) continue;
     trace.clock = {.source = ClockSource::same_host,  // the same clock, so it drifts as that of the other

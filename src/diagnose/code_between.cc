@@ -8,6 +8,7 @@
 
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
+#include "diagnose/sampled.h"
 #include "model/host_names.h"
 
 namespace stepscope::diagnose {
@@ -151,6 +152,35 @@ bool is_only_torch_below(const Code& code, const CodeFrame& own) {
   return true;
 }
 
+// A short stretch that calls nothing of the program's: Python's way from one operator to the next, or memory that is
+// given back.
+bool is_bare(const Case& about, const BetweenOperators& one) {
+  constexpr std::int64_t kShortNs = 1'000'000;
+  const CodeFrame* own = one.code.own();
+  return one.doing == Doing::computing && own != nullptr && about.cost_ns(one.node) < kShortNs &&
+         is_only_torch_below(one.code, *own);
+}
+
+struct WithoutCore {
+  double part = 0;
+};
+
+// Of the bare stretches of a rank: a thread that has no core for a while, since others use them, seems to be between
+// two operators for so long.
+double part_without_core(const Case& about) {
+  return about
+      .shared<WithoutCore>([](const Case& of) {
+        const auto wait = rate_in_steps(of.run, of.trace.rank.rank, "main_thread_wait");
+        std::int64_t bare_ns = 0;
+        for (const BetweenOperators& one : of.shared<std::vector<BetweenOperators>>(code_between)) {
+          if (is_bare(of, one)) bare_ns += of.on_path(one.node);
+        }
+        if (!wait || bare_ns <= 0) return WithoutCore{};
+        return WithoutCore{std::min(1.0, *wait * static_cast<double>(of.path_ns) / static_cast<double>(bare_ns))};
+      })
+      .part;
+}
+
 // A function that mostly saves, or logs, calls its operators for that.
 void add_its_operators(const Case& about, const Function& function, const WordsOf& words, std::int64_t between_ns,
                        Diagnosis& found) {
@@ -187,20 +217,18 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     Diagnosis found;
     std::int64_t time_ns = 0, all_ns = 0, longest_ns = 0;
     const BetweenOperators* longest = nullptr;
+    const double no_core = words.doing == Doing::computing ? part_without_core(about) : 0;
     for (const BetweenOperators* one : stretches) {
       const std::int64_t cost = about.cost_ns(one->node);
-      // Of what nothing is known little may be gone; and a short stretch that calls nothing is Python's way from one
-      // operator to the next, or memory that is given back.
+      // Of what nothing is known little may be gone.
       constexpr double kUnknownMost = 0.8, kBareLeast = 0.5;
-      constexpr std::int64_t kShortNs = 1'000'000;
-      const CodeFrame* own = one->code.own();
-      const bool is_bare =
-          one->doing == Doing::computing && own != nullptr && cost < kShortNs && is_only_torch_below(one->code, *own);
-      const double least = is_bare ? kBareLeast : words.least;
-      const double most = one->doing == Doing::unknown || is_bare ? kUnknownMost : words.most;
+      const bool bare = is_bare(about, *one);
+      const double wait = bare ? no_core : 0;  // which no change of that code takes away
+      const double least = wait + (1 - wait) * (bare ? kBareLeast : words.least);
+      const double most = wait + (1 - wait) * (one->doing == Doing::unknown || bare ? kUnknownMost : words.most);
       found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(least * static_cast<double>(cost)),
                                      static_cast<std::int64_t>(most * static_cast<double>(cost))});
-      time_ns += about.on_path(one->node);
+      time_ns += static_cast<std::int64_t>((1 - wait) * static_cast<double>(about.on_path(one->node)));
       all_ns += cost;
       if (cost > longest_ns) longest_ns = cost, longest = one;
     }

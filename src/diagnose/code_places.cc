@@ -26,11 +26,16 @@ bool is_library(std::string_view file) {
          std::any_of(first.begin(), first.end(), [&](std::string_view part) { return file.starts_with(part); });
 }
 
-TrackId thread_of_steps(const Trace& trace) {
+// The thread of the steps; without any the one with most operators.
+TrackId main_thread(const Trace& trace) {
   for (const Step& step : trace.steps) {
     if (step.track != TrackId::none) return step.track;
   }
-  return TrackId::none;
+  std::map<TrackId, std::size_t> operators;
+  for (const SliceId op : trace.ops.slice) operators[trace.slices.track[op]]++;
+  const auto most = std::max_element(operators.begin(), operators.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == operators.end() ? TrackId::none : most->first;
 }
 
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15 + (a << 6) + (a >> 2))); }
@@ -46,6 +51,11 @@ std::int64_t first_line(const std::vector<const CodeCall*>& calls, const CodeFra
     if (call->function_line <= frame.line) first = std::max(first, call->function_line);
   }
   return first;
+}
+
+const CodeCall* first_called(const std::vector<CodeCall>& all, std::string_view called) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const CodeCall& call) { return call.called == called; });
+  return found == all.end() ? nullptr : &*found;
 }
 
 // From the first slice of a thread to the end of the last.
@@ -99,12 +109,13 @@ CodePlaces::CodePlaces(const Run& run) : run_(run) {
     Map& map = maps_.emplace_back();
     map.frames = trace_with_frames(run, trace);
     if (map.frames == nullptr) continue;
-    map.track = thread_of_steps(trace);
-    map.frames_track = thread_of_steps(*map.frames);
+    map.track = main_thread(trace);
+    map.frames_track = main_thread(*map.frames);
     if (map.track == TrackId::none || map.frames_track == TrackId::none) {
       map.frames = nullptr;
       continue;
     }
+    map.has_steps = !trace.steps.empty();
     map.own = landmarks_of(trace, map.track);
     map.other = landmarks_of(*map.frames, map.frames_track);
     if (map.other.empty()) {
@@ -157,7 +168,9 @@ const CodePlaces::Landmark* CodePlaces::same_as(const Map& map, std::size_t slot
   const auto find = [&](const auto& index, std::uint64_t key, std::uint32_t turn) -> const Landmark* {
     const auto found = index.find(key);
     if (found == index.end()) return nullptr;
-    return &map.other[found->second[std::min<std::size_t>(turn, found->second.size() - 1)]];
+    // Without steps the same comes again and again: any of its turns is one of these.
+    const std::size_t last = found->second.size() - 1;
+    return &map.other[found->second[map.has_steps ? std::min<std::size_t>(turn, last) : turn % (last + 1)]];
   };
   if (const Landmark* same = find(map.by_key, mark.key, mark.turn)) return same;
   return find(map.by_name, mark.name_key, mark.name_turn);
@@ -257,6 +270,81 @@ const CodeCall* CodePlaces::loop_around(const Trace& trace, const Code& code) co
   return last;
 }
 
+std::vector<PythonFrame> CodePlaces::called_functions(const Trace& trace, std::string_view begins) const {
+  const Map* map = map_of(trace);
+  if (map == nullptr) return {};
+  const Trace& frames = *map->frames;
+  std::map<StringId, std::int64_t> time;  // by the name as recorded; -1: another function
+  for (std::size_t i = 0; i < frames.slices.size(); i++) {
+    const auto slice = static_cast<SliceId>(i);
+    if (frames.kind(slice) != SliceKind::python_function) continue;
+    const auto [at, is_new] = time.try_emplace(frames.slices.name[slice], 0);
+    if (is_new && !read_python_frame(frames.name(slice)).function.starts_with(begins)) at->second = -1;
+    if (at->second >= 0) at->second += frames.slices.dur_ns[slice];
+  }
+  std::vector<std::pair<std::int64_t, StringId>> found;
+  for (const auto& [name, ns] : time) {
+    if (ns >= 0) found.emplace_back(-ns, name);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<PythonFrame> out;
+  for (const auto& [ns, name] : found) out.push_back(read_python_frame(frames.strings[name]));
+  return out;
+}
+
+bool CodePlaces::carries(const Trace& trace, const CodeCall& loop) const {
+  const Map* map = map_of(trace);
+  if (map == nullptr) return false;
+  const auto calls = map->calls.find(loop.file);
+  if (calls == map->calls.end()) return false;
+  return std::any_of(calls->second.begin(), calls->second.end(), [&](const CodeCall* call) {
+    return call->function_line == loop.function_line && call->line == loop.line && call->called == "(carries)";
+  });
+}
+
+const CodeCall* CodePlaces::drops(const Trace& trace, const CodeFrame& caller, std::string_view called) const {
+  constexpr std::string_view kDrops = "(drops) ";
+  const Map* map = map_of(trace);
+  if (map == nullptr) return nullptr;
+  const auto calls = map->calls.find(caller.file);
+  if (calls == map->calls.end()) return nullptr;
+  const std::int64_t first = first_line(calls->second, caller);
+  for (const CodeCall* call : calls->second) {
+    if (call->function_line != first || !call->called.starts_with(kDrops)) continue;
+    if (std::string_view(call->called).substr(kDrops.size()) == called) return call;
+  }
+  return nullptr;
+}
+
+// The call behind a "for" from which the program comes to this one; nullptr: there is none.
+const CodeCall* CodePlaces::loop_that_calls(const Map& map, const CodeCall& call) const {
+  constexpr int kDeepest = 8;
+  const CodeCall* at = &call;
+  for (int level = 0; at != nullptr && level < kDeepest; level++) {
+    const auto calls = map.calls.find(at->file);
+    if (calls == map.calls.end()) break;
+    const CodeCall* function = nullptr;
+    for (const CodeCall* one : calls->second) {
+      if (one->function_line != at->function_line) continue;
+      if (one->called == "__next__" && one->line <= at->line) return at;
+      if (one->called.starts_with("def ")) function = one;
+    }
+    if (function == nullptr) break;
+    at = first_called(map.frames->code, std::string_view(function->called).substr(4));
+  }
+  return nullptr;
+}
+
+const CodeCall* CodePlaces::call_in_loop(const Trace& trace, std::string_view called) const {
+  const Map* map = map_of(trace);
+  if (map == nullptr) return nullptr;
+  for (const CodeCall& call : map->frames->code) {
+    if (call.called != called) continue;
+    if (const CodeCall* found = loop_that_calls(*map, call)) return found;
+  }
+  return nullptr;
+}
+
 const CodeCall* CodePlaces::only_call(const Trace& trace, std::string_view called) const {
   const Map* map = map_of(trace);
   const Trace& with_code = map == nullptr ? trace : *map->frames;
@@ -272,9 +360,7 @@ const CodeCall* CodePlaces::only_call(const Trace& trace, std::string_view calle
 const CodeCall* CodePlaces::first_call(const Trace& trace, std::string_view called) const {
   const Map* map = map_of(trace);
   const Trace& with_code = map == nullptr ? trace : *map->frames;
-  const auto found = std::find_if(with_code.code.begin(), with_code.code.end(),
-                                  [&](const CodeCall& call) { return call.called == called; });
-  return found == with_code.code.end() ? nullptr : &*found;
+  return first_called(with_code.code, called);
 }
 
 const Code& CodePlaces::heaviest_in(const Map& map, const Stretches& when) const {

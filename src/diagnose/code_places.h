@@ -2,8 +2,9 @@
 //
 // Python frames are recorded in one step only, after the others, since they slow it down (Run::stack_steps). What ran
 // in another step is looked up there by its order: the operators of a thread are the landmarks, the third aten::mm
-// between an aten::t and an aten::relu of a step is the third such one of that step. A recording with frames is its own
-// map.
+// between an aten::t and an aten::relu of a step is the third such one of that step. Where there are no steps, in a
+// service, a moment is recorded with frames, and any turn of such an operator stands for it. A recording with frames is
+// its own map.
 #pragma once
 
 #include <array>
@@ -60,6 +61,15 @@ class CodePlaces {
   bool calls(const Trace& trace, const CodeFrame& frame, std::string_view called) const;
   // The last "for" of the function of the program before the line that the code names; nullptr: not known.
   const CodeCall* loop_around(const Trace& trace, const Code& code) const;
+  // The functions that were recorded whose names begin so, those with most time first; none where no frames are known.
+  std::vector<PythonFrame> called_functions(const Trace& trace, std::string_view begins) const;
+  // Does each turn of that loop need what the turn before it made? By its source: `state = cell(x, state)`.
+  bool carries(const Trace& trace, const CodeCall& loop) const;
+  // Where that function of the program calls one of that name and does not use what it gives back; nullptr: nowhere.
+  const CodeCall* drops(const Trace& trace, const CodeFrame& caller, std::string_view called) const;
+  // The call behind a "for" from which the program comes to one of that name: where evaluate() calls eval(), that of
+  // evaluate(). nullptr: there is none.
+  const CodeCall* call_in_loop(const Trace& trace, std::string_view called) const;
   // The first call of something of that name in the program's source; nullptr: there is none.
   const CodeCall* first_call(const Trace& trace, std::string_view called) const;
   // The one call of something of that name in the program's source; nullptr: there is none, or more than one.
@@ -76,6 +86,7 @@ class CodePlaces {
   struct Map {
     const Trace* frames = nullptr;  // the trace that has them
     TrackId track = TrackId::none, frames_track = TrackId::none;
+    bool has_steps = false;
     std::vector<Landmark> own, other;  // of the thread of the steps, here and in that trace; by start
     std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> by_key, by_name;  // into other, by turn
     Interval frames_time;                                                           // of frames_track
@@ -89,6 +100,7 @@ class CodePlaces {
   const Landmark* landmark_of(const Map& map, const Trace& trace, SliceId operation) const;
   static std::int64_t call_line(const Map& map, const CodeFrame& own, std::string_view called);
   static bool has_loop_before(const Map& map, const CodeFrame& own, std::int64_t line);
+  const CodeCall* loop_that_calls(const Map& map, const CodeCall& call) const;
   const Landmark* same_as(const Map& map, std::size_t slot) const;
   const Code& heaviest_in(const Map& map, const Stretches& when) const;
   Code find_heaviest(const Map& map, const Stretches& when) const;

@@ -31,6 +31,11 @@ struct Priced {
   std::int64_t time_ns = 0;    // on the path
 };
 
+// Stretches of the steps that a finding explains.
+std::string partition_of(std::string_view id) {
+  return fmt::format("select * from advice_partition where ' ' || explained_by || ' ' like '% {} %'", id);
+}
+
 std::string part_of(const Work& work, std::uint32_t row, bool handed_over) {
   if (work.role == NodeRole::communicate || work.role == NodeRole::arrival) return "communication";
   if (work.device) {
@@ -56,6 +61,9 @@ void limit_to_explained(const Case& about, std::int64_t explained_ns, Prediction
 void make_offer(Priced& one) {
   Finding& finding = one.diagnosis.finding;
   one.explains.assign(one.explains.size(), false);
+  for (Evidence& of : finding.evidence) {
+    if (of.query && of.query->find("advice_partition") != std::string::npos) of.query.reset();  // no stretch is its
+  }
   if (!finding.gain) return;
   for (const auto& [text, value] : {std::pair("Steps as often as fast, at least", finding.gain->speedup_low),
                                     std::pair("at most", finding.gain->speedup_high)}) {
@@ -80,8 +88,8 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
     if (out.explains[node]) out.time_ns += about.on_path(node);
   }
   for (Evidence& one : finding.evidence) {
-    if (one.text == "Of the steps" && !one.query) {
-      one.query = fmt::format("select * from advice_partition where finding = '{}'", out.id);
+    if ((one.text == "Of the steps" || one.text == "Per step") && !one.query) {
+      one.query = partition_of(out.id);
     }
   }
   if (made && !out.diagnosis.rewrite.no_wait.empty()) limit_to_explained(about, out.time_ns, *made);
@@ -130,6 +138,8 @@ Table partition_table(const Case& about, const std::vector<Priced>& all) {
                           {"phase", ValueType::text, Unit::none, "Phase of the step"},
                           {"finding", ValueType::text, Unit::none,
                            "The finding worth most that explains it; unknown: none does"},
+                          {"explained_by", ValueType::text, Unit::none,
+                           "All findings that explain it, that worth most first, with blanks between; unknown: none"},
                           {"time_ns", ValueType::integer, Unit::ns, "Time per step"},
                           {"share", ValueType::real, Unit::ratio, "Share of the steps"}}};
   std::map<std::tuple<std::int64_t, std::string, std::string, std::string>, std::int64_t> parts;
@@ -141,18 +151,22 @@ Table partition_table(const Case& about, const std::vector<Priced>& all) {
     } else if (work.slice != SliceId::none) {
       phase = work.trace->slices.phase[work.slice];
     }
-    const auto explained =
-        std::find_if(all.begin(), all.end(), [&](const Priced& one) { return one.explains[piece.node]; });
+    std::string explained_by;
+    for (const Priced& one : all) {
+      if (one.explains[piece.node]) explained_by += (explained_by.empty() ? "" : " ") + one.id;
+    }
     parts[{work.trace->rank.rank, part_of(work, about.predictor.graph().row[piece.node], piece.handed_over),
-           std::string(to_string(static_cast<Phase>(phase))), explained == all.end() ? "" : explained->id}] +=
+           std::string(to_string(static_cast<Phase>(phase))), std::move(explained_by)}] +=
         piece.until_ns - piece.from_ns;
   }
   std::vector<std::pair<std::tuple<std::int64_t, std::string, std::string, std::string>, std::int64_t>> sorted(
       parts.begin(), parts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   for (const auto& [key, ns] : sorted) {
-    const auto& [rank, part, phase, finding] = key;
-    table.rows.push_back({rank, part, phase, text(finding), ns / about.steps, share(ns, about.path_ns)});
+    const auto& [rank, part, phase, explained_by] = key;
+    const std::string_view first = std::string_view(explained_by).substr(0, explained_by.find(' '));
+    table.rows.push_back(
+        {rank, part, phase, text(first), text(explained_by), ns / about.steps, share(ns, about.path_ns)});
   }
   return table;
 }
@@ -169,7 +183,8 @@ void say_what_is_shared(const Case& about, std::vector<Priced>& all) {
       if (smaller == 0 || static_cast<double>(both) < kShared * static_cast<double>(smaller)) continue;
       all[b].diagnosis.finding.evidence.push_back({.text = "Of this also explained by " + all[a].id,
                                                    .value = share(both, all[b].time_ns),
-                                                   .unit = Unit::ratio});
+                                                   .unit = Unit::ratio,
+                                                   .query = partition_of(all[b].id)});
     }
   }
 }

@@ -110,6 +110,38 @@ TEST_CASE("advice: a loop over samples, over parameters, and layers that are non
   CHECK(parameters.findings[0].id == "per_parameter_loop");
 
   CHECK(advice_of(run_of(step_of(true, false))).findings.empty());
+
+  // By its source each turn needs what the one before made.
+  Run carries = run_of(step_of(false, false));
+  carries.stack_steps[0].code = {{"train.py", 10, "__next__", 11}, {"train.py", 10, "(carries)", 11}};
+  CHECK(advice_of(carries).findings.empty());
+}
+
+TEST_CASE("advice: numbers that are made for a log alone") {
+  const auto job = [](std::string_view as_called, std::string_view last) {
+    const std::vector<std::string> main{"train.py(30): main"}, add{"train.py(30): main", "train.py(10): add"};
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::mm", 8 * ms, main);
+      for (int i = 0; i < 4; i++) {
+        thread.op("aten::histc", 500 * us, add);
+        thread.op("aten::aminmax", 400 * us, add);
+        thread.op("aten::item", 10 * us, add);
+      }
+      thread.op(last, 100 * us, add);
+      thread.op("aten::relu", 300 * us, main);
+    });
+    run.stack_steps[0].code = {{"train.py", 10, "def add", 10}, {"train.py", 30, std::string(as_called), 44}};
+    return advice_of(run);
+  };
+  const Answer answer = job("(drops) add", "aten::mean");
+  const Finding* found = find(answer, "logging_in_loop");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.line == 44);
+  CHECK(found->where.function == "main");
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(12.04 / 8.3).epsilon(0.02));
+  CHECK(find(job("add", "aten::mean"), "logging_in_loop") == nullptr);           // its result is used
+  CHECK(find(job("(drops) add", "aten::copy_"), "logging_in_loop") == nullptr);  // it writes to a tensor
 }
 
 TEST_CASE("advice: the partition adds up to the steps, and what two findings share is told") {

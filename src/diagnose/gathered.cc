@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "diagnose/passes.h"
+#include "diagnose/queries.h"
 
 namespace stepscope::diagnose {
 
@@ -57,6 +58,7 @@ Diagnosis Gathered::diagnosis(const Words& words) const {
                       {.text = "Per step", .value = names_.total_ns() / about_.steps, .unit = Unit::ns}};
   if (names_.items().size() > 1) {
     finding.evidence.push_back({.text = most.name, .value = about_.share(most.ns), .unit = Unit::ratio});
+    if (most.example.operation != SliceId::none) finding.evidence.back().query = calls_of(most.name);
   }
   put_doubt(finding, words.doubt);
   finding.next = words.next;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "diagnose/queries.h"
 #include "diagnose/sampled.h"
 #include "diagnose/settings.h"
 #include "model/host_names.h"
@@ -56,7 +57,8 @@ Loading loading(const Case& about) {
 }
 
 bool has_room(const Loading& loading) {
-  constexpr double kRoom = 2;
+  constexpr double kRoom = 2, kLeastIdle = 0.25;  // of a core: less is no place for another worker
+  if (loading.idle_cores.value_or(1) < kLeastIdle) return false;
   return loading.room ? *loading.room >= kRoom : loading.idle_cores.value_or(0) >= kIdleCore;
 }
 
@@ -76,7 +78,8 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
   finding.evidence = {{.text = "Of the steps", .value = about.share(loading.time_ns), .unit = Unit::ratio},
                       {.text = "Per step", .value = loading.time_ns / about.steps, .unit = Unit::ns}};
   if (loading.idle_cores)
-    finding.evidence.push_back({.text = "Idle cores of the machine", .value = *loading.idle_cores});
+    finding.evidence.push_back(
+        {.text = "Idle cores of the machine", .value = *loading.idle_cores, .query = samples_of("cpu_idle")});
   put_doubt(finding, "");
   finding.next = std::move(next);
   return found;

@@ -10,6 +10,7 @@
 #include "diagnose/inputs.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
+#include "diagnose/queries.h"
 #include "model/answer_parts.h"
 #include "model/lookup.h"
 #include "model/windows.h"
@@ -177,19 +178,36 @@ std::int64_t usual_call_ns(const Case& about, const Trace& trace) {
       .ns.at(&trace);
 }
 
+// What a turn's call of the operator at that place costs at most whatever it is given: of turns over many sizes that of
+// the smallest. 0: the turns are alike, so they do not tell.
+std::int64_t call_of_smallest(const Case& about, const Loop& loop, std::size_t place) {
+  constexpr std::size_t kOneInTen = 10;
+  if (!is_over_parameters(loop)) return 0;
+  std::vector<std::int64_t> costs;
+  for (std::size_t i = place; i < loop.operations.size(); i += loop.period) {
+    std::int64_t ns = 0;
+    for (const std::uint32_t node : loop.operations[i].nodes) ns += about.cost_ns(node);
+    costs.push_back(ns);
+  }
+  const auto at = costs.begin() + static_cast<std::ptrdiff_t>(costs.size() / kOneInTen);
+  std::nth_element(costs.begin(), at, costs.end());
+  return *at;
+}
+
 // Rewrites the loop as one turn over all of it.
 void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const std::set<std::uint32_t>& others,
                  simulate::Rewrite& out) {
   const auto turns = static_cast<std::int64_t>(loop.turns());
   constexpr double kKept = 0.8;  // of what gains nothing by being one call
   const std::int64_t call_ns = usual_call_ns(about, *loop.trace);
-  const auto join = [&](std::vector<std::uint32_t> nodes, bool is_code, bool gains) {
+  const auto join = [&](std::vector<std::uint32_t> nodes, bool is_code, bool gains, std::int64_t smallest_ns = 0) {
     if (is_code) std::erase_if(nodes, [&](std::uint32_t node) { return others.contains(node); });
     if (nodes.empty()) return;
     std::int64_t total = 0;
     for (const std::uint32_t node : nodes) total += about.cost_ns(node);
     // Of a turn, whatever it works on. Code between operators is there for each turn; a backward operator calls two.
-    const std::int64_t least = is_code ? std::min(total / turns, kMostCallNs) : std::min(total / turns, 2 * call_ns);
+    const std::int64_t most_call_ns = is_code ? kMostCallNs : std::max(2 * call_ns, smallest_ns);
+    const std::int64_t least = std::min(total / turns, most_call_ns);
     const std::int64_t work = is_code ? 0 : total - least * turns;
     const std::int64_t base = least + how.call_ns * turns;
     const auto share = [&](double part) {
@@ -207,7 +225,7 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const 
   // Products of larger matrices are faster for their size; what goes through memory element by element is not.
   const auto gains = [&](std::size_t place) { return is_product(loop.trace->name(loop.operations[place].slice)); };
   const auto forward = loop.by_place(false);
-  for (std::size_t i = 0; i < loop.period; i++) join(forward[i], false, gains(i));
+  for (std::size_t i = 0; i < loop.period; i++) join(forward[i], false, gains(i), call_of_smallest(about, loop, i));
   for (const auto& nodes : loop.by_place(true)) join(nodes, true, false);
   for (std::size_t i = 0; i < loop.period; i++) join(loop.backward[i], false, gains(i));
 }
@@ -246,6 +264,12 @@ bool calls_modules_without_learning(const Case& about, const Loop& loop) {
   return calls;
 }
 
+// By the program's source: a recurrent network, a walk, layers.
+bool needs_the_turn_before(const Case& about, const Loop& loop) {
+  const CodeCall* source = about.places.loop_around(*loop.trace, loop.code);
+  return source != nullptr && about.places.carries(*loop.trace, *source);
+}
+
 }  // namespace
 
 void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const WordsOfLoop& words,
@@ -266,7 +290,7 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
   for (const Loop& loop : all) {
     // These are unfused_optimizer's, and those of the data loader: samples are made one by one there.
     if (loop.phase == Phase::optimizer || loop.phase == Phase::dataloader || !is_meant(loop)) continue;
-    if (calls_modules_without_learning(about, loop)) continue;
+    if (calls_modules_without_learning(about, loop) || needs_the_turn_before(about, loop)) continue;
     const CodeFrame* own = loop.code.own();
     Found& found = places[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
     as_one_call(about, loop, words.how, others, found.diagnosis.rewrite);
@@ -287,7 +311,10 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     finding.sentence = std::string(words.sentence);
     finding.evidence = {
         {.text = "Of the steps", .value = about.share(found.time_ns), .unit = Unit::ratio},
-        {.text = "Turns of a loop", .value = static_cast<std::int64_t>(found.turns / found.loops), .unit = Unit::count},
+        {.text = "Turns of a loop",
+         .value = static_cast<std::int64_t>(found.turns / found.loops),
+         .unit = Unit::count,
+         .query = calls_of(loop.trace->name(loop.operations.front().slice))},
         {.text = "Operators in a turn", .value = static_cast<std::int64_t>(loop.period), .unit = Unit::count}};
     put_doubt(finding, "");
     finding.next = std::string(words.next);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,7 +46,8 @@ TEST_CASE("advice: float32 on a processor is a fault where the job means to use 
 }
 
 // Marks of the steps as long as the telemetry, and a counter of it that grows by `per_ns`.
-void sample(Run& run, std::string_view target, std::string_view name, double per_ns) {
+void sample(Run& run, std::string_view target, std::string_view name, double per_ns,
+            std::optional<std::int64_t> rank = {}) {
   const std::int64_t base_ns = 1'000 * ms;
   if (run.history.empty()) {
     Trace history;
@@ -66,11 +68,13 @@ void sample(Run& run, std::string_view target, std::string_view name, double per
   if (telemetry.samples.size() == 0) add(0, base_ns, 1);
   const auto series = static_cast<std::uint32_t>(telemetry.sampled.size());
   telemetry.sampled.push_back(
-      {.host = "a", .name = std::string(name), .target = std::string(target), .is_counter = true});
+      {.host = "a", .name = std::string(name), .target = std::string(target), .is_counter = true, .rank = rank});
   for (const std::int64_t at : {std::int64_t{0}, 100 * ms, 200 * ms}) {
     add(series, base_ns + at, per_ns * static_cast<double>(at));
   }
 }
+
+void sample_of_rank(Run& run, std::string_view name, double per_ns) { sample(run, "rank 0", name, per_ns, 0); }
 
 TEST_CASE("advice: what the quota of a cgroup stops") {
   Run run = products(R"(["float", "float"])");
@@ -99,6 +103,48 @@ TEST_CASE("advice: threads that are left out are worth what the cores give here"
   const Answer halves = advice_of(run);
   REQUIRE(find(halves, "too_few_threads") != nullptr);
   CHECK(find(halves, "too_few_threads")->gain->speedup_high == doctest::Approx(1.2).epsilon(0.02));
+}
+
+TEST_CASE("advice: workers that wait for disks are told by what devices read, and by how long work stood still") {
+  const auto job = [](double stood_still) {
+    Run run = run_of([](Thread& thread) {
+      thread.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 6 * ms);
+      thread.op("aten::mm", 4 * ms, {"train.py(30): main"});
+    });
+    sample(run, "cgroup /job", "io_pressure_some", stood_still);
+    sample(run, "cgroup /job", "io_pressure_full", stood_still / 2);
+    sample_of_rank(run, "read_from_devices", 1.0);  // 1 GB/s: 10 MB a step
+    sample_of_rank(run, "read", 2.0);
+    return advice_of(run);
+  };
+  const Answer disks = job(0.5);
+  const Finding* found = find(disks, "page_cache_misses");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(2).epsilon(0.02));
+  CHECK(found->gain->speedup_low == doctest::Approx(1 / 0.75).epsilon(0.02));
+  CHECK(find(disks, "loader_slow_workers") == nullptr);
+  const Answer cached = job(0.001);
+  CHECK(find(cached, "page_cache_misses") == nullptr);
+  CHECK(find(cached, "loader_slow_workers") != nullptr);
+}
+
+TEST_CASE("advice: memory of another node") {
+  const auto job = [](double remote) {
+    Run run = products(R"(["float", "float"])");
+    for (const std::string_view domain : {"L3 0", "L3 1"}) {
+      sample(run, domain, "memory_traffic", 20);
+      sample(run, domain, "memory_traffic_remote", remote);
+    }
+    return advice_of(run);
+  };
+  const Answer far = job(10);
+  const Finding* found = find(far, "remote_memory");
+  REQUIRE(found != nullptr);
+  CHECK(found->confidence == "medium");
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(1 / 0.75).epsilon(0.02));
+  CHECK(find(job(1), "remote_memory") == nullptr);
 }
 
 // Two ranks with the same operators on as much data, whose all-reduce waits for the later one.

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "diagnose/sampled.h"
 #include "model/answer_parts.h"
+#include "model/telemetry.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -21,7 +21,7 @@ struct Marked {
 // Without the first tenth, in which the job warms up.
 Marked marked(const Case& about) {
   Marked out;
-  const Trace* history = history_of(about.run, about.trace.rank.rank);
+  const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
   if (history == nullptr) return out;
   const std::vector<Step>& steps = history->steps;
   for (std::size_t i = steps.size() / 10; i < steps.size(); i++) {

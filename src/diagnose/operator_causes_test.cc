@@ -143,8 +143,31 @@ TEST_CASE("advice: large tensors made in each step, and what autograd looks for 
   CHECK(find(answer, "debug_mode") != nullptr);
 }
 
+TEST_CASE("advice: what anomaly mode costs the forward pass is what operators cost that do nothing else") {
+  Run run = run_of([](Thread& thread) {
+    for (int i = 0; i < 4; i++) {
+      thread.op("aten::t", 103 * us, {}, {.sequence = 2 * i});
+      thread.op("aten::mm", 600 * us, {}, {.sequence = 2 * i + 1, .dims = kTwoSquares});
+    }
+    for (int i = 4; i-- > 0;) {
+      thread.op("autograd::engine::evaluate_function: MmBackward0", 10 * us, {},
+                {.sequence = 2 * i + 1, .fwd_thread = 1});
+      thread.op("autograd::engine::evaluate_function: TBackward0", 10 * us, {}, {.sequence = 2 * i, .fwd_thread = 1});
+    }
+  });
+  run.traces[0].metadata.push_back({"stepscope_anomaly_mode", "true"});
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "debug_mode");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  const double now = 4 * 703 + 80, less = 4 * (3 + 500) + 80;
+  CHECK(found->gain->speedup_low <= now / less);
+  CHECK(found->gain->speedup_high >= now / less);
+  CHECK(found->gain->speedup_high == doctest::Approx(now / less).epsilon(0.03));
+}
+
 TEST_CASE("advice: a model under no_grad in some of the steps is evaluation, in all of them it is the method") {
-  const auto job = [](int each) {
+  const auto job = [](int each, bool frames = false) {
     int step = 0;
     return run_of(
         [&, step](Thread& thread) mutable {
@@ -154,9 +177,17 @@ TEST_CASE("advice: a model under no_grad in some of the steps is evaluation, in 
           thread.op("aten::mm", 6 * ms, {}, {.dims = kTwoSquares});
           thread.op("aten::argmax", 1 * ms, {}, {.dims = kSquare});
         },
-        false);
+        frames);
   };
   CHECK(find(advice_of(job(3)), "evaluation_in_loop") != nullptr);
+  Run with_source = job(3, true);
+  with_source.stack_steps[0].code = {{"train.py", 10, "def evaluate", 10},
+                                     {"train.py", 10, "eval", 11},
+                                     {"train.py", 30, "__next__", 31},
+                                     {"train.py", 30, "evaluate", 44}};
+  const Answer placed = advice_of(with_source);
+  REQUIRE(find(placed, "evaluation_in_loop") != nullptr);
+  CHECK(find(placed, "evaluation_in_loop")->where.line == 44);
   CHECK(find(advice_of(job(1)), "evaluation_in_loop") == nullptr);
 }
 

@@ -1,17 +1,13 @@
 #include "diagnose/sampled.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "model/telemetry.h"
 
 namespace stepscope::diagnose {
-const Trace* history_of(const Run& run, std::int64_t rank) {
-  const auto found =
-      std::find_if(run.history.begin(), run.history.end(), [&](const Trace& one) { return one.rank.rank == rank; });
-  return found == run.history.end() || found->steps.empty() ? nullptr : &*found;
-}
-
 namespace {
 
 std::optional<double> rate_during(const Trace& history, const Sampled& one) {
@@ -24,10 +20,30 @@ std::optional<double> rate_during(const Trace& history, const Sampled& one) {
   return *grown / static_cast<double>(steps.end - steps.start);
 }
 
+// A series of the rank itself, by which its machine is known; nullptr: none was sampled.
+const SampledSeries* series_of_rank(const std::vector<Sampled>& all, std::int64_t rank) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Sampled& one) { return one.about->rank == rank; });
+  return found == all.end() ? nullptr : found->about;
+}
+
+// Of each series with that name of the machine and its cgroups.
+std::vector<double> rates_on_machine(const Run& run, std::int64_t rank, std::string_view name) {
+  std::vector<double> out;
+  const Trace* history = marks_of_rank(run, rank);
+  const std::vector<Sampled> all = sampled_series(run);
+  const SampledSeries* own = series_of_rank(all, rank);
+  if (history == nullptr || own == nullptr) return out;
+  for (const Sampled& one : all) {
+    if (one.about->rank || one.about->name != name || one.about->host != own->host) continue;
+    if (const auto rate = rate_during(*history, one)) out.push_back(*rate);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<double> rate_in_steps(const Run& run, std::int64_t rank, std::string_view name) {
-  const Trace* history = history_of(run, rank);
+  const Trace* history = marks_of_rank(run, rank);
   if (history == nullptr) return std::nullopt;
   for (const Sampled& one : sampled_series(run)) {
     if (one.about->rank == rank && one.about->name == name && one.samples.size() > 0) {
@@ -38,18 +54,41 @@ std::optional<double> rate_in_steps(const Run& run, std::int64_t rank, std::stri
 }
 
 std::optional<double> rate_on_machine(const Run& run, std::int64_t rank, std::string_view name) {
-  const Trace* history = history_of(run, rank);
+  const std::vector<double> rates = rates_on_machine(run, rank, name);
+  if (rates.empty()) return std::nullopt;
+  return *std::max_element(rates.begin(), rates.end());
+}
+
+std::optional<double> sum_on_machine(const Run& run, std::int64_t rank, std::string_view name) {
+  const std::vector<double> rates = rates_on_machine(run, rank, name);
+  if (rates.empty()) return std::nullopt;
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+std::optional<double> level_of_device(const Run& run, std::int64_t rank, std::string_view name) {
+  const Trace* history = marks_of_rank(run, rank);
   if (history == nullptr) return std::nullopt;
   const std::vector<Sampled> all = sampled_series(run);
-  const auto of_rank =
-      std::find_if(all.begin(), all.end(), [&](const Sampled& one) { return one.about->rank == rank; });
-  if (of_rank == all.end()) return std::nullopt;
-  std::optional<double> fastest;
+  const std::string gpu = gpu_of_rank(all, rank);
+  const SampledSeries* own = series_of_rank(all, rank);
+  if (gpu.empty() || own == nullptr) return std::nullopt;
   for (const Sampled& one : all) {
-    if (one.about->rank || one.about->name != name || one.about->host != of_rank->about->host) continue;
-    if (const auto rate = rate_during(*history, one)) fastest = std::max(fastest.value_or(0), *rate);
+    if (one.about->target != gpu || one.about->name != name || one.about->host != own->host) continue;
+    return level(one.samples, {history->steps.front().start_ns, history->steps.back().end_ns});
   }
-  return fastest;
+  return std::nullopt;
+}
+
+std::optional<double> ports_bytes_per_ns(const Run& run, std::int64_t rank) {
+  const std::vector<Sampled> all = sampled_series(run);
+  const SampledSeries* own = series_of_rank(all, rank);
+  std::optional<double> sum;
+  for (const Sampled& one : all) {
+    const bool is_port = one.about->collector == "infiniband" && one.about->name == "link_rate";
+    if (own == nullptr || !is_port || one.about->host != own->host || one.samples.size() == 0) continue;
+    sum = sum.value_or(0) + one.samples.v.back() / 1e9;
+  }
+  return sum;
 }
 
 }  // namespace stepscope::diagnose

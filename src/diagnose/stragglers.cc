@@ -5,6 +5,8 @@
 #include <map>
 
 #include "base/intervals.h"
+#include "diagnose/communicating.h"
+#include "diagnose/device_work.h"
 #include "diagnose/gathered.h"
 #include "diagnose/operators.h"
 #include "model/answer_parts.h"
@@ -17,7 +19,13 @@ struct Own {
   double elements = 0;
   std::size_t calls = 0;
   std::map<StepId, std::int64_t> steps;
+
+  void add(const Work& work, std::int64_t cost_ns) {
+    of.own_ns += cost_ns;
+    if (const StepId step = work.trace->step_at(work.start_ns); step != StepId::none) steps[step] += cost_ns;
+  }
 };
+using Ranks = std::map<const Trace*, Own>;
 
 // When a rank communicates in threads of its host, clock of its file.
 Intervals communicating_times(const Case& about, const Trace& trace) {
@@ -32,7 +40,7 @@ Intervals communicating_times(const Case& about, const Trace& trace) {
 
 // Always the same rank, or a different one by chance? What it does more in a step than the busiest of the others is, as
 // a median, far more than that differs from step to step.
-bool is_steady(const std::map<const Trace*, Own>& ranks, const Trace* rank) {
+bool is_steady(const Ranks& ranks, const Trace* rank) {
   constexpr double kFarMore = 3;  // times the median distance from the median
   std::vector<std::int64_t> more;
   for (const auto& [step, ns] : ranks.at(rank).steps) {
@@ -49,13 +57,13 @@ bool is_steady(const std::map<const Trace*, Own>& ranks, const Trace* rank) {
   return static_cast<double>(*usual) > kFarMore * static_cast<double>(*median(std::move(more)));
 }
 
-std::optional<Straggler> look_for_straggler(const Case& about) {
-  std::map<const Trace*, Own> ranks;
+// What ranks do on the threads of their steps.
+Ranks ranks_by_threads(const Case& about) {
+  Ranks ranks;
   for (const simulate::StepWindow& window : about.predictor.windows()) {
     if (!window.whole_steps || window.lane == simulate::kNone) continue;
     const Trace& trace = about.run.traces[window.trace];
     Own& own = ranks[&trace];
-    own.of.trace = &trace;
     const Intervals communicates = communicating_times(about, trace);
     IntervalSweep sweep(communicates);
     for (const std::uint32_t node : about.predictor.graph().lanes[window.lane].nodes) {
@@ -68,8 +76,7 @@ std::optional<Straggler> look_for_straggler(const Case& about) {
       if (work.between_operators()) {
         cost_ns -= sweep.part_of({work.start_ns, work.start_ns + work.cost_ns});
       }
-      own.of.own_ns += cost_ns;
-      if (const StepId step = trace.step_at(work.start_ns); step != StepId::none) own.steps[step] += cost_ns;
+      own.add(work, cost_ns);
       if (work.role == simulate::NodeRole::data_loader) continue;
       if (work.operation == SliceId::none) {
         own.of.code_ns += cost_ns;
@@ -79,6 +86,30 @@ std::optional<Straggler> look_for_straggler(const Case& about) {
       }
     }
   }
+  return ranks;
+}
+
+// What their devices compute.
+Ranks ranks_by_devices(const Case& about) {
+  Ranks ranks;
+  std::map<const Trace*, const simulate::StepWindow*> windows;
+  for (const simulate::StepWindow& window : about.predictor.windows()) {
+    if (window.whole_steps) windows[&about.run.traces[window.trace]] = &window;
+  }
+  for (const std::uint32_t node : device_work(about).nodes(DeviceClass::compute)) {
+    const Work work = about.work(node);
+    const auto window = windows.find(work.trace);
+    const std::int64_t start = about.predictor.graph().start_ns[node];
+    if (window == windows.end() || start < window->second->start_ns || start >= window->second->end_ns) continue;
+    Own& own = ranks[work.trace];
+    own.of.on_device = true;
+    own.add(work, work.cost_ns);
+    own.of.operators.push_back(node);
+  }
+  return ranks;
+}
+
+std::optional<Straggler> straggler_of(const Case& about, Ranks ranks) {
   if (ranks.size() < 2) return std::nullopt;
   for (const Operator& one : forward_operators(about)) {
     const auto of = ranks.find(one.trace);
@@ -103,7 +134,9 @@ std::optional<Straggler> look_for_straggler(const Case& about) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
   };
+  if (!is_steady(ranks, most->first)) return std::nullopt;
   Straggler out = std::move(most->second.of);
+  out.trace = most->first;
   out.others_ns = middle(own);
   out.others_code_ns = middle(code);
   // Where it calls more operators than the others it does something else, and not the same on more data.
@@ -111,15 +144,27 @@ std::optional<Straggler> look_for_straggler(const Case& about) {
   const bool same_calls =
       std::abs(static_cast<double>(most->second.calls) - middle(calls)) <= kSameCalls * middle(calls);
   if (same_calls && middle(data) > 0) out.more_data = most->second.elements / middle(data);
-  if (!is_steady(ranks, most->first)) return std::nullopt;
   if (about.share(out.own_ns - out.others_ns) < kWorthSaying) return std::nullopt;
+  return out;
+}
+
+std::vector<Straggler> look_for_stragglers(const Case& about) {
+  std::vector<Straggler> out;
+  if (about.predictor.windows().size() < 2) return out;
+  // Stages of a pipeline are not meant to do the same.
+  const std::vector<Collective>& all = communicating(about).collectives;
+  if (std::any_of(all.begin(), all.end(), [](const Collective& one) { return one.kind == CollectiveKind::send; })) {
+    return out;
+  }
+  if (auto found = straggler_of(about, ranks_by_threads(about))) out.push_back(*std::move(found));
+  if (auto found = straggler_of(about, ranks_by_devices(about))) out.push_back(*std::move(found));
   return out;
 }
 
 }  // namespace
 
-const std::optional<Straggler>& straggler(const Case& about) {
-  return about.shared<std::optional<Straggler>>(look_for_straggler);
+const std::vector<Straggler>& stragglers(const Case& about) {
+  return about.shared<std::vector<Straggler>>(look_for_stragglers);
 }
 
 }  // namespace stepscope::diagnose

@@ -1,4 +1,4 @@
-// The rank that the others wait for, and what it has more of than they.
+// Ranks that the others wait for, and what they have more of: one by the threads of the steps, one by the devices.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@ namespace stepscope::diagnose {
 
 struct Straggler {
   const Trace* trace = nullptr;
+  bool on_device = false;                        // what it does is what its device computes, and there is no code
   std::int64_t own_ns = 0, others_ns = 0;        // what it does itself in all steps; what the median of the others does
   std::int64_t code_ns = 0, others_code_ns = 0;  // of that between operators
   // Elements that its operators were given, over those of the others'; nullopt: not recorded, or it calls others.
   std::optional<double> more_data;
-  std::vector<std::uint32_t> code, operators;  // its nodes
+  std::vector<std::uint32_t> code, operators;  // its nodes; of a device: its kernels are the operators
 };
 
-// nullopt: one rank, or none does more than the others that is worth saying.
-const std::optional<Straggler>& straggler(const Case& about);
+// Those of threads first. None: one rank, or none does more than the others that is worth saying.
+const std::vector<Straggler>& stragglers(const Case& about);
 
 }  // namespace stepscope::diagnose

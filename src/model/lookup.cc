@@ -39,4 +39,11 @@ std::size_t row_of(const Column<SliceId>& table, SliceId id) {
   return found != table.end() && *found == id ? static_cast<std::size_t>(found - table.begin()) : table.size();
 }
 
+std::string_view machine_of(const Trace& trace) {
+  for (const Metadata& entry : trace.metadata) {
+    if (entry.key == "host_name" && entry.json != "\"\"" && entry.json != "\"localhost\"") return entry.json;
+  }
+  return {};
+}
+
 }  // namespace stepscope

@@ -2,6 +2,8 @@
 // (Python itself stops at 1000 frames), so that a hostile file cannot make them quadratic.
 #pragma once
 
+#include <string_view>
+
 #include "model/trace.h"
 
 namespace stepscope {
@@ -19,5 +21,8 @@ StringId op_name(const Trace& trace, SliceId op);
 
 // Row of `id` in a table that is sorted by slice; the table's size when it has none.
 std::size_t row_of(const Column<SliceId>& table, SliceId id);
+
+// The name of the machine that it was recorded on, as JSON; empty: not recorded, or a name that every machine may have.
+std::string_view machine_of(const Trace& trace);
 
 }  // namespace stepscope

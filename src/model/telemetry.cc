@@ -172,6 +172,21 @@ std::optional<double> growth(CurveView counter, Interval during) {
   return value_at(counter, during.end) - value_at(counter, during.start);
 }
 
+const Trace* marks_of_rank(const Run& run, std::int64_t rank) {
+  const auto found =
+      std::find_if(run.history.begin(), run.history.end(), [&](const Trace& one) { return one.rank.rank == rank; });
+  return found == run.history.end() || found->steps.empty() ? nullptr : &*found;
+}
+
+std::string gpu_of_rank(std::span<const Sampled> all, std::int64_t rank) {
+  for (const Sampled& one : all) {
+    if (one.about->rank != rank || one.about->name != "gpu_index") continue;
+    const std::string number = std::to_string(static_cast<std::int64_t>(one.samples.v.back()));
+    return (one.about->collector == "amd_gpu" ? "amd gpu " : "gpu ") + number;
+  }
+  return "";
+}
+
 std::optional<double> level(CurveView gauge, Interval during) {
   const auto first = std::lower_bound(gauge.t_ns.begin(), gauge.t_ns.end(), during.start);
   const auto last = std::lower_bound(first, gauge.t_ns.end(), during.end);

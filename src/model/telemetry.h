@@ -20,6 +20,7 @@
 namespace stepscope {
 
 struct Run;
+struct Trace;
 
 // Source::format of a trace that was read from a sampler's file alone, as counters.
 inline constexpr std::string_view kSampleFiles = "samples";
@@ -58,6 +59,12 @@ struct Sampled {
 
 // All series of the run that have samples, in the order of their files.
 std::vector<Sampled> sampled_series(const Run& run);
+
+// The marks of all steps of a rank; nullptr: there are none.
+const Trace* marks_of_rank(const Run& run, std::int64_t rank);
+
+// "gpu 3", the target of a GPU where a collector found this rank; "": none did.
+std::string gpu_of_rank(std::span<const Sampled> all, std::int64_t rank);
 
 inline constexpr double kIdleCore = 0.5;  // less helps no thread or worker more
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/intervals.h"
+#include "model/telemetry.h"
 
 namespace stepscope::simulate {
 namespace {
@@ -83,9 +84,8 @@ double middle_mean(std::vector<double> values) {
 // median: the machine only ever adds to it.
 UsualStep usual_step(const Run& run, const StepWindow& window) {
   const std::int64_t rank = run.traces[window.trace].rank.rank;
-  const auto history =
-      std::find_if(run.history.begin(), run.history.end(), [&](const Trace& one) { return one.rank.rank == rank; });
-  if (history == run.history.end()) return {};
+  const Trace* history = marks_of_rank(run, rank);
+  if (history == nullptr) return {};
   const std::vector<Interval> busy = recorded(run);
   const auto count = static_cast<std::size_t>(window.steps);
   const std::vector<Uneven> phases = uneven_phases(*history);

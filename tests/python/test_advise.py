@@ -86,6 +86,17 @@ def recorded(place: Place, text: str) -> Job:
     return job
 
 
+def assert_queries_answer(place: Place, path: str, findings: list[dict[str, Any]]) -> int:
+    """Each query beside a number gives rows; how many there are."""
+    queries = {one["query"] for finding in findings for one in finding["evidence"] if one.get("query")}
+    queries = {query for query in queries if query.startswith("select ")}
+    for query in queries:
+        done = place.plain(str(place.stepscope), "query", path, query, "--json", "--no-cache")
+        assert done.returncode in (0, 4), f"{query}: {done.stderr}"
+        assert json.loads(done.stdout), query
+    return len(queries)
+
+
 @needs_torch
 def test_python_between_operators_has_its_function(place: Place) -> None:
     job = recorded(place, PYTHON)
@@ -109,7 +120,9 @@ def test_python_between_operators_has_its_function(place: Place) -> None:
 
 @needs_torch
 def test_float64_is_named_before_all_else(place: Place) -> None:
-    found = advise(place, str(recorded(place, DOUBLE).folder))
+    folder = str(recorded(place, DOUBLE).folder)
+    found = advise(place, folder)
+    assert assert_queries_answer(place, folder, found["findings"]) >= 2
     first = found["findings"][0]
     assert first["id"] == "float64" and first["where"]["file"] == "job.py"
     assert 1.3 < first["gain"]["speedup_high"] < 2.1
@@ -172,6 +185,7 @@ def test_what_happens_every_so_many_steps_is_known_from_their_marks(place: Place
     assert first["id"] == "checkpoint_in_loop" and first["where"]["file"] == "job.py", first
     assert first["confidence"] == "medium" and "none of these steps was recorded" in first["confidence_reason"]
     assert first["gain"]["speedup_low"] > 2
+    assert assert_queries_answer(place, str(job.folder), [first]) == 1  # the marks of all steps
 
 
 THREADS = """

@@ -88,16 +88,6 @@ void count_samples(RankSystem& rank) {
   rank.samples_per_step = static_cast<double>(size * batches_per_step);
 }
 
-// "gpu 3", as a collector of GPUs found this rank there; "": none did.
-std::string gpu_of(const std::vector<Sampled>& all, const RankSystem& rank) {
-  for (const Sampled& one : all) {
-    if (one.about->rank != rank.rank || one.about->name != "gpu_index") continue;
-    const std::string number = std::to_string(static_cast<std::int64_t>(one.samples.v.back()));
-    return (one.about->collector == "amd_gpu" ? "amd gpu " : "gpu ") + number;
-  }
-  return "";
-}
-
 // "package 0", and "package 0 dram", which is none of its parts: "package 0 core" is.
 bool is_processor(std::string_view target) {
   if (!target.starts_with("package ")) return false;
@@ -127,7 +117,7 @@ void take_longer(Sampled& known, const Sampled& other) {
 }
 
 void take_series(const std::vector<Sampled>& all, RankSystem& rank) {
-  rank.gpu = gpu_of(all, rank);
+  rank.gpu = gpu_of_rank(all, rank.rank);
   for (const Sampled& one : all) {
     if (one.about->name == "online_cores" && one.about->host == rank.host) rank.host_cores = one.samples.v.back();
     for (std::size_t m = 0; m < kMeasures.size(); m++) {

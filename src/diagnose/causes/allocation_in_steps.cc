@@ -1,6 +1,10 @@
 // Large tensors that are made anew in each step: their memory comes from the system each time, page by page.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <vector>
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
@@ -16,6 +20,31 @@ constexpr std::array<std::string_view, 13> kMakers{
     "aten::new_ones",  "aten::eye",    "aten::new_empty"};
 // What is shorter is no large tensor.
 constexpr std::int64_t kLongMakeNs = 100'000;
+constexpr std::int64_t kLargeBytes = 1 << 20;  // of memory that goes back to the system when a tensor is let go
+
+// When a rank's host gives back large pieces of memory, clock of its file.
+std::vector<std::int64_t> given_back(const Trace& trace) {
+  std::vector<std::int64_t> times;
+  for (std::size_t row = 0; row < trace.memory.size(); row++) {
+    if (trace.memory.device_type[row] != 0 || !trace.memory.bytes.has(row)) continue;
+    if (trace.memory.bytes[row] <= -kLargeBytes) times.push_back(trace.memory.time_ns[row]);
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+// Between operators a thread lets go of what it made for the step before.
+void add_letting_go(const Case& about, const std::set<const Trace*>& makes, Gathered& to) {
+  std::map<const Trace*, std::vector<std::int64_t>> times;
+  for (const Trace* trace : makes) times[trace] = given_back(*trace);
+  for_each_work(about, [&](std::uint32_t node, const Work& work) {
+    if (!work.between_operators() || work.cost_ns < kLongMakeNs || !makes.contains(work.trace)) return;
+    const std::vector<std::int64_t>& all = times[work.trace];
+    const auto first = std::lower_bound(all.begin(), all.end(), work.start_ns);
+    if (first == all.end() || *first > work.start_ns + work.cost_ns) return;
+    to.add(node, work, "memory given back", 0, 0.3);
+  });
+}
 
 }  // namespace
 
@@ -23,6 +52,7 @@ Cause allocation_in_steps_cause() {
   return {
       "allocation_in_steps", "Large tensors made anew", [](const Case& about, std::vector<Diagnosis>& out) {
         Gathered made(about);
+        std::set<const Trace*> makes;
         const Passes& pass = passes(about);
         for (const Operator& one : forward_operators(about)) {
           if (std::find(kMakers.begin(), kMakers.end(), one.name) == kMakers.end()) continue;
@@ -32,7 +62,9 @@ Cause allocation_in_steps_cause() {
           if (time_ns < kLongMakeNs) continue;
           // Filling memory that is there already takes a third of that, not filling it nothing.
           made.add(nodes, one.name, 0, 0.35);
+          makes.insert(one.trace);
         }
+        add_letting_go(about, makes, made);
         if (!made.worth_saying()) return;
         out.push_back(made.diagnosis(
             {.cause = "memory",

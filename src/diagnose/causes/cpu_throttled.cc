@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "diagnose/gathered.h"
+#include "diagnose/queries.h"
 #include "diagnose/sampled.h"
 #include "diagnose/settings.h"
 
@@ -32,7 +33,8 @@ Cause cpu_throttled_cause() {
                      "use fewer threads and workers than the quota has cores",
              .doubt = "it is known how long threads were stopped, and not which"});
         found.finding.where = {.rank = about.trace.rank.rank};
-        found.finding.evidence.push_back({.text = "Cores that stood still for it", .value = *stopped});
+        found.finding.evidence.push_back(
+            {.text = "Cores that stood still for it", .value = *stopped, .query = samples_of("cpu_throttled_time")});
         out.push_back(std::move(found));
       }};
 }

@@ -1,11 +1,21 @@
 // Modes of torch that look for faults, left on: they cost with each operator.
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "diagnose/settings.h"
+#include "model/answer_parts.h"
+#include "model/windows.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
+
+constexpr std::int64_t kCallNs = 3'000;  // of an operator, whatever it does
 
 // Anomaly mode looks for NaN behind each node of the backward pass: is it inside of one of these, right below the node?
 bool looks_for_nan(const Work& work) {
@@ -18,28 +28,60 @@ bool looks_for_nan(const Work& work) {
          name == "aten::is_nonzero";
 }
 
+// Operators for which a node of the graph was made.
+using Noted = std::set<std::pair<const Trace*, SliceId>>;
+
+Noted noted_operators(const Case& about) {
+  Noted out;
+  for (const Trace& trace : timelines(about.run)) {
+    for (const stepscope::Backward& pair : trace.backward) out.insert({&trace, pair.forward});
+  }
+  return out;
+}
+
+struct StackCost {
+  std::int64_t least_ns = 20'000, most_ns = 200'000;
+};
+
+// What writing down a Python stack costs: all of the time of what does nothing else, another look at the same memory.
+StackCost stack_cost(const Case& about, const Noted& noted) {
+  constexpr std::size_t kFewest = 10;
+  std::vector<std::int64_t> costs;
+  for_each_work(about, [&](std::uint32_t, const Work& work) {
+    if (work.device || work.operation == SliceId::none || !noted.contains({work.trace, work.inside})) return;
+    if (is_view(work.trace->name(work.inside)) && work.cost_ns > kCallNs) costs.push_back(work.cost_ns);
+  });
+  if (costs.size() < kFewest) return {};
+  const std::int64_t usual = *median(std::move(costs)) - kCallNs;
+  return {usual - usual / 10, usual + usual / 10};
+}
+
 }  // namespace
 
 Cause debug_mode_cause() {
   return {"debug_mode", "Modes that look for faults", [](const Case& about, std::vector<Diagnosis>& out) {
             const bool told = is_set(about.trace, "anomaly_mode");
-            // Each operator of the forward pass writes down its whole Python stack.
-            constexpr std::int64_t kLeastStackNs = 20'000, kMostStackNs = 200'000, kCallNs = 3'000;
             Gathered looks(about);
             bool any = false;
-            const Passes& pass = passes(about);
+            // Each operator of the forward pass writes down its whole Python stack.
+            const Noted noted = told ? noted_operators(about) : Noted();
+            const StackCost stack = stack_cost(about, noted);
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
               if (work.operation == SliceId::none) return;
               const Trace& trace = *work.trace;
               if (is_backward(trace.name(work.operation))) {
+                // Behind a node of the graph its stack is let go, text by text.
+                if (told && work.inside == work.operation) {
+                  looks.add_ns(node, work, "stacks", std::min(work.cost_ns, kCallNs),
+                               std::min(work.cost_ns, 3 * kCallNs));
+                }
                 if (!looks_for_nan(work)) return;
                 any = any || trace.name(work.inside) == "aten::isnan";
                 looks.add(node, work, "aten::isnan", 0, 0);
-              } else if (told && !work.device && work.inside == work.operation &&
-                         !pass.backward(trace, work.operation).empty()) {
+              } else if (told && !work.device && noted.contains({&trace, work.inside})) {
                 const std::int64_t own = std::min(work.cost_ns, kCallNs);
-                looks.add_ns(node, work, trace.name(work.operation), std::max(own, work.cost_ns - kMostStackNs),
-                             std::max(own, work.cost_ns - kLeastStackNs));
+                looks.add_ns(node, work, trace.name(work.inside), std::max(own, work.cost_ns - stack.most_ns),
+                             std::max(own, work.cost_ns - stack.least_ns));
               }
             });
             if ((!any && !told) || !looks.worth_saying()) return;

@@ -1,6 +1,7 @@
 // Gradients that travel when the backward pass has ended: nothing is computed meanwhile.
 #include "diagnose/communicating.h"
 #include "diagnose/gathered.h"
+#include "diagnose/queries.h"
 
 namespace stepscope::diagnose::causes {
 
@@ -27,7 +28,8 @@ Cause exposed_communication_cause() {
             put_call(about, *first, found.finding.where);
             found.finding.evidence.push_back({.text = "Such collectives per step",
                                               .value = count / std::max<std::int64_t>(1, communicating(about).steps),
-                                              .unit = Unit::count});
+                                              .unit = Unit::count,
+                                              .query = collectives_of()});
             out.push_back(std::move(found));
           }};
 }

@@ -6,6 +6,7 @@
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/inputs.h"
+#include "diagnose/queries.h"
 #include "diagnose/settings.h"
 
 namespace stepscope::diagnose::causes {
@@ -42,7 +43,9 @@ Cause float32_matmul_cause() {
                  "Run the forward pass under torch.autocast(\"cpu\", dtype=torch.bfloat16), and watch that the loss "
                  "falls as before"});
         found.is_offer = !lower_elsewhere;
-        found.finding.evidence.push_back({.text = "Times as fast a product is in bfloat16 here", .value = faster});
+        found.finding.evidence.push_back({.text = "Times as fast a product is in bfloat16 here",
+                                          .value = faster,
+                                          .query = setting_of("bfloat16_speed_permille")});
         out.push_back(std::move(found));
       }};
 }

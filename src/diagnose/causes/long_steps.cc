@@ -3,6 +3,7 @@
 
 #include "diagnose/cause.h"
 #include "diagnose/marked_steps.h"
+#include "diagnose/queries.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -30,10 +31,11 @@ Cause long_steps_cause() {
         const CodeCall* call = nullptr;
         std::size_t candidates = 0;
         for (const Habit& one : kHabits) {
-          if (const CodeCall* only = about.places.first_call(about.trace, one.called)) {
-            habit = &one, call = only;
-            candidates++;
-          }
+          const CodeCall* first = about.places.first_call(about.trace, one.called);
+          if (first == nullptr) continue;
+          const CodeCall* in_loop = about.places.call_in_loop(about.trace, one.called);
+          habit = &one, call = in_loop == nullptr ? first : in_loop;
+          candidates++;
         }
         if (candidates != 1) habit = nullptr, call = nullptr;
         Diagnosis rare;
@@ -47,7 +49,10 @@ Cause long_steps_cause() {
           finding.where.file = call->file;
           finding.where.line = call->line;
         }
-        finding.evidence = {{.text = "Of all marked steps' time", .value = found->share, .unit = Unit::ratio},
+        finding.evidence = {{.text = "Of all marked steps' time",
+                             .value = found->share,
+                             .unit = Unit::ratio,
+                             .query = marks_of_steps()},
                             {.text = "Longer by", .value = found->more_ns, .unit = Unit::ns},
                             {.text = "Such steps", .value = found->count, .unit = Unit::count}};
         put_doubt(finding, habit == nullptr

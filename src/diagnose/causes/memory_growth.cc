@@ -7,6 +7,7 @@
 #include "diagnose/marked_steps.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
+#include "diagnose/queries.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -74,7 +75,8 @@ Cause memory_growth_cause() {
             if (!job) return;
             // Early in a job little has grown: what it costs the job as a whole, its marks know.
             Finding& finding = out.back().finding;
-            finding.evidence.push_back({.text = "Steps early on", .value = job->early_ns, .unit = Unit::ns});
+            finding.evidence.push_back(
+                {.text = "Steps early on", .value = job->early_ns, .unit = Unit::ns, .query = marks_of_steps()});
             finding.evidence.push_back({.text = "Steps of the last quarter", .value = job->late_ns, .unit = Unit::ns});
             const auto usual = static_cast<double>(job->usual_ns);
             out.back().known_gain = Gain{.speedup_low = usual / static_cast<double>(job->early_ns),

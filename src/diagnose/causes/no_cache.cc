@@ -79,9 +79,10 @@ Cause no_cache_cause() {
             for (const Grown& one : grown) {
               const double part = 1.0 / static_cast<double>(one.positions);
               if (alone_ns && one.cost_ns > 0) {
-                // Reading what is kept takes something too.
+                // Keeping and reading what is kept takes something too, and products of one row are slow for their
+                // size.
                 const double left = std::clamp(*alone_ns / static_cast<double>(one.cost_ns), part, 1.0);
-                again.add(one.call->nodes, one.call->module, left, std::min(1.0, 1.3 * left));
+                again.add(one.call->nodes, one.call->module, left, std::min(1.0, 1.8 * left));
               } else {
                 again.add(one.call->nodes, one.call->module, part, std::min(1.0, 4 * part), kTokenCallNs);
               }
@@ -92,7 +93,7 @@ Cause no_cache_cause() {
                  .sentence = "Each new word is made from all words before it, which are gone through again each time",
                  .next = "Keep keys and values of the words before (use_cache=True, past_key_values, or a cache in the "
                          "attention), and give the model only the new word"});
-            found.finding.where.module = again.names().first().name;
+            put_model(about, *again.names().first().example.trace, again.names().first().name, found.finding.where);
             found.finding.evidence.push_back({.text = "Calls in a row, each one position longer",
                                               .value = static_cast<std::int64_t>(count),
                                               .unit = Unit::count});

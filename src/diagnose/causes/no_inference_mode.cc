@@ -1,5 +1,8 @@
 // A model that only answers, while autograd notes all that a backward pass would need.
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "diagnose/model_calls.h"
 #include "diagnose/passes.h"
@@ -15,6 +18,28 @@ bool goes_back(const Trace& trace) {
   return false;
 }
 
+// torch answers a TransformerEncoderLayer by one operator, but not while autograd notes what its parameters do.
+constexpr std::string_view kHasFastPath = "torch/nn/modules/transformer.py";
+constexpr double kLeastOfLayer = 0.3, kMostOfLayer = 0.6;  // of its operators
+constexpr double kMostOfItsPython = 0.3;
+
+class SlowPath {
+ public:
+  explicit SlowPath(const Case& about) : about_(about) {}
+
+  // Whether it was one of these layers that called the operator, or was busy between two of them.
+  bool has(const Work& work) {
+    if (work.operation == SliceId::none) return about_.code(work).below(kHasFastPath) != nullptr;
+    const auto [known, is_new] = operators_.try_emplace({work.trace, work.operation}, false);
+    if (is_new) known->second = about_.code(*work.trace, work.operation).below(kHasFastPath) != nullptr;
+    return known->second;
+  }
+
+ private:
+  const Case& about_;
+  std::map<std::pair<const Trace*, SliceId>, bool> operators_;
+};
+
 }  // namespace
 
 Cause no_inference_mode_cause() {
@@ -24,11 +49,20 @@ Cause no_inference_mode_cause() {
             constexpr double kMemoryPart = 0.1;
             const std::vector<ModelCall>& calls = model_calls(about);
             Gathered noted(about);
+            SlowPath slow(about);
+            bool any_slow = false;
             for (const ModelCall& call : calls) {
               if (call.trains || goes_back(*call.trace)) return;  // a job that trains
               if (!call.recorded) continue;
               for (const std::uint32_t node : call.nodes) {
                 const Work work = about.work(node);
+                if (!work.device && work.role == simulate::NodeRole::host && slow.has(work)) {
+                  any_slow = true;
+                  const bool is_code = work.operation == SliceId::none;
+                  noted.add(node, work, call.module, is_code ? 0 : kLeastOfLayer,
+                            is_code ? kMostOfItsPython : kMostOfLayer);
+                  continue;
+                }
                 if (work.device || work.operation == SliceId::none || work.slice != work.operation) continue;
                 const auto kept = static_cast<std::int64_t>((1 - kMemoryPart) * static_cast<double>(work.cost_ns));
                 noted.add_ns(node, work, call.module, std::max(work.cost_ns / 4, kept - kMostNoteNs),
@@ -40,7 +74,12 @@ Cause no_inference_mode_cause() {
                 {.cause = "serving",
                  .sentence = "The model only answers, and autograd notes all that a backward pass would need",
                  .next = "Call it under torch.inference_mode()"});
-            found.finding.where.module = noted.names().first().name;
+            if (any_slow) {
+              found.finding.evidence.push_back(
+                  {.text = "torch has one operator for a TransformerEncoderLayer, which autograd keeps it from",
+                   .value = Value()});
+            }
+            put_model(about, *noted.names().first().example.trace, noted.names().first().name, found.finding.where);
             out.push_back(std::move(found));
           }};
 }

@@ -6,16 +6,21 @@
 #include "diagnose/gathered.h"
 
 namespace stepscope::diagnose::causes {
+namespace {
+
+bool is_between_stages(const Collective& one) {
+  return one.kind == CollectiveKind::send || one.kind == CollectiveKind::receive;
+}
+
+}  // namespace
 
 Cause pipeline_bubbles_cause() {
   return {"pipeline_bubbles", "Stages of a pipeline that wait for each other",
           [](const Case& about, std::vector<Diagnosis>& out) {
             constexpr double kBusyEnough = 0.75;
             const Communicating& all = communicating(about);
-            const auto sends = std::count_if(all.collectives.begin(), all.collectives.end(), [](const Collective& one) {
-              return one.kind == CollectiveKind::send || one.kind == CollectiveKind::receive;
-            });
-            if (sends == 0) return;
+            const auto first = std::find_if(all.collectives.begin(), all.collectives.end(), is_between_stages);
+            if (first == all.collectives.end()) return;
             // What ranks with devices compute is not on their threads: there this cannot tell.
             if (about.trace.device.size() > 0) return;
             // What each rank does itself, of the time of the steps.
@@ -36,10 +41,10 @@ Cause pipeline_bubbles_cause() {
             for (const auto& [trace, ns] : busy) most = std::max(most, ns);
             const double part = about.share(most);
             if (part > kBusyEnough) return;
-            // With m micro batches p stages are busy m of m + p - 1 turns.
+            // With m micro batches p stages are busy m of m + p - 1 turns; m is a multiple of p in 1F1B and others.
             const auto stages = static_cast<double>(busy.size());
-            const double left = std::min(1.0, part * (1 + (stages - 1) / 2));
-            const double least = std::min(left, part * (1 + (stages - 1) / 8));
+            const double left = std::min(1.0, part * (1 + (stages - 1) / stages));
+            const double least = std::min(left, part * (1 + (stages - 1) / (4 * stages)));
             Gathered work_of(about);
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
               if (work.role == simulate::NodeRole::communicate || work.role == simulate::NodeRole::arrival) return;
@@ -53,7 +58,19 @@ Cause pipeline_bubbles_cause() {
                  .next = "Cut the batch into more micro batches (4 per stage and more), with a schedule such as 1F1B: "
                          "torch.distributed.pipelining",
                  .doubt = "the gain supposes that the batch can be cut and that small pieces run as well"});
+            const auto in_step = std::find_if(first, all.collectives.end(), [](const Collective& one) {
+              return is_between_stages(one) && one.step != StepId::none && one.call != SliceId::none;
+            });
+            if (in_step != all.collectives.end()) {
+              found.finding.where = {};
+              put_call(about, *in_step, found.finding.where);
+            }
             found.finding.where.op = "send";
+            // The turns are counted: what is played holds the waits of one schedule.
+            found.known_gain = Gain{.speedup_low = 1 / left,
+                                    .speedup_high = 1 / least,
+                                    .binds = about.now.binds,
+                                    .how = "by the turns of a pipeline with one to four micro batches per stage"};
             found.finding.evidence.push_back(
                 {.text = "Of its steps the busiest rank computes", .value = part, .unit = Unit::ratio});
             out.push_back(std::move(found));

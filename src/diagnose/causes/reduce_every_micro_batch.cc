@@ -3,6 +3,7 @@
 
 #include "diagnose/communicating.h"
 #include "diagnose/gathered.h"
+#include "diagnose/queries.h"
 
 namespace stepscope::diagnose::causes {
 
@@ -35,8 +36,10 @@ Cause reduce_every_micro_batch_cause() {
                                  .sentence = "Gradients travel after each micro batch, though only their sum is used",
                                  .next = "Run all micro batches but the last under model.no_sync()"});
             put_call(about, *steps.begin()->second.front(), found.finding.where);
-            found.finding.evidence.push_back(
-                {.text = "Backward passes in a step, each reduced", .value = passes, .unit = Unit::count});
+            found.finding.evidence.push_back({.text = "Backward passes in a step, each reduced",
+                                              .value = passes,
+                                              .unit = Unit::count,
+                                              .query = collectives_of()});
             out.push_back(std::move(found));
           }};
 }

@@ -51,7 +51,8 @@ Cause retained_graph_cause() {
                 {.cause = "autograd",
                  .sentence = "The backward pass goes through the same part of the graph more than once a step",
                  .next = "Add the losses up and call backward() once, without retain_graph=True: it goes through what "
-                         "they share one time"}));
+                         "they share one time",
+                 .called = "backward(retain_graph)"}));
           }};
 }
 

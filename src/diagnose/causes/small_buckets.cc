@@ -4,6 +4,7 @@
 
 #include "diagnose/communicating.h"
 #include "diagnose/gathered.h"
+#include "diagnose/queries.h"
 
 namespace stepscope::diagnose::causes {
 
@@ -40,8 +41,10 @@ Cause small_buckets_cause() {
                          "default; join small tensors before all_reduce"});
             put_call(about, *std::find_if(all.collectives.begin(), all.collectives.end(), is_small),
                      found.finding.where);
-            found.finding.evidence.push_back(
-                {.text = "Collectives per step", .value = count / all.steps, .unit = Unit::count});
+            found.finding.evidence.push_back({.text = "Collectives per step",
+                                              .value = count / all.steps,
+                                              .unit = Unit::count,
+                                              .query = collectives_of()});
             found.finding.evidence.push_back(
                 {.text = "Bytes of one, on average", .value = bytes / count, .unit = Unit::bytes});
             out.push_back(std::move(found));

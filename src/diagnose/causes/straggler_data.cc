@@ -6,31 +6,35 @@
 
 namespace stepscope::diagnose::causes {
 
-Cause straggler_data_cause() {
-  return {"straggler_data", "A rank with larger batches", [](const Case& about, std::vector<Diagnosis>& out) {
-            constexpr double kMoreData = 1.1;
-            const std::optional<Straggler>& late = straggler(about);
-            if (!late || !late->more_data || *late->more_data < kMoreData) return;
-            const std::int64_t operators_ns = late->own_ns - late->code_ns,
-                               others_ns = late->others_ns - late->others_code_ns;
-            if (about.share(operators_ns - others_ns) < kWorthSaying) return;
-            // Where batches are alike, each has the mean of both.
-            const double same = static_cast<double>(others_ns) / static_cast<double>(operators_ns),
-                         mean = (1 + same) / 2;
-            Gathered work_of(about);
-            for (const std::uint32_t node : late->operators) {
-              const Work work = about.work(node);
-              work_of.add(node, work, work.name(), mean, mean);
-            }
-            if (!work_of.worth_saying()) return;
-            Diagnosis found =
-                work_of.diagnosis({.cause = "imbalance",
+namespace {
+
+constexpr double kMoreData = 1.1;
+
+void find_larger_batches(const Case& about, const Straggler& late, std::vector<Diagnosis>& out) {
+  if (!late.more_data || *late.more_data < kMoreData) return;
+  const std::int64_t operators_ns = late.own_ns - late.code_ns, others_ns = late.others_ns - late.others_code_ns;
+  if (about.share(operators_ns - others_ns) < kWorthSaying) return;
+  // Where batches are alike, each has the mean of both.
+  const double same = static_cast<double>(others_ns) / static_cast<double>(operators_ns), mean = (1 + same) / 2;
+  Gathered work_of(about);
+  for (const std::uint32_t node : late.operators) {
+    const Work work = about.work(node);
+    work_of.add(node, work, work.name(), mean, mean);
+  }
+  if (!work_of.worth_saying()) return;
+  out.push_back(work_of.diagnosis({.cause = "imbalance",
                                    .sentence = "The other ranks wait for this one, whose batches are larger",
                                    .next = "Give all ranks batches of about the same size: shuffle before sharding, or "
-                                           "put samples of like length on all ranks in turn"});
-            found.finding.evidence.push_back(
-                {.text = "Elements in its operators, over the others'", .value = *late->more_data});
-            out.push_back(std::move(found));
+                                           "put samples of like length on all ranks in turn"}));
+  out.back().finding.evidence.push_back(
+      {.text = "Elements in its operators, over the others'", .value = *late.more_data});
+}
+
+}  // namespace
+
+Cause straggler_data_cause() {
+  return {"straggler_data", "A rank with larger batches", [](const Case& about, std::vector<Diagnosis>& out) {
+            for (const Straggler& late : stragglers(about)) find_larger_batches(about, late, out);
           }};
 }
 

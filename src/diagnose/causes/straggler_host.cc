@@ -75,38 +75,40 @@ std::int64_t add_own_functions(const Case& about, const Straggler& late, Gathere
   return more_ns;
 }
 
+void find_more_to_do(const Case& about, const Straggler& late, std::vector<Diagnosis>& out) {
+  const std::int64_t excess_ns = late.own_ns - late.others_ns;
+  Gathered functions(about);
+  const std::int64_t in_functions_ns = add_own_functions(about, late, functions);
+  const bool by_function = 2 * in_functions_ns >= excess_ns;
+  // Else all code between operators alike, where that is most of what it does more.
+  const std::int64_t more_ns = by_function ? in_functions_ns : late.code_ns - late.others_code_ns;
+  if (2 * more_ns < excess_ns || about.share(more_ns) < kWorthSaying) return;
+  Gathered code(about);
+  const double left = static_cast<double>(late.others_code_ns) / static_cast<double>(late.code_ns);
+  for (const std::uint32_t node : late.code) {
+    if (!by_function) code.add(node, about.work(node), "code between operators", left, left);
+  }
+  const Gathered& more = by_function ? functions : code;
+  if (!more.worth_saying()) return;
+  Diagnosis found =
+      more.diagnosis({.cause = "imbalance",
+                      .sentence = "The other ranks wait for this one, which does more than they",
+                      .next = "Let all ranks share it, do it less often, or in another thread or process"});
+  if (by_function) found.finding.where.op.reset();
+  found.finding.evidence.push_back({.text = by_function ? "In functions of which the others do far less, per step"
+                                                        : "Code between operators, more than the others, per step",
+                                    .value = more_ns / about.steps,
+                                    .unit = Unit::ns});
+  out.push_back(std::move(found));
+}
+
 }  // namespace
 
 Cause straggler_host_cause() {
   return {"straggler_host", "A rank with more to do on its host", [](const Case& about, std::vector<Diagnosis>& out) {
-            const std::optional<Straggler>& late = straggler(about);
-            if (!late) return;
-            const std::int64_t excess_ns = late->own_ns - late->others_ns;
-            Gathered functions(about);
-            const std::int64_t in_functions_ns = add_own_functions(about, *late, functions);
-            const bool by_function = 2 * in_functions_ns >= excess_ns;
-            // Else all code between operators alike, where that is most of what it does more.
-            const std::int64_t more_ns = by_function ? in_functions_ns : late->code_ns - late->others_code_ns;
-            if (2 * more_ns < excess_ns || about.share(more_ns) < kWorthSaying) return;
-            Gathered code(about);
-            const double left = static_cast<double>(late->others_code_ns) / static_cast<double>(late->code_ns);
-            for (const std::uint32_t node : late->code) {
-              if (!by_function) code.add(node, about.work(node), "code between operators", left, left);
+            for (const Straggler& late : stragglers(about)) {
+              if (!late.on_device) find_more_to_do(about, late, out);
             }
-            const Gathered& more = by_function ? functions : code;
-            if (!more.worth_saying()) return;
-            Diagnosis found =
-                more.diagnosis({.cause = "imbalance",
-                                .sentence = "The other ranks wait for this one, which does more than they",
-                                .next = "Let all ranks share it, do it less often, or in another thread "
-                                        "or process"});
-            if (by_function) found.finding.where.op.reset();
-            found.finding.evidence.push_back({.text = by_function
-                                                          ? "In functions of which the others do far less, per step"
-                                                          : "Code between operators, more than the others, per step",
-                                              .value = more_ns / about.steps,
-                                              .unit = Unit::ns});
-            out.push_back(std::move(found));
           }};
 }
 

@@ -30,7 +30,7 @@ Cause tiny_batches_cause() {
                  .sentence = "The model answers one request per call, while others follow at once",
                  .next = "Answer requests that wait together in one batch: collect those of a few milliseconds, pad "
                          "them, and call the model once"});
-            found.finding.where.module = alone.names().first().name;
+            put_model(about, *alone.names().first().example.trace, alone.names().first().name, found.finding.where);
             found.finding.evidence.push_back({.text = "Calls of one sample right behind one another",
                                               .value = static_cast<std::int64_t>(most),
                                               .unit = Unit::count});

@@ -3,6 +3,7 @@
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/queries.h"
 #include "diagnose/sampled.h"
 #include "diagnose/settings.h"
 
@@ -29,7 +30,7 @@ Cause too_many_threads_cause() {
           if (work.device || work.operation == SliceId::none || work.cost_ns < kPartedNs) return;
           if (work.role != simulate::NodeRole::host) return;
           if (work.trace->device.size() > 0) return;  // of a job on a device operators only launch
-          operators.add(node, work, work.name(), std::min(1 - lost, 1 - crowd / 2), 1 - lost / 2);
+          operators.add(node, work, work.name(), std::min(1 - lost, 1 - crowd / 2), 1 - lost);
         });
         if (!operators.worth_saying()) return;
         Diagnosis found = operators.diagnosis(
@@ -39,11 +40,17 @@ Cause too_many_threads_cause() {
                      "on this machine",
              .doubt = wait && *wait > 0.05 ? "" : "that threads waited for a core was not sampled",
              .called = "set_num_threads"});
-        found.finding.evidence.push_back({.text = "Threads of all ranks here", .value = all, .unit = Unit::count});
-        found.finding.evidence.push_back({.text = "Cores of the job", .value = *cores, .unit = Unit::count});
+        found.finding.evidence.push_back({.text = "Threads of all ranks here",
+                                          .value = all,
+                                          .unit = Unit::count,
+                                          .query = setting_of("torch_threads")});
+        found.finding.evidence.push_back(
+            {.text = "Cores of the job", .value = *cores, .unit = Unit::count, .query = setting_of("cores")});
         if (wait) {
-          found.finding.evidence.push_back(
-              {.text = "Of its time the main thread had no core", .value = *wait, .unit = Unit::ratio});
+          found.finding.evidence.push_back({.text = "Of its time the main thread had no core",
+                                            .value = *wait,
+                                            .unit = Unit::ratio,
+                                            .query = samples_of("main_thread_wait")});
         }
         out.push_back(std::move(found));
       }};
