@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <unordered_set>
 
 #include "model/windows.h"
@@ -292,14 +293,31 @@ std::vector<PythonFrame> CodePlaces::called_functions(const Trace& trace, std::s
   return out;
 }
 
-bool CodePlaces::carries(const Trace& trace, const CodeCall& loop) const {
+bool CodePlaces::carries(const Trace& trace, const CodeCall& loop, std::int64_t line) const {
   const Map* map = map_of(trace);
   if (map == nullptr) return false;
   const auto calls = map->calls.find(loop.file);
   if (calls == map->calls.end()) return false;
-  return std::any_of(calls->second.begin(), calls->second.end(), [&](const CodeCall* call) {
-    return call->function_line == loop.function_line && call->line == loop.line && call->called == "(carries)";
-  });
+  constexpr std::string_view kCarries = "(carries) ";
+  for (const CodeCall* call : calls->second) {
+    if (call->function_line != loop.function_line || call->line != loop.line) continue;
+    if (!std::string_view(call->called).starts_with(kCarries)) continue;
+    const std::string_view digits = std::string_view(call->called).substr(kCarries.size());
+    std::int64_t last = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), last);
+    return line <= last;
+  }
+  return false;
+}
+
+bool CodePlaces::keeps(const Trace& trace, const CodeFrame& function) const {
+  const Map* map = map_of(trace);
+  if (map == nullptr) return false;
+  const auto calls = map->calls.find(function.file);
+  if (calls == map->calls.end()) return false;
+  const std::int64_t first = first_line(calls->second, function);
+  return std::any_of(calls->second.begin(), calls->second.end(),
+                     [&](const CodeCall* call) { return call->function_line == first && call->called == "(keeps)"; });
 }
 
 const CodeCall* CodePlaces::drops(const Trace& trace, const CodeFrame& caller, std::string_view called) const {
@@ -309,11 +327,17 @@ const CodeCall* CodePlaces::drops(const Trace& trace, const CodeFrame& caller, s
   const auto calls = map->calls.find(caller.file);
   if (calls == map->calls.end()) return nullptr;
   const std::int64_t first = first_line(calls->second, caller);
+  const CodeCall* dropped = nullptr;
+  std::size_t all = 0, drops = 0;
   for (const CodeCall* call : calls->second) {
-    if (call->function_line != first || !call->called.starts_with(kDrops)) continue;
-    if (std::string_view(call->called).substr(kDrops.size()) == called) return call;
+    if (call->function_line != first) continue;
+    const std::string_view name = call->called;
+    if (name == called) all++;
+    if (!name.starts_with(kDrops) || name.substr(kDrops.size()) != called) continue;
+    drops++;
+    if (dropped == nullptr) dropped = call;
   }
-  return nullptr;
+  return all > drops ? nullptr : dropped;  // names are all that is known: another one of that name may be this
 }
 
 // The call behind a "for" from which the program comes to this one; nullptr: there is none.

@@ -64,8 +64,11 @@ class CodePlaces {
   // The functions that were recorded whose names begin so, those with most time first; none where no frames are known.
   std::vector<PythonFrame> called_functions(const Trace& trace, std::string_view begins) const;
   // Does each turn of that loop need what the turn before it made? By its source: `state = cell(x, state)`.
-  bool carries(const Trace& trace, const CodeCall& loop) const;
-  // Where that function of the program calls one of that name and does not use what it gives back; nullptr: nowhere.
+  // `line`: what is asked about; behind the end of the loop it is none of it.
+  bool carries(const Trace& trace, const CodeCall& loop, std::int64_t line) const;
+  // Does that function of the program set what is there when it is done?
+  bool keeps(const Trace& trace, const CodeFrame& function) const;
+  // Where that function of the program calls one of that name and never uses what it gives back; nullptr: nowhere.
   const CodeCall* drops(const Trace& trace, const CodeFrame& caller, std::string_view called) const;
   // The call behind a "for" from which the program comes to one of that name: where evaluate() calls eval(), that of
   // evaluate(). nullptr: there is none.

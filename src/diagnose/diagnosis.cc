@@ -138,10 +138,10 @@ Table partition_table(const Case& about, const std::vector<Priced>& all) {
                           {"phase", ValueType::text, Unit::none, "Phase of the step"},
                           {"finding", ValueType::text, Unit::none,
                            "The finding worth most that explains it; unknown: none does"},
-                          {"explained_by", ValueType::text, Unit::none,
-                           "All findings that explain it, that worth most first, with blanks between; unknown: none"},
                           {"time_ns", ValueType::integer, Unit::ns, "Time per step"},
-                          {"share", ValueType::real, Unit::ratio, "Share of the steps"}}};
+                          {"share", ValueType::real, Unit::ratio, "Share of the steps"},
+                          {"explained_by", ValueType::text, Unit::none,
+                           "All findings that explain it, that worth most first, with blanks between; unknown: none"}}};
   std::map<std::tuple<std::int64_t, std::string, std::string, std::string>, std::int64_t> parts;
   for (const simulate::PathPiece& piece : about.path) {
     const Work work = about.work(piece.node);
@@ -166,7 +166,7 @@ Table partition_table(const Case& about, const std::vector<Priced>& all) {
     const auto& [rank, part, phase, explained_by] = key;
     const std::string_view first = std::string_view(explained_by).substr(0, explained_by.find(' '));
     table.rows.push_back(
-        {rank, part, phase, text(first), text(explained_by), ns / about.steps, share(ns, about.path_ns)});
+        {rank, part, phase, text(first), ns / about.steps, share(ns, about.path_ns), text(explained_by)});
   }
   return table;
 }

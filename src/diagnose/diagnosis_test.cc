@@ -113,7 +113,7 @@ TEST_CASE("advice: a loop over samples, over parameters, and layers that are non
 
   // By its source each turn needs what the one before made.
   Run carries = run_of(step_of(false, false));
-  carries.stack_steps[0].code = {{"train.py", 10, "__next__", 11}, {"train.py", 10, "(carries)", 11}};
+  carries.stack_steps[0].code = {{"train.py", 10, "__next__", 11}, {"train.py", 10, "(carries) 15", 11}};
   CHECK(advice_of(carries).findings.empty());
 }
 

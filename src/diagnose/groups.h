@@ -17,7 +17,7 @@ struct Group {
   std::size_t machines = 0;           // of these; 0: not recorded of all
   std::vector<std::uint32_t> nodes;   // its transfers
   double bus_bytes = 0;               // that they put on the wire of each rank, all together
-  // Of collectives of 4 MiB or more whose ranks were all opened, so that no wait is in them; GB/s, the median.
+  // Of collectives of 64 MiB or more whose ranks were all opened, so that no wait is in them; GB/s, the median.
   std::optional<double> bus_gb_per_s;
 };
 

@@ -41,6 +41,9 @@ Loading loading(const Case& about) {
     longest_ns = work.cost_ns;
     out.code = std::move(code);
   }
+  if (const auto permille = number_set(about.trace, "batches_ready_permille")) {
+    out.ready = static_cast<double>(*permille) / 1000;
+  }
   if (out.longest != simulate::kNone && out.code.below("__next__") == nullptr) {
     const CodeCall* loop = about.places.loop_around(*about.work(out.longest).trace, out.code);
     if (loop != nullptr) out.code.call_line = loop->line;
@@ -54,6 +57,11 @@ Loading loading(const Case& about) {
     out.room = (workers + *out.idle_cores) / workers;
   }
   return out;
+}
+
+bool keeps_up(const Loading& loading) {
+  constexpr double kNearlyAll = 0.9;
+  return loading.ready.value_or(0) >= kNearlyAll;
 }
 
 bool has_room(const Loading& loading) {
@@ -80,6 +88,12 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
   if (loading.idle_cores)
     finding.evidence.push_back(
         {.text = "Idle cores of the machine", .value = *loading.idle_cores, .query = samples_of("cpu_idle")});
+  if (loading.ready) {
+    finding.evidence.push_back({.text = "Batches that were there when asked for",
+                                .value = *loading.ready,
+                                .unit = Unit::ratio,
+                                .query = setting_of("batches_ready_permille")});
+  }
   put_doubt(finding, "");
   finding.next = std::move(next);
   return found;

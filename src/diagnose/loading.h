@@ -21,7 +21,12 @@ struct Loading {
   std::optional<double> idle_cores;         // of the machine
   // As often as many batches that more workers could make on the idle cores; not known: what is busy was not sampled.
   std::optional<double> room;
+  // Of the batches that the program asked for those that workers had made by then; not known: not recorded.
+  std::optional<double> ready;
 };
+
+// Workers keep up: what the steps wait for is to be handed what is there.
+bool keeps_up(const Loading& loading);
 
 // More workers are what is missing, and not faster ones.
 bool has_room(const Loading& loading);

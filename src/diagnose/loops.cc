@@ -267,7 +267,7 @@ bool calls_modules_without_learning(const Case& about, const Loop& loop) {
 // By the program's source: a recurrent network, a walk, layers.
 bool needs_the_turn_before(const Case& about, const Loop& loop) {
   const CodeCall* source = about.places.loop_around(*loop.trace, loop.code);
-  return source != nullptr && about.places.carries(*loop.trace, *source);
+  return source != nullptr && about.places.carries(*loop.trace, *source, std::max(loop.code.call_line, source->line));
 }
 
 }  // namespace

@@ -65,6 +65,18 @@ std::optional<double> sum_on_machine(const Run& run, std::int64_t rank, std::str
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
+std::optional<double> level_on_machine(const Run& run, std::int64_t rank, std::string_view name) {
+  const Trace* history = marks_of_rank(run, rank);
+  const std::vector<Sampled> all = sampled_series(run);
+  const SampledSeries* own = series_of_rank(all, rank);
+  if (history == nullptr || own == nullptr) return std::nullopt;
+  for (const Sampled& one : all) {
+    if (one.about->target != "host" || one.about->name != name || one.about->host != own->host) continue;
+    return level(one.samples, {history->steps.front().start_ns, history->steps.back().end_ns});
+  }
+  return std::nullopt;
+}
+
 std::optional<double> level_of_device(const Run& run, std::int64_t rank, std::string_view name) {
   const Trace* history = marks_of_rank(run, rank);
   if (history == nullptr) return std::nullopt;

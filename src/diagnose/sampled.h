@@ -19,6 +19,9 @@ std::optional<double> rate_on_machine(const Run& run, std::int64_t rank, std::st
 // The same, the sum of all series: of bytes GB/s.
 std::optional<double> sum_on_machine(const Run& run, std::int64_t rank, std::string_view name);
 
+// The mean of a gauge of the machine, over the rank's steps; nullopt: not sampled.
+std::optional<double> level_on_machine(const Run& run, std::int64_t rank, std::string_view name);
+
 // The mean of a gauge of the GPU that the rank used, over the rank's steps; nullopt: not sampled.
 std::optional<double> level_of_device(const Run& run, std::int64_t rank, std::string_view name);
 

@@ -122,13 +122,14 @@ std::optional<Straggler> straggler_of(const Case& about, Ranks ranks) {
     if (at->second.of.own_ns > most->second.of.own_ns) most = at;
   }
   std::vector<std::int64_t> own, code;
-  std::vector<double> data, calls;
+  std::vector<double> data, calls, kernels;
   for (const auto& [trace, one] : ranks) {
     if (trace == most->first) continue;
     own.push_back(one.of.own_ns);
     code.push_back(one.of.code_ns);
     data.push_back(one.elements);
     calls.push_back(static_cast<double>(one.calls));
+    kernels.push_back(static_cast<double>(one.of.operators.size()));
   }
   const auto middle = [](auto values) {
     std::sort(values.begin(), values.end());
@@ -141,8 +142,12 @@ std::optional<Straggler> straggler_of(const Case& about, Ranks ranks) {
   out.others_code_ns = middle(code);
   // Where it calls more operators than the others it does something else, and not the same on more data.
   constexpr double kSameCalls = 0.05;
-  const bool same_calls =
-      std::abs(static_cast<double>(most->second.calls) - middle(calls)) <= kSameCalls * middle(calls);
+  const auto as_many = [](std::size_t own_calls, double others) {
+    return std::abs(static_cast<double>(own_calls) - others) <= kSameCalls * others;
+  };
+  const bool same_calls = as_many(most->second.calls, middle(calls));
+  // A device that runs more kernels does more, and is not slower.
+  if (out.on_device && !as_many(out.operators.size(), middle(kernels))) return std::nullopt;
   if (same_calls && middle(data) > 0) out.more_data = most->second.elements / middle(data);
   if (about.share(out.own_ns - out.others_ns) < kWorthSaying) return std::nullopt;
   return out;

@@ -181,7 +181,9 @@ const Trace* marks_of_rank(const Run& run, std::int64_t rank) {
 std::string gpu_of_rank(std::span<const Sampled> all, std::int64_t rank) {
   for (const Sampled& one : all) {
     if (one.about->rank != rank || one.about->name != "gpu_index") continue;
-    const std::string number = std::to_string(static_cast<std::int64_t>(one.samples.v.back()));
+    const double index = one.samples.v.back();
+    if (!(index >= 0 && index < 1e6)) continue;
+    const std::string number = std::to_string(static_cast<std::int64_t>(index));
     return (one.about->collector == "amd_gpu" ? "amd gpu " : "gpu ") + number;
   }
   return "";

@@ -82,6 +82,20 @@ ON_ITS_OWN = {
             best = max(best, row.sum())
             count += 1
     """,
+    "what each turn is given": """
+        for x, y in batch:
+            x = self.conv(x)
+            out.append(x)
+    """,
+    "an attribute of what it is given": """
+        for p in parameters:
+            p.grad = p.grad / n
+    """,
+    "what turns inside are given": """
+        for row in rows:
+            for x in row:
+                x = x * 2
+    """,
     "parameters": """
         for name, p in named:
             ours[name].copy_(decay * ours[name] + (1 - decay) * p)
@@ -123,7 +137,7 @@ def test_rows_of_a_source() -> None:
         (2, "(drops) eval", 3),
         (2, "eval", 3),
         (5, "__next__", 6),
-        (5, program_code.CARRIES, 6),
+        (5, f"{program_code.CARRIES} 10", 6),
         (5, "cell", 7),
         (5, "backward", 8),
         (5, program_code.RETAINS, 8),
@@ -132,3 +146,27 @@ def test_rows_of_a_source() -> None:
         (5, "(drops) add", 10),
     }
     assert (5, "(drops) evaluate", 9) not in rows
+
+
+def test_functions_that_set_what_stays() -> None:
+    def keeps(text: str) -> bool:
+        (function,) = ast.parse(textwrap.dedent(text)).body
+        assert isinstance(function, ast.FunctionDef)
+        return carried_state.keeps(function)
+
+    assert keeps("""
+        def normalize(self):
+            self.adv = (self.adv - self.adv.mean()) / self.adv.std()
+    """)
+    assert keeps("""
+        def fill(rows, values):
+            rows[0] = values
+    """)
+    assert not keeps("""
+        def add(self, step, model):
+            row = {"step": step}
+            for name, parameter in model.named_parameters():
+                row[name] = parameter.mean()
+            self.lines.write(row)
+            self.count += 1
+    """)

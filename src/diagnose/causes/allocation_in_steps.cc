@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "diagnose/cause.h"
@@ -22,12 +23,16 @@ constexpr std::array<std::string_view, 13> kMakers{
 constexpr std::int64_t kLongMakeNs = 100'000;
 constexpr std::int64_t kLargeBytes = 1 << 20;  // of memory that goes back to the system when a tensor is let go
 
-// When a rank's host gives back large pieces of memory, clock of its file.
-std::vector<std::int64_t> given_back(const Trace& trace) {
-  std::vector<std::int64_t> times;
+// Giving memory back takes a while for each page of it; as often as fast or as slow.
+constexpr double kLeastBytesPerNs = 10, kMostBytesPerNs = 40;
+
+// Large pieces of memory that a rank's host gives back, with when, clock of its file.
+std::vector<std::pair<std::int64_t, std::int64_t>> given_back(const Trace& trace) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> times;
   for (std::size_t row = 0; row < trace.memory.size(); row++) {
     if (trace.memory.device_type[row] != 0 || !trace.memory.bytes.has(row)) continue;
-    if (trace.memory.bytes[row] <= -kLargeBytes) times.push_back(trace.memory.time_ns[row]);
+    if (trace.memory.bytes[row] <= -kLargeBytes)
+      times.emplace_back(trace.memory.time_ns[row], -trace.memory.bytes[row]);
   }
   std::sort(times.begin(), times.end());
   return times;
@@ -35,14 +40,24 @@ std::vector<std::int64_t> given_back(const Trace& trace) {
 
 // Between operators a thread lets go of what it made for the step before.
 void add_letting_go(const Case& about, const std::set<const Trace*>& makes, Gathered& to) {
-  std::map<const Trace*, std::vector<std::int64_t>> times;
+  std::map<const Trace*, std::vector<std::pair<std::int64_t, std::int64_t>>> times;
   for (const Trace* trace : makes) times[trace] = given_back(*trace);
   for_each_work(about, [&](std::uint32_t node, const Work& work) {
     if (!work.between_operators() || work.cost_ns < kLongMakeNs || !makes.contains(work.trace)) return;
-    const std::vector<std::int64_t>& all = times[work.trace];
-    const auto first = std::lower_bound(all.begin(), all.end(), work.start_ns);
-    if (first == all.end() || *first > work.start_ns + work.cost_ns) return;
-    to.add(node, work, "memory given back", 0, 0.3);
+    const auto& all = times[work.trace];
+    double bytes = 0;
+    for (auto at = std::lower_bound(all.begin(), all.end(), std::pair(work.start_ns, std::int64_t{0}));
+         at != all.end() && at->first <= work.start_ns + work.cost_ns; ++at) {
+      bytes += static_cast<double>(at->second);
+    }
+    // No more of the stretch than that can take: the rest is other code.
+    const auto cost = static_cast<double>(work.cost_ns);
+    const double most_gone = std::min(cost, bytes / kLeastBytesPerNs),
+                 least_gone = std::min(cost, bytes / kMostBytesPerNs);
+    if (bytes > 0) {
+      to.add_ns(node, work, "memory given back", static_cast<std::int64_t>(cost - most_gone),
+                static_cast<std::int64_t>(cost - least_gone));
+    }
   });
 }
 

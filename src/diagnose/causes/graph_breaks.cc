@@ -90,7 +90,7 @@ std::size_t regions_in(const Trace& trace) {
 void find_pieces(const Case& about, std::vector<Diagnosis>& out) {
   const double per_step = static_cast<double>(regions_in(about.trace)) / static_cast<double>(about.steps);
   if (per_step < 2) return;
-  const double one = 1 / per_step;  // of as many, entered one after the other
+  const double one = std::min(1 / per_step, kMostOfEntering);  // of as many, entered one after the other
   Pieces pieces{.gathered = Gathered(about), .frames = {}};
   std::unordered_map<const Trace*, std::vector<SliceId>> regions;
   for_each_work(about, [&](std::uint32_t node, const Work& work) {

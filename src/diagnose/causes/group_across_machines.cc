@@ -16,6 +16,11 @@ namespace {
 
 constexpr double kFarMore = 2;  // times as many bytes
 
+std::int64_t bytes_per_step(const Case& about, const Group& group) {
+  constexpr double kMost = 1e18;  // sizes are those of a file
+  return static_cast<std::int64_t>(std::min(kMost, group.bus_bytes / static_cast<double>(about.steps)));
+}
+
 void find_wrong_layout(const Case& about, std::vector<Diagnosis>& out) {
   const std::vector<Group>& all = groups(about);
   // Ranks on the machine that has most: a group must fit in there.
@@ -37,6 +42,13 @@ void find_wrong_layout(const Case& about, std::vector<Diagnosis>& out) {
                 known ? std::min(1.0, 1.5 * *one.bus_gb_per_s / *inside->bus_gb_per_s) : 1);
   }
   if (heaviest == nullptr || !outside.worth_saying()) return;
+  // What stayed inside goes between machines then. How fast that is only a group that does so says.
+  for (const Group& one : all) {
+    if (one.machines != 1 || one.size < 2) continue;
+    const bool known = one.bus_gb_per_s && heaviest->bus_gb_per_s && *heaviest->bus_gb_per_s < *one.bus_gb_per_s;
+    const double slower = known ? *one.bus_gb_per_s / *heaviest->bus_gb_per_s : 1;
+    outside.add(one.nodes, "group " + one.name, slower, 1.5 * slower);
+  }
   Diagnosis found = outside.diagnosis(
       {.cause = "communication",
        .sentence = "The group that communicates most goes between machines, one that does so less stays inside",
@@ -47,11 +59,11 @@ void find_wrong_layout(const Case& about, std::vector<Diagnosis>& out) {
   found.finding.where = {.phase = "communication", .op = "group " + heaviest->name, .t_ns = found.finding.where.t_ns};
   auto& evidence = found.finding.evidence;
   evidence.push_back({.text = "Bytes on the wire per step, of one rank",
-                      .value = static_cast<std::int64_t>(heaviest->bus_bytes) / about.steps,
+                      .value = bytes_per_step(about, *heaviest),
                       .unit = Unit::bytes,
                       .query = collectives_of(heaviest->name)});
   evidence.push_back({.text = "Of group " + inside->name + ", which stays inside",
-                      .value = static_cast<std::int64_t>(inside->bus_bytes) / about.steps,
+                      .value = bytes_per_step(about, *inside),
                       .unit = Unit::bytes,
                       .query = collectives_of(inside->name)});
   evidence.push_back(

@@ -10,9 +10,11 @@ constexpr std::string_view kLogLess = "Log every 100 steps, and without flush";
 
 void find_summary(const Case& about, const Summary& one, std::vector<Diagnosis>& out) {
   Gathered work_of(about);
-  for (const Operation& operation : one.operations) {
-    work_of.add(operation.nodes, one.trace->name(operation.slice), 0, 0.1);
-    work_of.add(operation.after, "code between operators", 0, 0.1);
+  for (const Summary::Part& part : one.parts) {
+    for (const Operation& operation : part.operations) {
+      work_of.add(operation.nodes, part.trace->name(operation.slice), 0, 0.1);
+      work_of.add(operation.after, "code between operators", 0, 0.1);
+    }
   }
   if (!work_of.worth_saying()) return;
   Diagnosis found = work_of.diagnosis(

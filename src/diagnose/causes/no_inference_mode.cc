@@ -19,9 +19,9 @@ bool goes_back(const Trace& trace) {
 }
 
 // torch answers a TransformerEncoderLayer by one operator, but not while autograd notes what its parameters do.
-constexpr std::string_view kHasFastPath = "torch/nn/modules/transformer.py";
-constexpr double kLeastOfLayer = 0.3, kMostOfLayer = 0.6;  // of its operators
-constexpr double kMostOfItsPython = 0.3;
+constexpr std::string_view kHasFastPath = "nn.Module: TransformerEncoderLayer";
+constexpr double kLeastOfLayer = 0.25, kMostOfLayer = 0.5;  // of its operators
+constexpr double kMostOfItsPython = 0.2;
 
 class SlowPath {
  public:
@@ -29,13 +29,18 @@ class SlowPath {
 
   // Whether it was one of these layers that called the operator, or was busy between two of them.
   bool has(const Work& work) {
-    if (work.operation == SliceId::none) return about_.code(work).below(kHasFastPath) != nullptr;
+    if (work.operation == SliceId::none) return is_slow(about_.code(work));
     const auto [known, is_new] = operators_.try_emplace({work.trace, work.operation}, false);
-    if (is_new) known->second = about_.code(*work.trace, work.operation).below(kHasFastPath) != nullptr;
+    if (is_new) known->second = is_slow(about_.code(*work.trace, work.operation));
     return known->second;
   }
 
  private:
+  static bool is_slow(const Code& code) {
+    return std::any_of(code.stack.begin(), code.stack.end(),
+                       [](const CodeFrame& frame) { return frame.function.starts_with(kHasFastPath); });
+  }
+
   const Case& about_;
   std::map<std::pair<const Trace*, SliceId>, bool> operators_;
 };

@@ -40,7 +40,7 @@ Cause page_cache_misses_cause() {
              .doubt = "which of the reads the step waited for is not recorded"});
         auto& evidence = found.finding.evidence;
         evidence.push_back({.text = "Read from disks per step",
-                            .value = static_cast<std::int64_t>(read->bytes_per_step),
+                            .value = static_cast<std::int64_t>(std::min(1e18, read->bytes_per_step)),
                             .unit = Unit::bytes,
                             .query = samples_of("read_from_devices")});
         if (read->share) {

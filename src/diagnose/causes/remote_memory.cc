@@ -5,6 +5,7 @@
 #include "diagnose/gathered.h"
 #include "diagnose/queries.h"
 #include "diagnose/sampled.h"
+#include "model/lookup.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -27,6 +28,8 @@ Cause remote_memory_cause() {
         Gathered work_of(about);
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           if (work.device || work.role != simulate::NodeRole::host || work.operation == SliceId::none) return;
+          if (work.trace->device.size() > 0) return;                       // there operators only launch
+          if (machine_of(*work.trace) != machine_of(about.trace)) return;  // of which nothing was sampled
           work_of.add(node, work, work.name(), 1 - kMostGained * share, 1);
         });
         if (!work_of.worth_saying()) return;

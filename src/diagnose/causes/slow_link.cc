@@ -48,7 +48,8 @@ std::optional<Carried> nvlink_of(const Case& about, const Group& group) {
     for (const DeviceInfo& device : about.run.traces[number].devices) {
       const auto link = std::find_if(kNvlinks.begin(), kNvlinks.end(),
                                      [&](const Link& one) { return device.name.find(one.device) != device.name.npos; });
-      if (link == kNvlinks.end() || link->gb_per_s <= 0 || device.name.find("GH200") != device.name.npos) {
+      if (link == kNvlinks.end() || link->gb_per_s <= 0 || device.name.find("GH200") != device.name.npos ||
+          device.name.find("MIG") != device.name.npos) {
         return std::nullopt;
       }
       least = std::min(least.value_or(link->gb_per_s), link->gb_per_s);
@@ -74,33 +75,41 @@ std::optional<Carried> ports_of(const Case& about, const Group& group) {
   return Carried{*ports * ranks(machine, group.traces) / ranks(machine, all), "the InfiniBand or RoCE ports"};
 }
 
-void find_slow_group(const Case& about, const Group& group, std::vector<Diagnosis>& out) {
-  if (!group.bus_gb_per_s || group.machines == 0) return;
-  const auto link = group.machines == 1 ? nvlink_of(about, group) : ports_of(about, group);
-  if (!link || *group.bus_gb_per_s >= kFarBelow * kUsualShare * link->gb_per_s) return;
-  const double usual = *group.bus_gb_per_s / (kUsualShare * link->gb_per_s);
+// All slow groups of one kind together: while one of them is as it is, the ranks wait for it.
+void find_slow_groups(const Case& about, bool inside, std::vector<Diagnosis>& out) {
   Gathered slow(about);
-  slow.add(group.nodes, "group " + group.name, usual, std::min(1.0, usual / kLeastReached));
-  if (!slow.worth_saying()) return;
+  const Group* first = nullptr;
+  std::optional<Carried> link;
+  std::int64_t count = 0;
+  for (const Group& group : groups(about)) {
+    if (!group.bus_gb_per_s || group.machines == 0 || (group.machines == 1) != inside) continue;
+    const auto carried = inside ? nvlink_of(about, group) : ports_of(about, group);
+    if (!carried || *group.bus_gb_per_s >= kFarBelow * kUsualShare * carried->gb_per_s) continue;
+    const double usual = *group.bus_gb_per_s / (kUsualShare * carried->gb_per_s);
+    slow.add(group.nodes, "group " + group.name, usual, std::min(1.0, usual / kLeastReached));
+    if (first == nullptr) first = &group, link = carried;
+    count++;
+  }
+  if (first == nullptr || !slow.worth_saying()) return;
   Diagnosis found = slow.diagnosis(
       {.cause = "communication",
        .sentence = "Collectives are far slower than " + std::string(link->by) + " between their ranks",
-       .next = group.machines == 1
-                   ? "Start the job with NCCL_DEBUG=INFO and look for the way that it takes (P2P, SHM, NET): "
-                     "NCCL_P2P_DISABLE must not be set, and the container needs --ipc=host and all GPUs of the "
-                     "machine; nvidia-smi topo -m shows the links"
-                   : "Start the job with NCCL_DEBUG=INFO and look whether it says NET/IB or NET/Socket: "
-                     "NCCL_IB_DISABLE must not be set, NCCL_IB_HCA must name all ports, and the container needs "
-                     "/dev/infiniband",
-       .doubt = group.machines == 1 ? "" : "other groups may have used the ports at the same time"});
-  found.finding.where = {.phase = "communication", .op = "group " + group.name, .t_ns = found.finding.where.t_ns};
+       .next = inside ? "Start the job with NCCL_DEBUG=INFO and look for the way that it takes (P2P, SHM, NET): "
+                        "NCCL_P2P_DISABLE must not be set, and the container needs --ipc=host and all GPUs of the "
+                        "machine; nvidia-smi topo -m shows the links"
+                      : "Start the job with NCCL_DEBUG=INFO and look whether it says NET/IB or NET/Socket: "
+                        "NCCL_IB_DISABLE must not be set, NCCL_IB_HCA must name all ports, and the container needs "
+                        "/dev/infiniband",
+       .doubt = inside ? "" : "other groups may have used the ports at the same time"});
+  found.finding.where = {.phase = "communication", .op = "group " + first->name, .t_ns = found.finding.where.t_ns};
   auto& evidence = found.finding.evidence;
   evidence.push_back({.text = "Bus bandwidth of its large collectives",
-                      .value = *group.bus_gb_per_s,
+                      .value = *first->bus_gb_per_s,
                       .unit = Unit::gb_per_s,
-                      .query = collectives_of(group.name)});
+                      .query = collectives_of(first->name)});
   evidence.push_back(
       {.text = "What " + std::string(link->by) + " would carry", .value = link->gb_per_s, .unit = Unit::gb_per_s});
+  if (count > 1) evidence.push_back({.text = "Such groups", .value = count, .unit = Unit::count});
   out.push_back(std::move(found));
 }
 
@@ -108,7 +117,7 @@ void find_slow_group(const Case& about, const Group& group, std::vector<Diagnosi
 
 Cause slow_link_cause() {
   return {"slow_link", "Communication far below its link", [](const Case& about, std::vector<Diagnosis>& out) {
-            for (const Group& group : groups(about)) find_slow_group(about, group, out);
+            for (const bool inside : {true, false}) find_slow_groups(about, inside, out);
           }};
 }
 

@@ -7,6 +7,7 @@
 #include "diagnose/gathered.h"
 #include "diagnose/sampled.h"
 #include "diagnose/stragglers.h"
+#include "model/answer_parts.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -18,7 +19,16 @@ constexpr double kHeldBack = 0.02;  // of the time
 std::string held_back_by(const Case& about, const Straggler& late) {
   const std::int64_t rank = late.trace->rank.rank;
   if (late.on_device) {
-    const auto share = [&](std::string_view name) { return level_of_device(about.run, rank, name).value_or(0); };
+    // Of what holds the others' devices back as well it is no reason.
+    const auto share = [&](std::string_view name) {
+      std::vector<double> others;
+      for (const Trace& trace : about.run.traces) {
+        if (trace.rank.rank == rank) continue;
+        if (const auto level = level_of_device(about.run, trace.rank.rank, name)) others.push_back(*level);
+      }
+      std::sort(others.begin(), others.end());
+      return level_of_device(about.run, rank, name).value_or(0) - quantile(others, 0.5).value_or(0);
+    };
     if (share("gpu_limited_by_heat") > kHeldBack) return "heat holds its clock down";
     if (share("gpu_limited_by_power") > kHeldBack) return "its limit of power holds its clock down";
     if (share("gpu_limited_by_hardware") > kHeldBack) return "the hardware holds its clock down";

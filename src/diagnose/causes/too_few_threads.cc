@@ -5,6 +5,7 @@
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/queries.h"
+#include "diagnose/sampled.h"
 #include "diagnose/settings.h"
 #include "model/telemetry.h"
 
@@ -17,10 +18,12 @@ Cause too_few_threads_cause() {
         const auto threads = number_set(about.trace, "torch_threads"), cores = number_set(about.trace, "cores");
         const auto idle = idle_cores(about.run);
         constexpr std::int64_t kMost = 1 << 20;  // settings of a file, which may hold anything
-        if (!threads || !cores || !idle || *threads < 1 || *threads > kMost || *idle > kMost) return;
-        // Ranks that wait for each other leave cores idle, which the others of them use in turn.
-        const std::int64_t ranks =
-            std::clamp<std::int64_t>(number_set(about.trace, "local_ranks").value_or(1), 1, kMost);
+        if (!threads || !cores || !idle || *threads < 1 || *threads > kMost || *idle > kMost || *cores > kMost) return;
+        // Ranks that wait for each other leave cores idle, which the others of them use in turn. Where each is bound
+        // to cores of its own, these are all its.
+        std::int64_t ranks = std::clamp<std::int64_t>(number_set(about.trace, "local_ranks").value_or(1), 1, kMost);
+        const auto machine = level_on_machine(about.run, about.trace.rank.rank, "online_cores");
+        if (machine && static_cast<double>(*cores * ranks) <= *machine) ranks = 1;
         const std::int64_t usable = std::min<std::int64_t>(*cores / ranks, *threads + std::llround(*idle));
         if (usable <= *threads) return;
         // Work is parted where it is large; some of it, and every call, stays on one thread.

@@ -94,6 +94,7 @@ class Capture:
         self.others = 0  # steps of other optimizers since the leader's last
         self.open: list[tuple[int, int, Any]] = []  # phases that run: number, start, range in the recording
         self.loader: dict[str, Any] | None = None
+        self.batches_asked, self.batches_ready = 0, 0  # of workers; there before they were asked for
         self.plan = plan.Plan(self.settings)
         self.recordings.reset()
 
@@ -239,6 +240,11 @@ class Capture:
         if self.loader is None:
             with self.notes.guard("looking at the data loader"):
                 self.loader = context.data_loading(iterator)
+        with self.notes.guard("looking at the data loader"):
+            ready = context.batch_is_ready(iterator)
+            if ready is not None:
+                self.batches_asked += 1
+                self.batches_ready += ready
 
     # Steps ------------------------------------------------------------------------------------------------------
     def optimizer_begins(self, optimizer: Any) -> None:

@@ -62,10 +62,11 @@ _MOST_NAMES = 200  # in one body; each is looked at on its own
 def carries(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     sets: list[tuple[str, ast.expr]] = []
     early: set[str] = set()  # read before they are set
-    _go_through(loop.body, set(), early, sets)
+    given = set() if isinstance(loop, ast.While) else set(_targets([loop.target]))  # anew to each turn
+    _go_through(loop.body, set(given), early, sets)
     if isinstance(loop, ast.While):
         early |= set(_names(loop.test))
-    fresh = {name for name, _ in sets} & early
+    fresh = {name for name, _ in sets if name.partition(".")[0] not in given} & early
     if not fresh or len(sets) > _MOST_NAMES:
         return False
     needs: dict[str, dict[str, bool]] = {}  # per name that is set: what it is made of; True: computed
@@ -74,6 +75,36 @@ def carries(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
             known = needs.setdefault(name, {})
             known[needed] = known.get(needed, False) or computed
     return any(_reaches_itself(name, needs) for name in fresh)
+
+
+def keeps(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether it sets what is there when it is done; counting (`self.calls += 1`) is none of it."""
+    own: set[str] = set()  # names that are set in it, and are nobody else's
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            return True
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            own |= {name for name in _targets(targets) if "." not in name}
+    for node in ast.walk(function):
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+            continue
+        for target in _flat(node.targets if isinstance(node, ast.Assign) else [node.target]):
+            if isinstance(target, ast.Attribute):
+                return True
+            if isinstance(target, ast.Subscript):
+                base = target.value
+                if not (isinstance(base, ast.Name) and base.id in own):
+                    return True
+    return False
+
+
+def _flat(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    for target in targets:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            yield from _flat(target.elts)
+        else:
+            yield target.value if isinstance(target, ast.Starred) else target
 
 
 def _reaches_itself(name: str, needs: dict[str, dict[str, bool]]) -> bool:
@@ -114,6 +145,8 @@ def _go_through(body: Iterable[ast.stmt], known: set[str], early: set[str], sets
                         known.add(name)
             continue
         for field in ast.iter_child_nodes(statement):
+            if field is getattr(statement, "target", None):
+                continue
             if isinstance(field, ast.expr):
                 early |= set(_names(field)) - known
             elif isinstance(field, ast.withitem):
@@ -121,9 +154,10 @@ def _go_through(body: Iterable[ast.stmt], known: set[str], early: set[str], sets
         if isinstance(statement, (ast.With, ast.AsyncWith)):
             _go_through(statement.body, known, early, sets)
             continue
+        given = set(_targets([statement.target])) if isinstance(statement, (ast.For, ast.AsyncFor)) else set()
         # What is set on one way only is not set for sure.
         for part in ("body", "orelse", "finalbody"):
-            _go_through(getattr(statement, part, []), set(known), early, sets)
+            _go_through(getattr(statement, part, []), known | given, early, sets)
         for handler in getattr(statement, "handlers", []):
             _go_through(handler.body, set(known), early, sets)
 

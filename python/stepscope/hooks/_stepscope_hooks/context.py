@@ -62,6 +62,15 @@ def data_loading(iterator: Any) -> dict[str, Any]:
     )
 
 
+def batch_is_ready(iterator: Any) -> bool | None:
+    """Whether workers have made the next batch already; None: there are none, or it cannot be told."""
+    tasks = getattr(iterator, "_task_info", None)
+    if tasks is None:
+        return None
+    task = tasks.get(iterator._rcvd_idx)
+    return (task is not None and len(task) == 2) or not iterator._data_queue.empty()
+
+
 def optimizer(one: Any) -> dict[str, Any]:
     group = one.param_groups[0] if one.param_groups else {}
     found = {name: group[name] for name in ("foreach", "fused", "capturable", "differentiable") if name in group}

@@ -15,6 +15,7 @@ become calls of a function of Python's own library that does nothing, so that th
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import functools
 import string
@@ -33,6 +34,7 @@ _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_hooks_always_called"
 
 _living: dict[int, ModuleHook] = {}
 _changes = 0  # of these
+_arounds: dict[int, _Around] = {}  # by the module that looks for hooks
 _outermost: dict[int, ModuleHook] = {}  # by the module
 _asked_for = False  # torch.compile was called
 _told_by: Any = None  # torch's list of whom to call
@@ -58,7 +60,7 @@ class _Call:
 
 
 class _Around:
-    """In place of the function that a module is called by: what compiled it, else torch's own way of calling it."""
+    """What a module is called by while hooks of ours are around it: what compiled it, else torch's own way."""
 
     def __init__(self, module: Any, compiled: Any) -> None:
         if compiled is not None:
@@ -71,7 +73,8 @@ class _Around:
         call = self.compiled
         if call is None:
             module: Any = self.module()
-            self.clear_way(module)
+            with contextlib.suppress(Exception):
+                self.clear_way(module)
             call = module._call_impl
         hooks = list(self.hooks)
         for hook in hooks:
@@ -84,21 +87,22 @@ class _Around:
 
     def clear_way(self, module: Any) -> None:
         """A module that looks for hooks inside of it finds none of ours while it answers."""
-        if self.inside[0] != _changes:
-            inner = {id(one) for one in module.modules()} - {id(module)}
-            self.inside = (_changes, [hook for hook in list(_living.values()) if id(hook.module()) in inner])
-        for hook in self.inside[1]:
-            if not module.training:
-                hook.lift()
-            elif not hook.handles:
-                hook.place()
+        with _lock:
+            if self.inside[0] != _changes:
+                inner = {id(one) for one in module.modules()} - {id(module)}
+                self.inside = (_changes, [hook for hook in list(_living.values()) if id(hook.module()) in inner])
+            for hook in self.inside[1]:
+                if module.training and not hook.handles:
+                    hook.place()
+                elif not module.training and hook.handles:
+                    hook.lift()
 
 
-class _AroundHandle:
-    """One hook around such a call; removed as torch's own handles are."""
+class _CompiledHandle:
+    """One hook around a module that was compiled in place; removed as torch's own handles are."""
 
     def __init__(self, module: Any, hook: ModuleHook) -> None:
-        call = module.__dict__.get("_compiled_call_impl")
+        call = module.__dict__["_compiled_call_impl"]
         if not isinstance(call, _Around):
             call = module.__dict__["_compiled_call_impl"] = _Around(module, call)
         self.id = -1  # of no dict of torch's
@@ -108,12 +112,44 @@ class _AroundHandle:
     def remove(self) -> None:
         self.call.hooks.remove(self.hook)
         module = self.call.module()
-        if self.call.hooks or module is None or module.__dict__.get("_compiled_call_impl") is not self.call:
-            return
-        if self.call.compiled is None:
-            del module.__dict__["_compiled_call_impl"]
-        else:
+        if not self.call.hooks and module is not None and module.__dict__.get("_compiled_call_impl") is self.call:
             module.__dict__["_compiled_call_impl"] = self.call.compiled
+
+
+class _Calls:
+    """In a class of modules that look for hooks: which of them are called by what stands around them.
+
+    In the class, so that copies, replicas and files of a module hold nothing of ours; what compiles one in place is in
+    the module itself and comes first.
+    """
+
+    def __get__(self, module: Any, cls: type | None = None) -> Any:
+        around = _arounds.get(id(module))
+        return around if around is not None and around.module() is module else None
+
+
+class _LookingHandle:
+    """One hook around a module that looks for hooks."""
+
+    def __init__(self, module: Any, hook: ModuleHook) -> None:
+        self.id, self.key, self.hook = -1, id(module), hook
+        around = _arounds.get(self.key)
+        if around is None or around.module() is not module:
+            around = _arounds[self.key] = _Around(module, None)
+        around.hooks.insert(0, hook)
+        for cls in _classes_that_look():
+            if not isinstance(cls.__dict__.get("_compiled_call_impl"), _Calls):
+                cls._compiled_call_impl = _Calls()  # type: ignore[attr-defined]
+
+    def remove(self) -> None:
+        around = _arounds.get(self.key)
+        if around is not None and self.hook in around.hooks:
+            around.hooks.remove(self.hook)
+            if not around.hooks:
+                del _arounds[self.key]
+        for cls in _classes_that_look():
+            if not _arounds and isinstance(cls.__dict__.get("_compiled_call_impl"), _Calls):
+                del cls._compiled_call_impl  # type: ignore[attr-defined]
 
 
 class ModuleHook:
@@ -150,9 +186,11 @@ class ModuleHook:
             module = self.module()
             if _compiling or self.handles or module is None or _compiled_with_guards_on(type(module)):
                 return
-            if is_compiled_in_place(module) or _looks_for_hooks(module):
-                if hasattr(type(module), "_compiled_call_impl"):  # from torch 2.1 on
-                    self.handles = [_AroundHandle(module, self)]
+            if is_compiled_in_place(module):
+                self.handles = [_CompiledHandle(module, self)]
+            elif _looks_for_hooks(module):
+                if not keeps_out(module):
+                    self.handles = [_LookingHandle(module, self)]
             else:
                 passes = self.inputs is not None
                 call = _Call(self.enter, 3 if passes else 2, passes)
@@ -216,6 +254,14 @@ def _looks_for_hooks(module: Any) -> bool:
     return isinstance(module, _classes_that_look())
 
 
+def keeps_out(module: Any) -> bool:
+    """It looks for hooks, and we cannot stand around it: nothing in it may have any."""
+    if not _looks_for_hooks(module):
+        return False
+    compiles = _asked_for or "frames" in getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return not hasattr(type(module), "_compiled_call_impl") or (compiles and torch_version.before(2, 13))
+
+
 # torch.compile --------------------------------------------------------------------------------------------------------
 def _follow_compiler() -> None:
     """Asks torch to be told of compiling, once its compiler is loaded; never loads it."""
@@ -238,8 +284,7 @@ def _forget_compiler() -> None:
 
 
 def is_compiled_in_place(module: Any) -> bool:
-    call = module.__dict__.get("_compiled_call_impl")
-    return call is not None and not (isinstance(call, _Around) and call.compiled is None)
+    return module.__dict__.get("_compiled_call_impl") is not None
 
 
 def compiled_in_place(module: Any) -> None:
@@ -264,9 +309,7 @@ def before_compile() -> None:
 
 def _compiled_with_guards_on(cls: type) -> bool:
     """Whether a hook that comes or goes may make torch compile anew what has a module of this class."""
-    older = torch_version.before(2, 13)
-    around = issubclass(cls, _classes_that_look())  # what is called in place of them is no hook
-    if not older or (cls.__module__.startswith(("torch.nn.", "torch.ao.", "torch._dynamo.")) and not around):
+    if not torch_version.before(2, 13) or cls.__module__.startswith(("torch.nn.", "torch.ao.", "torch._dynamo.")):
         return False
     counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
     return _asked_for or "frames" in counters
@@ -328,8 +371,6 @@ def _without_ours(module: Any, whole: Any) -> Any:
     if not ours or not isinstance(state, dict):
         return whole
     state = dict(state)
-    if isinstance(state.get("_compiled_call_impl"), _Around):
-        del state["_compiled_call_impl"]
     for name in _HOOKS:
         hooks = state.get(name)
         if hooks:

@@ -11,7 +11,7 @@ import os
 import sys
 from threading import get_ident
 
-from .module_hooks import ModuleHook, is_compiled_in_place
+from .module_hooks import ModuleHook, is_compiled_in_place, keeps_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ class ModuleRanges:
             self.add(model, root)
 
     def add(self, model: Any, root: str) -> None:
-        for path, module in tree(model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one))):
+        for path, module in tree(
+            model, root, lambda one: not (is_closed(one) or is_compiled_in_place(one) or keeps_out(one))
+        ):
             if is_compiled(module) or (has_forward(module) and not is_closed(module)):
                 self.hook(module, path or class_of(module).__name__, is_model=module is model)
 

@@ -12,6 +12,7 @@ import os
 import site
 import sys
 import sysconfig
+import time
 import warnings
 
 from . import carried_state, modules
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # In place of what is called:
-CARRIES = "(carries)"  # each turn of the loop that begins there needs what the turn before it made
+CARRIES = "(carries)"  # and the last line of the loop that begins there: each turn needs what the one before it made
 RETAINS = "backward(retain_graph)"
 CALLS = "(calls) "  # before the model: where the program was when it called it
+KEEPS = "(keeps)"  # a function that sets what is there when it is done: an attribute, a place in a list of another's
 DROPS = "(drops) "  # before the name: what the call gives back is not used
 MOST_FILES = 200  # whose calls are read
+MOST_S = 0.5  # of reading: the job waits
 MOST_BYTES = 1_000_000  # of a source that is still read
 
 Call = tuple[str, int, str, int]  # file as frames are recorded, first line of the function, what is called, line
@@ -37,19 +40,20 @@ def calls() -> list[Call]:
     And one for each file that calls nothing ("", 0), so that all files are known.
     """
     rows: list[Call] = []
+    began = time.perf_counter()
     prefixes = _prefixes()
 
     def shown(path: str) -> str:
         return next((path.removeprefix(prefix) for prefix in prefixes if path.startswith(prefix)), path)
 
     own = _own_files()
-    for model, at in modules.called_at.items():
+    for model, at in list(modules.called_at.items()):
         if at is not None and os.path.abspath(at[0]) in own:
             rows.append((shown(os.path.abspath(at[0])), at[1], CALLS + model, at[2]))
     for number, path in enumerate(sorted(own)):
         name = shown(path)
         rows.append((name, 1, "", 0))  # it is the program's, whether or not its calls are read
-        if number >= MOST_FILES:
+        if number >= MOST_FILES or time.perf_counter() - began > MOST_S:
             continue
         try:
             if os.path.getsize(path) > MOST_BYTES:
@@ -106,6 +110,8 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 inside = min([child.lineno, *(one.lineno for one in child.decorator_list)])
                 yield inside, f"def {child.name}", child.lineno
+                if carried_state.keeps(child):
+                    yield inside, KEEPS, child.lineno
             elif isinstance(child, ast.Expr) and isinstance(child.value, ast.Call):
                 if called := _called(child.value):
                     yield function, DROPS + called, child.value.func.end_lineno or child.lineno
@@ -121,7 +127,7 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
             elif isinstance(child, (ast.For, ast.AsyncFor)):
                 yield function, "__next__", child.iter.lineno  # each turn asks for the next item there
                 if carried_state.carries(child):
-                    yield function, CARRIES, child.iter.lineno
+                    yield function, f"{CARRIES} {child.end_lineno}", child.iter.lineno
             yield from walk(child, inside)
 
     yield from walk(tree, 1)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .settings import Window
 
 SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of steps
-STACKS = "stacks"  # one step, or half a second, after a window, with Python stacks: the code behind the times
-STACKS_S = 0.5
+STACKS = "stacks"  # one step, or a quarter of a second, after a window, with Python stacks: the code behind the times
+STACKS_S = 0.25
 
 
 class Recordings:
@@ -118,6 +118,8 @@ class Recordings:
         try:
             recorder.start(self.capture.models(), self.capture.memory.living())
         except Exception as error:
+            with self.notes.guard("taking back what a recording left"):
+                recorder.leave()
             self.answer(window, f"not recorded: {type(error).__name__}: {error}")
             self.give_up(window)  # it would fail at the next step again
             raise
@@ -199,6 +201,7 @@ class Recordings:
     def next_part(self, recorder: Recorder) -> None:
         assert self.active is not None
         window, before = self.active[1], recorder.part
+        self.note_batches(recorder)
         if not recorder.cut():
             last = f" after step {recorder.steps[-1]}" if recorder.steps else ""
             self.notes.problem(f"the window ended{last}: {moments.STILL_OPEN}")
@@ -255,13 +258,20 @@ class Recordings:
         if self.active is None:
             return
         recorder, window = self.active
+        self.note_batches(recorder)
         recorder.stop()
         self.release()
         try:
             self.write(recorder, complete)
         finally:
-            moments.left.leaves(recorder.left_open, in_step=window == SECONDS)
+            moments.left.leaves(recorder.left_open, in_step=self.by_clock(window))
         self.answer(window, "recorded" if complete else "cut short")
+
+    def note_batches(self, recorder: Recorder) -> None:
+        capture = self.capture
+        if capture.batches_asked:
+            ready = round(1000 * capture.batches_ready / capture.batches_asked)
+            recorder.settings_of_torch["stepscope_batches_ready_permille"] = str(ready)
 
     def give_way(self, whole: bool = False) -> None:
         """To a measurement of FLOP: what records ends here, and its window goes on afterwards as another recording.
@@ -274,10 +284,14 @@ class Recordings:
         recorder = self.active[0]
         if whole:
             recorder.end_step()
+        self.end_open_ranges(recorder)
+        self.close(complete=False)
+
+    def end_open_ranges(self, recorder: Recorder) -> None:
+        """Of ours, on this thread: torch would write their end to memory that it gave back."""
         self.capture.end_ranges()
         if recorder.ranges is not None:
             recorder.ranges.end_open()
-        self.close(complete=False)
 
     def answer(self, window: Window | str, how: str) -> None:
         """To the request that asked for this window, if one did."""
@@ -341,8 +355,8 @@ class Recordings:
         if self.busy or self.capture.off or last is None or last.kind != SECONDS or not self.stacks_follow(last):
             return False
         self.time_is_up, self.stacks_by_clock = False, True
-        self.seconds_end = time.monotonic() + STACKS_S
         self.start(STACKS, None)
+        self.seconds_end = time.monotonic() + STACKS_S
         return True
 
     def end_seconds(self) -> bool:
@@ -352,6 +366,7 @@ class Recordings:
         self.time_is_up = True
         if not moments.fits():
             return False
+        self.end_open_ranges(self.active[0])
         self.close(complete=True)
         return True
 

@@ -147,19 +147,22 @@ class Timer:
     def end(self, then: Callable[[], None] | None = None) -> None:
         """Best between two steps or forward passes, where no range is open that would keep the next recording off."""
         capture = self.capture
-        ended: list[bool] = []
+        begun, ended = threading.Event(), threading.Event()
+        answers: list[bool] = []
 
         def act() -> None:
-            ended.append(capture.recordings.end_seconds())
+            begun.set()
+            answers.append(capture.recordings.end_seconds())
+            ended.set()
 
         capture.at_next_boundary = act
-        until = time.monotonic() + QUIET_S
-        while not ended and time.monotonic() < until and not self.cancelled.is_set():
-            time.sleep(QUIET_S / 30)
-        capture.at_next_boundary = None
-        if not ended:
+        if not begun.wait(QUIET_S):
+            capture.at_next_boundary = None
+        if not begun.is_set():
             self.on_main_thread(act)
-        if ended == [False]:
+        while not ended.wait(RETRY_S) and not self.cancelled.is_set():  # it is written meanwhile
+            pass
+        if answers == [False]:
             self.at(time.monotonic() + RETRY_S, lambda: self.end(then))
         else:
             wait_s = STACKS_WAIT_S if then is None else STACKS_WAIT_S / 4
@@ -173,7 +176,8 @@ class Timer:
         def act() -> None:
             if not moments.fits() or not moments.left.ended():
                 return
-            begun.append(recordings.start_stacks())
+            begun.append(False)  # also where it raises: no second try
+            begun[0] = recordings.start_stacks()
 
         self.on_main_thread(act)
         if begun == [True]:
