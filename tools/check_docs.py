@@ -45,7 +45,9 @@ def commands_in(text: str) -> list[tuple[str, list[str]]]:
     code = re.findall(r"(?ms)^```\w*\n(.*?)^```", text) + re.findall(r"`([^`\n]+)`", text)
     found = []
     for line in "\n".join(code).splitlines():
-        typed = re.search(r"(?:^|[\s/])stepscope ([a-z][a-z_-]*)\b(.*)", line.split("#")[0])
+        if line.startswith("stepscope: "):  # what it says, and nobody types
+            continue
+        typed = re.search(r"(?<!from)(?:^|[\s/])stepscope ([a-z][a-z_-]*)\b(.*)", line.split("#")[0])
         if typed:
             found.append((typed[1], re.findall(r"(?<=\s)--[a-z][a-z_-]*", re.split(r"\s--(?:\s|$)", typed[2])[0])))
     return found

@@ -23,6 +23,7 @@ def test_faults_are_named(tmp_path: Path) -> None:
 def test_commands_are_found_in_code_only() -> None:
     text = (
         "stepscope talk --no\n```\nbuild/stepscope run --out x -- t.py --lr 1  # stepscope no\n```\n`stepscope doctor`"
+        "\n```\nstepscope: x is no trace that stepscope knows\n```\n`from stepscope import Analyzer`"
     )
     assert check_docs.commands_in(text) == [("run", ["--out"]), ("doctor", [])]
 
