@@ -54,14 +54,15 @@ Loading loading(const Case& about) {
     const double working = 1 - std::min(1.0, about.share(out.time_ns));
     const auto threads = static_cast<double>(number_set(about.trace, "torch_threads").value_or(1));
     const double workers = std::max(0.05, *busy - working * threads);
+    out.busy_workers = workers;
     out.room = (workers + *out.idle_cores) / workers;
   }
   return out;
 }
 
 bool keeps_up(const Loading& loading) {
-  constexpr double kNearlyAll = 0.9;
-  return loading.ready.value_or(0) >= kNearlyAll;
+  constexpr double kNearlyAll = 0.9, kRests = 0.5;
+  return loading.ready.value_or(0) >= kNearlyAll && loading.busy_workers.value_or(1) < kRests;
 }
 
 bool has_room(const Loading& loading) {

@@ -19,13 +19,14 @@ struct Loading {
   std::int64_t time_ns = 0;                 // on the path
   Code code;                                // of the program's own, where it loads itself
   std::optional<double> idle_cores;         // of the machine
+  std::optional<double> busy_workers;       // cores that they use; not known: not sampled
   // As often as many batches that more workers could make on the idle cores; not known: what is busy was not sampled.
   std::optional<double> room;
   // Of the batches that the program asked for those that workers had made by then; not known: not recorded.
   std::optional<double> ready;
 };
 
-// Workers keep up: what the steps wait for is to be handed what is there.
+// Workers keep up and rest: what the steps wait for is to be handed what is there. One that works hands over late too.
 bool keeps_up(const Loading& loading);
 
 // More workers are what is missing, and not faster ones.

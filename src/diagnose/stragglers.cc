@@ -39,9 +39,10 @@ Intervals communicating_times(const Case& about, const Trace& trace) {
 }
 
 // Always the same rank, or a different one by chance? What it does more in a step than the busiest of the others is, as
-// a median, far more than that differs from step to step.
+// a median, far more than that differs from step to step, and it is the one in nearly all of them.
 bool is_steady(const Ranks& ranks, const Trace* rank) {
-  constexpr double kFarMore = 3;  // times the median distance from the median
+  constexpr double kFarMore = 2;  // times the median distance from the median
+  constexpr double kNearlyAll = 0.8;
   std::vector<std::int64_t> more;
   for (const auto& [step, ns] : ranks.at(rank).steps) {
     std::optional<std::int64_t> busiest;
@@ -53,6 +54,8 @@ bool is_steady(const Ranks& ranks, const Trace* rank) {
   }
   const auto usual = median(more);
   if (!usual) return false;
+  const auto later = std::count_if(more.begin(), more.end(), [](std::int64_t one) { return one > 0; });
+  if (static_cast<double>(later) < kNearlyAll * static_cast<double>(more.size())) return false;
   for (std::int64_t& one : more) one = std::abs(one - *usual);
   return static_cast<double>(*usual) > kFarMore * static_cast<double>(*median(std::move(more)));
 }

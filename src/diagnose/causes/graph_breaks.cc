@@ -110,7 +110,8 @@ void find_pieces(const Case& about, std::vector<Diagnosis>& out) {
   // Functions that are compiled on their own are pieces as well, which no one cut.
   const std::vector<Cut> cuts = cuts_in(about, about.trace);
   const bool is_cut = !cuts.empty();
-  if ((!is_cut && pieces.frames.size() < kPieces) || !pieces.gathered.worth_saying()) return;
+  const bool seems_cut = pieces.frames.size() >= kPieces && !about.places.known(about.trace);
+  if ((!is_cut && !seems_cut) || !pieces.gathered.worth_saying()) return;
   Diagnosis found = pieces.gathered.diagnosis(
       {.cause = "compile",
        .sentence = "Compiled code is cut into pieces, and Python works between them",
