@@ -126,7 +126,7 @@ PROGRAMS = (
     Program("cuda_channels_first", "layout_copies", "convolutions turn their input around", needs="cuda"),
     Program("healthy_gpt", "", "trains a GPT", "report"),
     Program("healthy_images", "", "trains a CNN on pictures in memory"),
-    Program("healthy_loader", "", "trains a CNN on what a worker of the loader makes", "report", threads=1),
+    Program("healthy_loader", "", "trains a CNN on what a worker of the loader makes", "report"),
     Program("healthy_recommender", "", "trains tables and a tower", "report"),
     Program("healthy_graph", "", "trains a graph network"),
     Program("healthy_mlp", "", "trains a wide network"),
