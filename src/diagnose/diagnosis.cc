@@ -88,7 +88,7 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
     if (out.explains[node]) out.time_ns += about.on_path(node);
   }
   for (Evidence& one : finding.evidence) {
-    if ((one.text == "Of the steps" || one.text == "Per step") && !one.query) {
+    if (one.text == "Of the steps" && !one.query) {
       one.query = partition_of(out.id);
     }
   }

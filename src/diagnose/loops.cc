@@ -168,6 +168,8 @@ struct UsualCalls {
   std::map<const Trace*, std::int64_t> ns;
 };
 
+}  // namespace
+
 std::int64_t usual_call_ns(const Case& about, const Trace& trace) {
   return about
       .shared<UsualCalls>([](const Case& of) {
@@ -177,6 +179,8 @@ std::int64_t usual_call_ns(const Case& about, const Trace& trace) {
       })
       .ns.at(&trace);
 }
+
+namespace {
 
 // What a turn's call of the operator at that place costs at most whatever it is given: of turns over many sizes that of
 // the smallest. 0: the turns are alike, so they do not tell.

@@ -25,6 +25,9 @@ struct Loop {
   std::vector<std::vector<std::uint32_t>> by_place(bool after) const;
 };
 
+// What calling an operator costs on a rank in this recording, whatever it is given: 2 to 20 us.
+std::int64_t usual_call_ns(const Case& about, const Trace& trace);
+
 // All of the run, of eight turns or more.
 std::vector<Loop> loops(const Case& about);
 

@@ -1,13 +1,39 @@
 // Calls of a model with one sample each, right behind one another: what waits together could be answered together.
+#include <algorithm>
+
+#include "diagnose/gathered.h"
+#include "diagnose/loops.h"
 #include "diagnose/model_calls.h"
 
 namespace stepscope::diagnose::causes {
+
+namespace {
+
+// In a batch calling and Python are there once for all, and so are the weights that a product reads; the rest of the
+// work is that of each sample.
+void add_call(const Case& about, const ModelCall& call, Gathered& to) {
+  constexpr double kTogether = 8;  // that a server would wait for
+  constexpr double kLeastWork = 0.4, kMostOfCalls = 0.25;
+  const std::int64_t usual_ns = usual_call_ns(about, *call.trace);
+  for (const std::uint32_t node : call.nodes) {
+    const Work work = about.work(node);
+    if (work.device || work.operation == SliceId::none) {
+      to.add(node, work, call.module, 1 / kTogether, kMostOfCalls);
+      continue;
+    }
+    const auto calling = static_cast<double>(std::min(work.cost_ns, usual_ns)),
+               working = static_cast<double>(work.cost_ns) - calling;
+    to.add_ns(node, work, call.module, static_cast<std::int64_t>(calling / kTogether + kLeastWork * working),
+              static_cast<std::int64_t>(kMostOfCalls * calling + working));
+  }
+}
+
+}  // namespace
 
 Cause tiny_batches_cause() {
   return {"tiny_batches", "Requests answered one by one", [](const Case& about, std::vector<Diagnosis>& out) {
             constexpr std::size_t kFewestInARow = 8;
             constexpr double kRightBehind = 0.5;  // of a call: a longer gap is a wait for requests
-            constexpr double kTogether = 8;       // that a server would wait for
             const std::vector<ModelCall>& calls = model_calls(about);
             Gathered alone(about);
             std::size_t in_a_row = 0, most = 0;
@@ -22,7 +48,7 @@ Cause tiny_batches_cause() {
               in_a_row = one && behind ? in_a_row + 1 : 0;
               most = std::max(most, in_a_row);
               if (in_a_row == 0) continue;
-              alone.add(call.nodes, call.module, 1.5 / kTogether, 0.5);
+              add_call(about, call, alone);
             }
             if (most < kFewestInARow || !alone.worth_saying()) return;
             Diagnosis found = alone.diagnosis(
