@@ -17,7 +17,6 @@ struct Speeds {
   Group group;
   std::set<std::uint32_t> traces;
   std::vector<double> gb_per_s;
-  bool all_met = true;
 };
 
 void add(const Case& about, const Collective& one, Speeds& to) {

@@ -22,9 +22,7 @@ LoadsIn where_of(const Work& work) {
   return LoadsIn::unknown;
 }
 
-}  // namespace
-
-Loading loading(const Case& about) {
+Loading look_at_loading(const Case& about) {
   Loading out{.idle_cores = idle_cores(about.run)};
   std::int64_t longest_ns = 0;
   for (std::uint32_t node = 0; node < about.size(); node++) {
@@ -59,6 +57,10 @@ Loading loading(const Case& about) {
   }
   return out;
 }
+
+}  // namespace
+
+const Loading& loading(const Case& about) { return about.shared<Loading>(look_at_loading); }
 
 bool keeps_up(const Loading& loading) {
   constexpr double kNearlyAll = 0.9, kRests = 0.5;

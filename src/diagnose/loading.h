@@ -32,7 +32,8 @@ bool keeps_up(const Loading& loading);
 // More workers are what is missing, and not faster ones.
 bool has_room(const Loading& loading);
 
-Loading loading(const Case& about);
+// Shared by the causes of a case.
+const Loading& loading(const Case& about);
 
 // A finding about it; what remains of the waits is between these shares.
 Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::string sentence, std::string next,

@@ -40,6 +40,19 @@ std::vector<double> rates_on_machine(const Run& run, std::int64_t rank, std::str
   return out;
 }
 
+// Of a gauge of that target on the rank's machine, its mean over the rank's steps.
+std::optional<double> level_of(const Run& run, const std::vector<Sampled>& all, std::int64_t rank,
+                               std::string_view target, std::string_view name) {
+  const Trace* history = marks_of_rank(run, rank);
+  const SampledSeries* own = series_of_rank(all, rank);
+  if (history == nullptr || own == nullptr) return std::nullopt;
+  for (const Sampled& one : all) {
+    if (one.about->target != target || one.about->name != name || one.about->host != own->host) continue;
+    return level(one.samples, {history->steps.front().start_ns, history->steps.back().end_ns});
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<double> rate_in_steps(const Run& run, std::int64_t rank, std::string_view name) {
@@ -66,29 +79,12 @@ std::optional<double> sum_on_machine(const Run& run, std::int64_t rank, std::str
 }
 
 std::optional<double> level_on_machine(const Run& run, std::int64_t rank, std::string_view name) {
-  const Trace* history = marks_of_rank(run, rank);
-  const std::vector<Sampled> all = sampled_series(run);
-  const SampledSeries* own = series_of_rank(all, rank);
-  if (history == nullptr || own == nullptr) return std::nullopt;
-  for (const Sampled& one : all) {
-    if (one.about->target != "host" || one.about->name != name || one.about->host != own->host) continue;
-    return level(one.samples, {history->steps.front().start_ns, history->steps.back().end_ns});
-  }
-  return std::nullopt;
+  return level_of(run, sampled_series(run), rank, "host", name);
 }
 
 std::optional<double> level_of_device(const Run& run, std::int64_t rank, std::string_view name) {
-  const Trace* history = marks_of_rank(run, rank);
-  if (history == nullptr) return std::nullopt;
   const std::vector<Sampled> all = sampled_series(run);
-  const std::string gpu = gpu_of_rank(all, rank);
-  const SampledSeries* own = series_of_rank(all, rank);
-  if (gpu.empty() || own == nullptr) return std::nullopt;
-  for (const Sampled& one : all) {
-    if (one.about->target != gpu || one.about->name != name || one.about->host != own->host) continue;
-    return level(one.samples, {history->steps.front().start_ns, history->steps.back().end_ns});
-  }
-  return std::nullopt;
+  return level_of(run, all, rank, gpu_of_rank(all, rank), name);
 }
 
 std::optional<double> ports_bytes_per_ns(const Run& run, std::int64_t rank) {

@@ -8,7 +8,7 @@ Cause loader_in_main_process_cause() {
   return {
       "loader_in_main_process", "Data loaded in the training process itself",
       [](const Case& about, std::vector<Diagnosis>& out) {
-        const Loading load = loading(about);
+        const Loading& load = loading(about);
         // A range that the program marked itself is on this thread as well.
         if (load.where == LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
         // Workers need cores: without an idle one they take their time from the step.

@@ -6,7 +6,7 @@ namespace stepscope::diagnose::causes {
 
 Cause loader_slow_workers_cause() {
   return {"loader_slow_workers", "Slow workers of the data loader", [](const Case& about, std::vector<Diagnosis>& out) {
-            const Loading load = loading(about);
+            const Loading& load = loading(about);
             if (load.where != LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
             if (has_room(load) || keeps_up(load) || waits_for_disks(about)) return;  // else that is the cause
             out.push_back(

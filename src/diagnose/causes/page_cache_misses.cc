@@ -23,7 +23,7 @@ Cause page_cache_misses_cause() {
         const double waits = about.share(waits_ns);
         const double most_gone = std::min(1.0, read->some / waits), least_gone = std::min(1.0, read->all / waits);
         Gathered waiting(about);
-        const Loading load = loading(about);
+        const Loading& load = loading(about);
         waiting.add(load.nodes, "the data loader", 1 - most_gone, 1 - least_gone);
         for (const BetweenOperators& one : about.shared<std::vector<BetweenOperators>>(code_between)) {
           if (one.doing == Doing::reading) {

@@ -3,6 +3,8 @@
 Such a loop cannot be one call over all of its turns, however small its operators are. A name is carried when the body
 reads it before it sets it, and what it is set to is computed from it: by a call, a product, a quotient or a difference.
 Sums (`total += loss`), lists that grow and positions (`start = end`) are none: a batch has them as well.
+
+The same of functions: which of them set what is there when they are done, and so do more than to be looked at.
 """
 
 from __future__ import annotations

@@ -152,8 +152,10 @@ class Timer:
 
         def act() -> None:
             begun.set()
-            answers.append(capture.recordings.end_seconds())
-            ended.set()
+            try:
+                answers.append(capture.recordings.end_seconds())
+            finally:  # what is waited for below must come, also where it could not be written
+                ended.set()
 
         capture.at_next_boundary = act
         if not begun.wait(QUIET_S):
