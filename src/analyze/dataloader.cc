@@ -8,6 +8,7 @@
 
 #include "analyze/analysis.h"
 #include "model/answer_parts.h"
+#include "model/settings.h"
 #include "model/telemetry.h"
 
 namespace stepscope::analyze {
@@ -69,6 +70,7 @@ Loading look(const Trace& trace) {
 struct LoaderTotals {
   std::int64_t steps = 0, wall_ns = 0, wait_ns = 0, exposed_ns = 0;
   bool any = false, workers = false, single = false, device = false;
+  std::optional<double> ready;  // share of the batches that were there when asked for; of the rank with the least
 };
 
 void add_steps(Table& table, LoaderTotals& totals, const Loading& rank) {
@@ -136,7 +138,13 @@ Table sources_table(const std::vector<Loading>& ranks, LoaderTotals& totals) {
   return table;
 }
 
+bool brings_over(const LoaderTotals& totals) { return totals.ready.value_or(0) >= kWorkersKeepUp; }
+
 std::string next_of(const LoaderTotals& totals, std::optional<double> idle) {
+  if (brings_over(totals)) {
+    return "The workers keep up, so more of them would not help: let them return fewer and larger tensors, or smaller "
+           "types (uint8 pictures), and record again";
+  }
   if (idle && *idle < kIdleCore) {
     return "More workers would not help, since no core of the machine is idle: make __getitem__ and collate cheaper, "
            "prepare the data before, or use fewer threads elsewhere; then record again";
@@ -157,8 +165,10 @@ void find_wait(Answer& answer, const LoaderTotals& totals, std::optional<double>
   answer.findings.push_back(
       {.id = "dataloader_wait",
        .cause = "input",
-       .sentence = std::string("Part of every step is spent waiting for the data loader") +
-                   (totals.device ? " while the device has nothing to do" : ""),
+       .sentence =
+           std::string(brings_over(totals) ? "Part of every step is spent bringing batches over from the workers"
+                                           : "Part of every step is spent waiting for the data loader") +
+           (totals.device ? " while the device has nothing to do" : ""),
        .where = {.phase = "dataloader"},
        .evidence = {{.text =
                          totals.device ? "Share of the steps waited while no device work ran" : "Share of the steps",
@@ -166,12 +176,16 @@ void find_wait(Answer& answer, const LoaderTotals& totals, std::optional<double>
                      .unit = Unit::ratio},
                     {.text = "Mean per step", .value = totals.exposed_ns / totals.steps, .unit = Unit::ns},
                     {.text = "Wait per step in all", .value = totals.wait_ns / totals.steps, .unit = Unit::ns}},
-       .gain_reason = std::string(kNoGain),
+       .gain_reason = brings_over(totals) ? "Not predicted: how large their way over has to be is not known."
+                                          : std::string(kNoGain),
        .confidence = "high",
-       .next = next_of(totals, idle),
-       .changes = {{.kind = ChangeKind::data_loader, .value = 0}}});
-  if (!idle) return;
-  answer.findings.back().evidence.push_back({.text = "Idle cores of the machine", .value = *idle, .unit = Unit::none});
+       .next = next_of(totals, idle)});
+  Finding& found = answer.findings.back();
+  if (!brings_over(totals)) found.changes = {{.kind = ChangeKind::data_loader, .value = 0}};
+  if (totals.ready)
+    found.evidence.push_back(
+        {.text = "Batches that were there when asked for", .value = *totals.ready, .unit = Unit::ratio});
+  if (idle) found.evidence.push_back({.text = "Idle cores of the machine", .value = *idle, .unit = Unit::none});
 }
 
 Result<Answer> run_dataloader(const Run& run, const AnalyzeOptions& options) {
@@ -184,6 +198,7 @@ Result<Answer> run_dataloader(const Run& run, const AnalyzeOptions& options) {
   for (const Loading& rank : ranks) {
     if (!rank.sources.empty()) add_steps(steps, totals, rank);
     totals.device = totals.device || !rank.busy.empty();
+    if (const auto ready = batches_ready(*rank.trace)) totals.ready = std::min(totals.ready.value_or(1), *ready);
   }
   const bool known = totals.any && totals.steps > 0;
   const std::string_view why = totals.any ? kNoSteps : kNoLoader;

@@ -47,6 +47,18 @@ TEST_CASE("dataloader: the advice depends on where batches are loaded") {
   }
 }
 
+TEST_CASE("dataloader: where batches were ready, the workers are not what is waited for") {
+  for (const std::string ready : {"300", "980"}) {
+    Run run = loading("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 200, false);
+    run.traces[0].metadata.push_back({"stepscope_batches_ready_permille", ready});
+    const Answer answer = ask(run, "dataloader");
+    REQUIRE(answer.findings.size() == 1);
+    CHECK(answer.findings[0].changes.empty() == (ready == "980"));
+    CHECK((answer.findings[0].next->find("keep up, so more of them would not help") != std::string::npos) ==
+          (ready == "980"));
+  }
+}
+
 TEST_CASE("dataloader: none seen is unknown") {
   TraceFixture f;
   f.op(f.host("1"), "aten::mm", 0, 10);

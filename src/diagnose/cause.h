@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Diagnosis {
   std::vector<std::uint32_t> explains = {};
   // Known without playing: from steps that are not in the recording.
   std::optional<Gain> known_gain = {};
+  std::string no_gain = {};  // why nobody can tell; empty: it is played
   // It would change what is computed, and nothing shows that the job wants that: told beside the faults, after them.
   bool is_offer = false;
 };

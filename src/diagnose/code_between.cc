@@ -6,10 +6,12 @@
 #include <map>
 #include <utility>
 
+#include "base/intervals.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "diagnose/sampled.h"
 #include "model/host_names.h"
+#include "model/windows.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -105,11 +107,31 @@ Doing doing_of(const CodePlaces& places, const Work& work, const Code& code, Jou
   return known->second ? Doing::logging : Doing::computing;
 }
 
+// When any device of the rank worked.
+Intervals device_work(const Trace& trace) {
+  Intervals all;
+  for (const DeviceTime& device : rank_time(trace).devices) all = unite(all, device.busy);
+  return all;
+}
+
+// Does a device work for most of that stretch? Then the thread may as well wait for it.
+bool is_beside_device(const Intervals& busy, const Work& work) {
+  const Interval when{work.start_ns, work.start_ns + work.cost_ns};
+  std::int64_t shared_ns = 0;
+  auto at = std::lower_bound(busy.begin(), busy.end(), when.start,
+                             [](const Interval& one, std::int64_t time) { return one.end <= time; });
+  for (; at != busy.end() && at->start < when.end; at++) {
+    shared_ns += std::min(at->end, when.end) - std::max(at->start, when.start);
+  }
+  return 2 * shared_ns > work.cost_ns;
+}
+
 }  // namespace
 
 std::vector<BetweenOperators> code_between(const Case& about) {
   std::vector<BetweenOperators> out;
   Journals journals;
+  std::map<const Trace*, Intervals> busy;
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
     const Work work = about.work(node);
@@ -121,6 +143,11 @@ std::vector<BetweenOperators> code_between(const Case& about) {
     if (one.doing == Doing::unknown && about.places.known(*work.trace)) continue;
     // Outside of steps a gap of which nothing is known may be anything: before the work, behind it.
     if (one.doing == Doing::unknown && !about.now.window.whole_steps) continue;
+    if (one.doing == Doing::unknown) {
+      const auto [of, is_new] = busy.try_emplace(work.trace);
+      if (is_new) of->second = device_work(*work.trace);
+      if (is_beside_device(of->second, work)) continue;
+    }
     out.push_back(std::move(one));
   }
   return out;
@@ -202,14 +229,21 @@ void add_its_operators(const Case& about, const Function& function, const WordsO
   }
 }
 
+// Where nearly all of the steps is such time, next to nothing of them was recorded, and what is left says nothing.
+void doubt_unrecorded(double share, Diagnosis& found) {
+  constexpr double kNearlyAll = 0.9;
+  put_doubt(found.finding, "what runs there is not recorded: the gain is between none and all of it");
+  if (share <= kNearlyAll) return;
+  put_doubt(found.finding, "what runs there is not recorded");
+  found.no_gain = "Not predicted: next to nothing of these steps was recorded.";
+}
+
 }  // namespace
 
 void find_code_between(const Case& about, const WordsOf& words, std::vector<Diagnosis>& out) {
   std::map<Function, std::vector<const BetweenOperators*>> functions;
   for (const BetweenOperators& one : about.shared<std::vector<BetweenOperators>>(code_between)) {
-    // What nothing shows is at least no operator.
-    const Doing doing = one.doing == Doing::unknown ? Doing::computing : one.doing;
-    if (doing != words.doing) continue;
+    if (one.doing != words.doing) continue;
     const CodeCall* only = only_call(about, one, words);
     functions[only == nullptr ? function_of(one.code) : Function(only->file, only->line)].push_back(&one);
   }
@@ -220,12 +254,11 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     const double no_core = words.doing == Doing::computing ? part_without_core(about) : 0;
     for (const BetweenOperators* one : stretches) {
       const std::int64_t cost = about.cost_ns(one->node);
-      // Of what nothing is known little may be gone.
-      constexpr double kUnknownMost = 0.8, kBareLeast = 0.5;
+      constexpr double kBareLeast = 0.5, kBareMost = 0.8;
       const bool bare = is_bare(about, *one);
       const double wait = bare ? no_core : 0;  // which no change of that code takes away
       const double least = wait + (1 - wait) * (bare ? kBareLeast : words.least);
-      const double most = wait + (1 - wait) * (one->doing == Doing::unknown || bare ? kUnknownMost : words.most);
+      const double most = wait + (1 - wait) * (bare ? kBareMost : words.most);
       found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(least * static_cast<double>(cost)),
                                      static_cast<std::int64_t>(most * static_cast<double>(cost))});
       time_ns += static_cast<std::int64_t>((1 - wait) * static_cast<double>(about.on_path(one->node)));
@@ -261,8 +294,9 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
         finding.evidence.push_back({.text = "It calls " + own[1].function, .value = Value()});
       }
     }
-    put_doubt(finding, longest->code.stack.empty() && only == nullptr ? "what the code does is not recorded" : "");
+    put_doubt(finding, "");
     finding.next = std::string(words.next);
+    if (words.doing == Doing::unknown) doubt_unrecorded(about.share(time_ns), found);
     out.push_back(std::move(found));
   }
 }

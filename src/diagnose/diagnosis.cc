@@ -48,8 +48,8 @@ std::string part_of(const Work& work, std::uint32_t row, bool handed_over) {
   return work.operation == SliceId::none ? "code between operators" : "operators on the host";
 }
 
-// A thread that does not wait comes earlier by as much as it had waited; played, it may come before what nothing in the
-// recording shows that it needs.
+// No fix gives more than the time that it explains. Played it may: a thread that does not wait comes earlier by as much
+// as it had waited, and may come before what nothing in the recording shows that it needs.
 void limit_to_explained(const Case& about, std::int64_t explained_ns, Prediction& made) {
   const std::int64_t left_ns = std::max<std::int64_t>(about.path_ns - explained_ns, 1);
   const double most = static_cast<double>(about.path_ns) / static_cast<double>(left_ns);
@@ -80,8 +80,8 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   if (finding.id.empty()) finding.id = out.id;  // else it speaks for another cause
   out.id = finding.id;
   Result<Prediction> made = about.predict(out.diagnosis.rewrite);
-  for (std::uint32_t node = 0; made && node < about.size(); node++) {
-    if (made->costs.cost_ns[node] < about.cost_ns(node)) out.explains[node] = true;
+  for (const simulate::Rewrite::Node& one : out.diagnosis.rewrite.nodes) {
+    if (one.least_ns < about.cost_ns(one.node)) out.explains[one.node] = true;
   }
   for (const std::uint32_t node : out.diagnosis.explains) out.explains[node] = true;
   for (const std::uint32_t node : about.path_nodes()) {
@@ -92,9 +92,10 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
       one.query = partition_of(out.id);
     }
   }
-  if (made && !out.diagnosis.rewrite.no_wait.empty()) limit_to_explained(about, out.time_ns, *made);
+  if (made) limit_to_explained(about, out.time_ns, *made);
   simulate::give_gain(finding, made, "played again without it");
   if (out.diagnosis.known_gain) finding.gain = out.diagnosis.known_gain, finding.gain_reason.clear();
+  if (!out.diagnosis.no_gain.empty()) finding.gain.reset(), finding.gain_reason = out.diagnosis.no_gain;
   if (out.diagnosis.is_offer) make_offer(out);
   return out;
 }

@@ -59,10 +59,14 @@ TEST_CASE("advice: without frames the code between operators has no place, and t
       },
       false);
   const Answer answer = advice_of(run);
-  const Finding* found = find(answer, "python_in_step");
+  CHECK(find(answer, "python_in_step") == nullptr);
+  const Finding* found = find(answer, "unrecorded_code");
   REQUIRE(found != nullptr);
   CHECK(!found->where.file);
   CHECK(found->confidence == "medium");
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_low == doctest::Approx(1));
+  CHECK(found->gain->speedup_high == doctest::Approx(15.0 / 10.1).epsilon(0.01));
   REQUIRE(answer.notes.size() == 3);  // nor sizes, nor telemetry
   CHECK(answer.notes[0].starts_with("No Python frames are recorded"));
 }

@@ -5,8 +5,8 @@
 
 #include "diagnose/queries.h"
 #include "diagnose/sampled.h"
-#include "diagnose/settings.h"
 #include "model/host_names.h"
+#include "model/settings.h"
 #include "model/telemetry.h"
 
 namespace stepscope::diagnose {
@@ -39,9 +39,7 @@ Loading look_at_loading(const Case& about) {
     longest_ns = work.cost_ns;
     out.code = std::move(code);
   }
-  if (const auto permille = number_set(about.trace, "batches_ready_permille")) {
-    out.ready = static_cast<double>(*permille) / 1000;
-  }
+  out.ready = batches_ready(about.trace);
   if (out.longest != simulate::kNone && out.code.below("__next__") == nullptr) {
     const CodeCall* loop = about.places.loop_around(*about.work(out.longest).trace, out.code);
     if (loop != nullptr) out.code.call_line = loop->line;
@@ -63,8 +61,8 @@ Loading look_at_loading(const Case& about) {
 const Loading& loading(const Case& about) { return about.shared<Loading>(look_at_loading); }
 
 bool keeps_up(const Loading& loading) {
-  constexpr double kNearlyAll = 0.9, kRests = 0.5;
-  return loading.ready.value_or(0) >= kNearlyAll && loading.busy_workers.value_or(1) < kRests;
+  constexpr double kRests = 0.5;
+  return loading.ready.value_or(0) >= kWorkersKeepUp && loading.busy_workers.value_or(1) < kRests;
 }
 
 bool has_room(const Loading& loading) {

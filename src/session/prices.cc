@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/shell_word.h"
@@ -11,6 +12,7 @@
 #include "model/windows.h"
 #include "session/changes.h"
 #include "simulate/predict.h"
+#include "simulate/replay_graph.h"
 
 namespace stepscope::session {
 namespace {
@@ -29,6 +31,34 @@ std::string how(const std::vector<Change>& changes) {
     text += " " + shell_word(value);
   }
   return text;
+}
+
+// Of the path that bounds the steps, before over after, when communication takes none of it; nullopt: not playable.
+std::optional<double> without_communication(const Predictor& predictor) {
+  const Result<Prediction> now = predictor.predict({});
+  if (!now) return std::nullopt;
+  std::int64_t all_ns = 0, left_ns = 0;
+  for (const simulate::PathPiece& piece : predictor.path_of(*now)) {
+    const simulate::NodeRole role = predictor.graph().role[piece.node];
+    const std::int64_t time_ns = piece.until_ns - piece.from_ns;
+    all_ns += time_ns;
+    if (role != simulate::NodeRole::communicate && role != simulate::NodeRole::arrival) left_ns += time_ns;
+  }
+  return static_cast<double>(all_ns) / static_cast<double>(std::max<std::int64_t>(left_ns, 1));
+}
+
+// What waits for no communication comes earlier by as much as it had waited; played, it may come before what nothing in
+// the recording shows that it needs. A finding is worth no more than the time that it has of the path.
+Result<Prediction> predict_fix(const Predictor& predictor, const std::vector<Change>& changes) {
+  Result<Prediction> made = predictor.predict(changes);
+  const bool overlaps = std::any_of(changes.begin(), changes.end(),
+                                    [](const Change& change) { return change.kind == ChangeKind::overlap; });
+  if (!made || !overlaps) return made;
+  if (const auto most = without_communication(predictor)) {
+    made->speedup_low = std::min(made->speedup_low, *most);
+    made->speedup_high = std::min(made->speedup_high, *most);
+  }
+  return made;
 }
 
 void add_joint(Report& report, const Predictor& predictor, const std::vector<Change>& all) {
@@ -67,7 +97,7 @@ void price_findings(Player& player, Report& report) {
   }
   const Predictor& predictor = player.predictor();
   for (Finding* finding : priced) {
-    simulate::give_gain(*finding, predictor.predict(finding->changes), how(finding->changes));
+    simulate::give_gain(*finding, predict_fix(predictor, finding->changes), how(finding->changes));
   }
   const auto gains =
       std::count_if(priced.begin(), priced.end(), [](const Finding* one) { return one->gain.has_value(); });

@@ -3,13 +3,15 @@
 An argument says in a few sentences what the trace shows and why its first finding is the first. The block `check` below
 holds what is claimed, a line each, and is compared with what the program answers now:
 
-    trace: PATH …              files of the corpus, opened together
+    trace: PATH …              files of the corpus, opened together; of an archive, all traces in it
+    also: PATH …               others of which all of it holds as well
     first: ID [or ID …]        the first finding; "nothing": none is worth changing
     where: PART = TEXT         a part of its place
     evidence: TEXT = VALUE     of it
     gain: LOWx to HIGHx        of it; "none"
     then: ID                   the finding after it, and
     then-gain: LOWx to HIGHx   its gain
+    then-evidence: TEXT = VALUE   of it
     absent: ID                 no finding of that kind is worth changing
     answer: ANSWER.NAME = VALUE                       a number of a report
     table: ANSWER.TABLE[COLUMN = TEXT; …].NAME = VALUE   a cell of a report, of the first such row
@@ -24,6 +26,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tarfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -154,6 +157,17 @@ def faults_of_gain(text: str, gain: dict[str, Any] | None) -> list[str]:
     return faults
 
 
+def faults_of_evidence(kind: str, argument: Argument, finding: dict[str, Any]) -> list[str]:
+    faults = []
+    for text in argument.all(kind):
+        name, value = split_claim(text)
+        found = [one["value"] for one in finding["evidence"] if one["text"] == name]
+        fault = wrong(value, found[0]) if found else "there is none"
+        if fault is not None:
+            faults.append(f"{kind}: {text}: {fault}")
+    return faults
+
+
 def faults_of_first(argument: Argument, findings: list[dict[str, Any]]) -> list[str]:
     """What is claimed of the first finding and is not so."""
     faults: list[str] = []
@@ -167,12 +181,7 @@ def faults_of_first(argument: Argument, findings: list[dict[str, Any]]) -> list[
         part, value = split_claim(text)
         if (fault := wrong(value, first["where"][part])) is not None:
             faults.append(f"where: {text}: {fault}")
-    for text in argument.all("evidence"):
-        name, value = split_claim(text)
-        found = [one["value"] for one in first["evidence"] if one["text"] == name]
-        fault = wrong(value, found[0]) if found else "there is none"
-        if fault is not None:
-            faults.append(f"evidence: {text}: {fault}")
+    faults += faults_of_evidence("evidence", argument, first)
     for text in argument.all("gain"):
         faults += faults_of_gain(text, first["gain"])
     return faults
@@ -199,6 +208,7 @@ def faults_of(argument: Argument, trace: Trace) -> list[str]:
             faults.append(f"then: it is {findings[1]['id'] if len(findings) > 1 else 'nothing'}, not {claimed}")
     for text in argument.all("then-gain"):
         faults += faults_of_gain(text, findings[1]["gain"] if len(findings) > 1 else None)
+    faults += faults_of_evidence("then-evidence", argument, findings[1] if len(findings) > 1 else {"evidence": []})
     for claimed in argument.all("absent"):
         if any(one["id"] == claimed and worth(one) >= WORTH_CHANGING for one in findings):
             faults.append(f"absent: {claimed} is there")
@@ -226,16 +236,44 @@ def test_values_are_compared_to_the_digits_that_are_written() -> None:
     }
 
 
+def traces_of(argument: Argument) -> list[list[str]]:
+    """Names in the corpus that belong together: first its own, then those of which it holds as well."""
+    return [text.split() for kind in ("trace", "also") for text in argument.all(kind)]
+
+
+def unpacked(file: Path, into: Path) -> list[str]:
+    if not file.name.endswith(".tar.gz"):
+        return [str(file)]
+    with tarfile.open(file) as archive:
+        archive.extractall(into, filter="data")
+    return sorted(str(one) for one in into.rglob("*.json"))
+
+
 @pytest.mark.parametrize("path", sorted(ARGUMENTS.glob("*.md")), ids=lambda path: path.stem)
-def test_the_argument_holds(path: Path, corpus: Path, stepscope: Path) -> None:
+def test_the_argument_holds(path: Path, corpus: Path, stepscope: Path, tmp_path: Path) -> None:
     argument = read_argument(path)
-    files = [corpus / name for text in argument.all("trace") for name in text.split()]
-    assert files, "it is about no trace"
-    missing = [file for file in files if not file.exists()]
+    traces = traces_of(argument)
+    assert traces, "it is about no trace"
+    missing = [name for names in traces for name in names if not (corpus / name).exists()]
     if missing:
         pytest.skip(f"not in the corpus: {missing[0]}")
     claims = " ".join(text for _, text in argument.claims)
     unproven = figures(argument.prose) - figures(claims)
     assert not unproven, f"figures that no claim holds: {sorted(unproven)}"
-    faults = faults_of(argument, Trace(stepscope, tuple(str(file) for file in files)))
-    assert not faults, "\n".join(faults)
+    for names in traces:
+        files = [file for name in names for file in unpacked(corpus / name, tmp_path / name)]
+        faults = faults_of(argument, Trace(stepscope, tuple(files)))
+        assert not faults, f"{names[0]}:\n" + "\n".join(faults)
+
+
+def test_each_timeline_of_the_corpus_has_its_argument(corpus: Path, stepscope: Path) -> None:
+    if not corpus.exists():
+        pytest.skip("no corpus: set STEPSCOPE_CORPUS")
+    argued = {name for path in ARGUMENTS.glob("*.md") for names in traces_of(read_argument(path)) for name in names}
+    for file in sorted(file for file in corpus.rglob("*") if file.name.endswith((".json", ".json.gz", ".sqlite"))):
+        name = str(file.relative_to(corpus))
+        if name in argued:
+            continue
+        # The rest are execution traces, memory timelines and the like: they have no steps to judge.
+        said = Trace(stepscope, (str(file),)).ask("advise")
+        assert not said["findings"], f"{name} has findings and no argument"

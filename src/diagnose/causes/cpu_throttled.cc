@@ -4,7 +4,7 @@
 #include "diagnose/gathered.h"
 #include "diagnose/queries.h"
 #include "diagnose/sampled.h"
-#include "diagnose/settings.h"
+#include "model/settings.h"
 
 namespace stepscope::diagnose::causes {
 

@@ -8,8 +8,8 @@
 #include "diagnose/gathered.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
-#include "diagnose/settings.h"
 #include "model/answer_parts.h"
+#include "model/settings.h"
 #include "model/windows.h"
 
 namespace stepscope::diagnose::causes {

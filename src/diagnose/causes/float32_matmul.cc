@@ -7,7 +7,7 @@
 #include "diagnose/gathered.h"
 #include "diagnose/inputs.h"
 #include "diagnose/queries.h"
-#include "diagnose/settings.h"
+#include "model/settings.h"
 
 namespace stepscope::diagnose::causes {
 
@@ -15,9 +15,9 @@ Cause float32_matmul_cause() {
   return {
       "float32_matmul", "Products in single precision", [](const Case& about, std::vector<Diagnosis>& out) {
         if (!is_set(about.trace, "cpu_bfloat16")) return;
-        const auto permille = number_set(about.trace, "bfloat16_speed_permille");
-        if (!permille || *permille < 1200) return;  // no gain on this machine
-        const double faster = static_cast<double>(*permille) / 1000;
+        constexpr double kGains = 1.2;  // below it is within what was measured by chance
+        const auto faster = ratio_set(about.trace, "bfloat16_speed_permille");
+        if (!faster || *faster < kGains) return;
         // Smaller products gain little beside their casts.
         constexpr std::int64_t kLargeNs = 300'000;
         Gathered products(about);
@@ -29,7 +29,7 @@ Cause float32_matmul_cause() {
           const OperatorInputs& given = inputs(about).of(*work.trace, work.slice);
           lower_elsewhere |= given.has_type("c10::BFloat16") || given.has_type("c10::Half");
           if (work.cost_ns < kLargeNs || !given.has_type("float")) return;
-          products.add(node, work, work.name(), 1 / faster, std::min(1.0, 1.5 / faster));
+          products.add(node, work, work.name(), 1 / *faster, std::min(1.0, 1.5 / *faster));
         });
         if (!products.worth_saying()) return;
         Diagnosis found = products.diagnosis(
@@ -44,7 +44,7 @@ Cause float32_matmul_cause() {
                  "falls as before"});
         found.is_offer = !lower_elsewhere;
         found.finding.evidence.push_back({.text = "Times as fast a product is in bfloat16 here",
-                                          .value = faster,
+                                          .value = *faster,
                                           .query = setting_of("bfloat16_speed_permille")});
         out.push_back(std::move(found));
       }};

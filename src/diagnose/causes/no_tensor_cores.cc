@@ -6,8 +6,8 @@
 #include "diagnose/cause.h"
 #include "diagnose/device_work.h"
 #include "diagnose/gathered.h"
-#include "diagnose/settings.h"
 #include "model/kernel_groups.h"
+#include "model/settings.h"
 
 namespace stepscope::diagnose::causes {
 namespace {

@@ -6,7 +6,7 @@
 #include "diagnose/gathered.h"
 #include "diagnose/queries.h"
 #include "diagnose/sampled.h"
-#include "diagnose/settings.h"
+#include "model/settings.h"
 #include "model/telemetry.h"
 
 namespace stepscope::diagnose::causes {
@@ -30,8 +30,8 @@ Cause too_few_threads_cause() {
         constexpr std::int64_t kPartedNs = 100'000;
         // What the cores give side by side was measured where torch has one thread (hooks: torch_settings.py).
         double faster = static_cast<double>(usable) / static_cast<double>(*threads);
-        const auto permille = number_set(about.trace, "cores_speed_permille");
-        if (permille && *permille > 0) faster = std::min(faster, static_cast<double>(*permille) / 1000);
+        const auto measured = ratio_set(about.trace, "cores_speed_permille");
+        if (measured && *measured > 0) faster = std::min(faster, *measured);
         if (faster <= 1) return;
         const double least = 1 / faster, most = 0.5 * (1 + least);
         Gathered operators(about);
@@ -55,9 +55,9 @@ Cause too_few_threads_cause() {
             {.text = "Cores of the job", .value = *cores, .unit = Unit::count, .query = setting_of("cores")});
         found.finding.evidence.push_back(
             {.text = "Idle cores of the machine", .value = *idle, .query = samples_of("cpu_idle")});
-        if (permille)
+        if (measured)
           found.finding.evidence.push_back({.text = "Times as fast all cores are here",
-                                            .value = static_cast<double>(*permille) / 1000,
+                                            .value = *measured,
                                             .query = setting_of("cores_speed_permille")});
         out.push_back(std::move(found));
       }};

@@ -1,8 +1,8 @@
-#include "diagnose/settings.h"
+#include "model/settings.h"
 
 #include <charconv>
 
-namespace stepscope::diagnose {
+namespace stepscope {
 
 std::string_view setting(const Trace& trace, std::string_view name) {
   constexpr std::string_view kOurs = "stepscope_";
@@ -21,4 +21,12 @@ std::optional<std::int64_t> number_set(const Trace& trace, std::string_view name
   return number;
 }
 
-}  // namespace stepscope::diagnose
+std::optional<double> ratio_set(const Trace& trace, std::string_view name) {
+  const auto permille = number_set(trace, name);
+  if (!permille) return std::nullopt;
+  return static_cast<double>(*permille) / 1000;
+}
+
+std::optional<double> batches_ready(const Trace& trace) { return ratio_set(trace, "batches_ready_permille"); }
+
+}  // namespace stepscope
