@@ -11,6 +11,7 @@
 #include "model/answer_parts.h"
 #include "model/lateness.h"
 #include "model/match_times.h"
+#include "model/own_time.h"
 #include "model/steady.h"
 #include "model/step_parts.h"
 
@@ -218,6 +219,13 @@ std::int64_t whole_time(const RankView& rank) {
   return sum;
 }
 
+// In the few steps of a recording it may be one rank by chance: in all steps that are marked it does no more than
+// others.
+bool is_late_by_chance(const Run& run, std::int64_t rank, std::int64_t late_ns) {
+  const auto usual = usual_excess_ns(run, rank);
+  return usual && 4 * *usual < late_ns;
+}
+
 void find_straggler(Answer& answer, const Run& run, const std::vector<RankView>& ranks,
                     const std::vector<RankLateness>& late) {
   if (late.empty()) return;
@@ -234,8 +242,10 @@ void find_straggler(Answer& answer, const Run& run, const std::vector<RankView>&
   const double part = whole > 0 ? static_cast<double>(worst->total_ns) / static_cast<double>(whole) : 0;
   if (part < kWorthNaming) return;
   // A rank is to blame when it is the one; where all take turns, the load is uneven from step to step.
-  const bool one =
+  const bool same =
       is_always_the_same(static_cast<std::size_t>(worst_in), static_cast<std::size_t>(steps), ranks.size());
+  const bool one =
+      same && !is_late_by_chance(run, run.traces[who].rank.rank, worst->total_ns / std::max<std::int64_t>(steps, 1));
   const Excess lost = lost_in(steps_by_number(ranks), who, *worst);
   const std::string name = "rank " + std::to_string(run.traces[who].rank.rank);
   Finding finding{

@@ -18,6 +18,13 @@ const typename Map::mapped_type& found_in(const Map& map, SliceId key) {
 
 bool is_backward(std::string_view name) { return name.starts_with("autograd::engine::"); }
 
+bool goes_back(const Trace& trace) {
+  for (std::size_t row = 0; row < trace.ops.size(); row++) {
+    if (is_backward(trace.name(trace.ops.slice[row]))) return true;
+  }
+  return false;
+}
+
 bool is_recorded(const Trace& trace, std::size_t row) {
   const Ops& ops = trace.ops;
   return ops.sequence.has(row) && ops.sequence[row] >= 0 && (!ops.fwd_thread.has(row) || ops.fwd_thread[row] == 0);

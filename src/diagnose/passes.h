@@ -17,6 +17,9 @@ bool is_backward(std::string_view name);
 // Did autograd note this call, a row of Trace::ops, for a backward pass to come?
 bool is_recorded(const Trace& trace, std::size_t row);
 
+// Was any backward pass recorded?
+bool goes_back(const Trace& trace);
+
 class Passes {
  public:
   explicit Passes(const Case& about);

@@ -60,6 +60,24 @@ bool is_steady(const Ranks& ranks, const Trace* rank) {
   return static_cast<double>(*usual) > kFarMore * static_cast<double>(*median(std::move(more)));
 }
 
+// Or in few of the steps, but far more in these, and no other rank does so in any: what it does every so often.
+bool is_rare_but_large(const Ranks& ranks, const Trace* rank) {
+  constexpr double kLarge = 0.5;  // of what the others do in a step
+  int own = 0, of_others = 0;
+  for (const auto& [trace, one] : ranks) {
+    for (const auto& [step, ns] : one.steps) {
+      std::optional<std::int64_t> busiest;
+      for (const auto& [other, its] : ranks) {
+        const auto same = its.steps.find(step);
+        if (other != trace && same != its.steps.end()) busiest = std::max(busiest.value_or(0), same->second);
+      }
+      const bool large = busiest && static_cast<double>(ns) > (1 + kLarge) * static_cast<double>(*busiest);
+      if (large) (trace == rank ? own : of_others)++;
+    }
+  }
+  return own > 0 && of_others == 0;
+}
+
 // What ranks do on the threads of their steps.
 Ranks ranks_by_threads(const Case& about) {
   Ranks ranks;
@@ -138,8 +156,10 @@ std::optional<Straggler> straggler_of(const Case& about, Ranks ranks) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
   };
-  if (!is_steady(ranks, most->first)) return std::nullopt;
+  const bool steady = is_steady(ranks, most->first);
+  if (!steady && (most->second.of.on_device || !is_rare_but_large(ranks, most->first))) return std::nullopt;
   Straggler out = std::move(most->second.of);
+  out.steady = steady;
   out.trace = most->first;
   out.others_ns = middle(own);
   out.others_code_ns = middle(code);

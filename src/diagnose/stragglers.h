@@ -12,6 +12,7 @@ namespace stepscope::diagnose {
 struct Straggler {
   const Trace* trace = nullptr;
   bool on_device = false;                        // what it does is what its device computes, and there is no code
+  bool steady = true;                            // in nearly all steps; else in some of them
   std::int64_t own_ns = 0, others_ns = 0;        // what it does itself in all steps; what the median of the others does
   std::int64_t code_ns = 0, others_code_ns = 0;  // of that between operators
   // Elements that its operators were given, over those of the others'; nullopt: not recorded, or it calls others.

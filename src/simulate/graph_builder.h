@@ -32,6 +32,7 @@ struct HostWait {
   std::int64_t time_ns = 0;
   bool from_start = false;  // row: its start, else its end; track: from `time_ns` on
   WaitEvidence why = WaitEvidence::none;
+  bool ends_it = false;  // what the other thread did was over at `time_ns`, whenever that was noted
   bool released = true;  // false: what it waited for as well, and had ended before
 };
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "model/host_names.h"
+#include "model/match_times.h"
 #include "simulate/graph_builder.h"
 
 namespace stepscope::simulate {
@@ -20,6 +21,8 @@ constexpr std::int64_t kShortestWaitNs = 20'000;
 constexpr std::int64_t kWakeNs = 50'000;
 // A call that communicates tells the thread that waits for it so long before it itself ends.
 constexpr std::int64_t kToldEarlyNs = 200'000;
+// On a machine without a core to spare it notes its own end so late: a thread's turn on a core takes milliseconds.
+constexpr std::int64_t kNotedLateNs = 20'000'000;
 // A launch call so long, with so many launches pending, waited for room in the queue.
 constexpr std::int64_t kSlowLaunchNs = 50'000;
 constexpr std::size_t kFullQueue = 256, kLongestQueue = 1 << 14;
@@ -66,6 +69,7 @@ class HostLanes {
   std::vector<HostWait> take() {
     find_tracks();
     find_requests();
+    find_last_arrivals();
     for (std::size_t t = 0; t < trace_.tracks.size(); t++) {
       if (!trace_.tracks[t].device) add_track(static_cast<TrackId>(t));
     }
@@ -89,6 +93,8 @@ class HostLanes {
   std::optional<Cut> polled(const Leaf& leaf, std::int64_t end_ns) const;
   std::optional<Cut> gave_way(const Leaf& leaf, std::int64_t end_ns) const;
   std::optional<Cut> joined(const Leaf& leaf, std::int64_t end_ns) const;
+  SliceId noted_late(const Leaf& leaf, std::int64_t end_ns) const;
+  void find_last_arrivals();
   void took_over(std::uint32_t piece, const Leaf& leaf);
 
   GraphBuilder& builder_;
@@ -102,6 +108,7 @@ class HostLanes {
   std::vector<WaitEvidence> why_;              // per track: how that shows
   std::vector<SliceId> requests_, served_;     // calls that ask for communication, and those that do it, by start
   std::vector<SliceId> served_by_end_;
+  std::unordered_map<SliceId, std::int64_t> last_arrival_ns_;  // of those that do it: when all ranks had come
   TrackId track_ = TrackId::none;
   std::uint32_t lane_ = kNone;
   std::vector<HostWait> waits_;
@@ -161,6 +168,24 @@ void HostLanes::find_requests() {
     const bool known = next < asked.size() && earlier(asked[next], slice);
     requests_.push_back(known ? asked[next] : SliceId::none);
     if (known) next++;
+  }
+}
+
+void HostLanes::find_last_arrivals() {
+  const Run& run = builder_.run();
+  std::unordered_map<std::int64_t, SliceId> by_start;
+  for (const SliceId slice : served_) by_start.emplace(trace_.slices.start_ns[slice], slice);
+  for (std::size_t match = 0; match < run.matches.size() && !by_start.empty(); match++) {
+    const auto members = run.matches.of(match);
+    if (members.size() < 2 || !synchronizes(run.matches.rows[match].kind)) continue;
+    auto own = std::lower_bound(members.begin(), members.end(), number_,
+                                [](const MatchMember& one, std::size_t number) { return one.trace < number; });
+    for (; own != members.end() && own->trace == number_; ++own) {
+      const auto found = by_start.find(own->start_ns);
+      if (own->device_row != MatchMember::kNone || found == by_start.end()) continue;
+      const std::int64_t from_run_ns = own->start_ns - run_time_ns(trace_, own->start_ns);
+      last_arrival_ns_[found->second] = match_time(run, match).last_arrival_ns + from_run_ns;
+    }
   }
 }
 
@@ -327,6 +352,24 @@ std::optional<Cut> HostLanes::polled(const Leaf& leaf, std::int64_t end_ns) cons
   return Cut{std::min(leaf.start_ns + kCallNs, at), at, {.row = row, .time_ns = at, .why = WaitEvidence::polled}};
 }
 
+// Communication that the thread waited for, though its own thread noted its end later: the last of the other ranks came
+// within the wait, and soon afterwards that was over.
+SliceId HostLanes::noted_late(const Leaf& leaf, std::int64_t end_ns) const {
+  SliceId found = SliceId::none;
+  std::int64_t latest = leaf.start_ns;
+  auto at = std::upper_bound(served_by_end_.begin(), served_by_end_.end(), end_ns + kToldEarlyNs,
+                             [&](std::int64_t time, SliceId slice) { return time < trace_.slices.end_ns(slice); });
+  for (; at != served_by_end_.end() && trace_.slices.end_ns(*at) <= end_ns + kNotedLateNs; at++) {
+    const auto arrival = last_arrival_ns_.find(*at);
+    if (trace_.slices.start_ns[*at] >= end_ns || arrival == last_arrival_ns_.end()) continue;
+    const std::int64_t come = arrival->second;
+    if (come <= latest || come > end_ns || 2 * (end_ns - come) > end_ns - leaf.start_ns) continue;
+    latest = come;
+    found = *at;
+  }
+  return found;
+}
+
 // Until a thread that communicates had done what it was asked for: the thread that waits is told a little before.
 std::optional<Cut> HostLanes::joined(const Leaf& leaf, std::int64_t end_ns) const {
   if (end_ns - leaf.start_ns < kShortestWaitNs || workers_[static_cast<std::size_t>(track_)].empty()) {
@@ -344,6 +387,13 @@ std::optional<Cut> HostLanes::joined(const Leaf& leaf, std::int64_t end_ns) cons
     if (trace_.slices.start_ns[slice] >= end_ns || away >= nearest) continue;
     nearest = away;
     found = slice;
+  }
+  if (found == SliceId::none || nearest > kToldEarlyNs) {
+    if (const SliceId late = noted_late(leaf, end_ns); late != SliceId::none) {
+      return Cut{std::min(leaf.start_ns + kCallNs, end_ns),
+                 end_ns,
+                 {.track = trace_.slices.track[late], .time_ns = end_ns, .why = WaitEvidence::worker, .ends_it = true}};
+    }
   }
   if (found == SliceId::none) return std::nullopt;
   const std::int64_t end = trace_.slices.end_ns(found), released = std::min(end, end_ns);
@@ -391,7 +441,8 @@ void add_host_waits(GraphBuilder& builder, std::size_t trace, const std::vector<
     } else if (const std::uint32_t lane = builder.lane_of(trace, wait.track); lane != kNone) {
       edge.from = builder.at(lane, wait.from_start ? wait.time_ns : wait.time_ns - 1);
       if (edge.from == kNone) continue;
-      const Piece& from = builder.piece(edge.from);
+      Piece& from = builder.piece(edge.from);
+      if (wait.ends_it && from.role == NodeRole::communicate) from.end_ns = std::min(from.end_ns, wait.time_ns);
       edge.from_start = wait.from_start || from.end_ns > wait.time_ns;  // it went on with the same piece
       inside = edge.from_start ? wait.time_ns - from.start_ns : 0;
       ready = edge.from_start ? from.start_ns : from.end_ns;

@@ -1,6 +1,7 @@
 #include "simulate/play.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "model/windows.h"
@@ -91,16 +92,32 @@ std::int64_t moved(const ReplayGraph& graph, const Costs& costs, const Played& p
 
 namespace {
 
-// The part of a recording that stands for its steps, as indices of Trace::steps; false: no step is whole.
+// Longer than so much of a step is no time between two steps: a recording in parts was written there.
+std::int64_t longest_between(const Trace& trace) {
+  constexpr std::int64_t kPart = 2;
+  std::vector<std::int64_t> times;
+  for (const Step& step : trace.steps) {
+    if (!step.partial) times.push_back(step.end_ns - step.start_ns);
+  }
+  if (trace.source.parts.empty() || times.empty()) return std::numeric_limits<std::int64_t>::max();
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle / kPart;
+}
+
+// The part of a recording that stands for its steps, as indices of Trace::steps: the most in a row, the last such ones;
+// false: no step is whole.
 bool whole_steps(const Trace& trace, std::size_t& first, std::size_t& last) {
-  bool any = false;
+  const std::int64_t longest_ns = longest_between(trace);
+  std::size_t begin = 0, most = 0, whole = 0;
   for (std::size_t i = 0; i < trace.steps.size(); i++) {
     if (trace.steps[i].partial) continue;
-    if (!any) first = i;
-    last = i;
-    any = true;
+    const bool follows = whole > 0 && trace.steps[i].start_ns - trace.steps[i - 1].end_ns <= longest_ns;
+    if (!follows) begin = i, whole = 0;
+    whole++;
+    if (whole >= most) first = begin, last = i, most = whole;
   }
-  return any;
+  return most > 0;
 }
 
 std::vector<std::uint32_t> last_device_nodes(const Trace& trace, const std::vector<std::uint32_t>& node_of_row,

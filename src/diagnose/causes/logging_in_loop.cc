@@ -2,6 +2,7 @@
 #include "diagnose/code_between.h"
 #include "diagnose/gathered.h"
 #include "diagnose/summaries.h"
+#include "model/windows.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -29,10 +30,33 @@ void find_summary(const Case& about, const Summary& one, std::vector<Diagnosis>&
   out.push_back(std::move(found));
 }
 
+// Tensors that are turned into text, which torch does number by number: for a log, or for one that nobody sees.
+void find_printed_tensors(const Case& about, std::vector<Diagnosis>& out) {
+  constexpr std::string_view kToText = "torch/_tensor_str.py";
+  Gathered printing(about);
+  for (const Trace& trace : timelines(about.run)) {
+    for (const Operation& one : about.operations(trace)) {
+      const Code code = about.code(trace, one.slice);
+      if (code.below(kToText) == nullptr) continue;
+      printing.add(one.nodes, trace.name(one.slice), 0, 0.1);
+      printing.add(one.after, "code between operators", 0, 0.1);
+    }
+  }
+  if (!printing.worth_saying()) return;
+  Diagnosis found = printing.diagnosis(
+      {.cause = "host",
+       .sentence = "Tensors are turned into text among the steps",
+       .next = "Write tensors every 100 steps, and few of their numbers; in place of an f-string let the log make the "
+               "text, which it does only where it is shown: log.debug(\"%s\", tensor)"});
+  found.finding.where.op.reset();
+  out.push_back(std::move(found));
+}
+
 }  // namespace
 
 Cause logging_in_loop_cause() {
   return {"logging_in_loop", "Logging in the loop", [](const Case& about, std::vector<Diagnosis>& out) {
+            find_printed_tensors(about, out);
             for (const Summary& one : summaries(about)) find_summary(about, one, out);
             find_code_between(about,
                               {.doing = Doing::logging,

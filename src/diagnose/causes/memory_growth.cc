@@ -5,6 +5,7 @@
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/marked_steps.h"
+#include "diagnose/model_calls.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "diagnose/queries.h"
@@ -67,6 +68,8 @@ Cause memory_growth_cause() {
             }
             const std::optional<GrowingSteps> job = growing_steps(about);
             if (grown.names().empty() || (!grown.worth_saying() && !job)) return;
+            // A model that only answers is given a word more with each call, and the next request begins anew.
+            if (!job && !goes_back(about.trace) && !model_calls(about).empty()) return;
             out.push_back(grown.diagnosis(
                 {.cause = "memory",
                  .sentence = "Operators get more to do with each step: what was kept before is gone through again",

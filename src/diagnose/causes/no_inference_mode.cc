@@ -11,13 +11,6 @@ namespace stepscope::diagnose::causes {
 
 namespace {
 
-bool goes_back(const Trace& trace) {
-  for (std::size_t row = 0; row < trace.ops.size(); row++) {
-    if (is_backward(trace.name(trace.ops.slice[row]))) return true;
-  }
-  return false;
-}
-
 // torch answers a TransformerEncoderLayer by one operator, but not while autograd notes what its parameters do.
 constexpr std::string_view kHasFastPath = "nn.Module: TransformerEncoderLayer";
 constexpr double kLeastOfLayer = 0.25, kMostOfLayer = 0.5;  // of its operators

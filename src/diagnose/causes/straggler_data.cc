@@ -11,7 +11,7 @@ namespace {
 constexpr double kMoreData = 1.1;
 
 void find_larger_batches(const Case& about, const Straggler& late, std::vector<Diagnosis>& out) {
-  if (!late.more_data || *late.more_data < kMoreData) return;
+  if (!late.steady || !late.more_data || *late.more_data < kMoreData) return;
   const std::int64_t operators_ns = late.own_ns - late.code_ns, others_ns = late.others_ns - late.others_code_ns;
   if (about.share(operators_ns - others_ns) < kWorthSaying) return;
   // Where batches are alike, each has the mean of both.

@@ -8,6 +8,7 @@
 #include "diagnose/sampled.h"
 #include "diagnose/stragglers.h"
 #include "model/answer_parts.h"
+#include "model/own_time.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -43,12 +44,21 @@ std::string held_back_by(const Case& about, const Straggler& late) {
   return {};
 }
 
+// A machine that is slow is so for the whole job. In a few steps a rank may have been held back by chance: its forward
+// passes, in which nobody waits for others, would be no longer than theirs in all that is marked.
+bool is_slow_by_chance(const Case& about, const Straggler& late, double recorded) {
+  constexpr double kLeast = 0.5;  // of what the recorded steps show
+  const auto ratio = usual_forward_ratio(about.run, late.trace->rank.rank);
+  return ratio && *ratio - 1 < kLeast * (recorded - 1);
+}
+
 std::string doubt_of(const Straggler& late, bool seen) {
   if (!late.more_data) return "whether its batches are larger was not recorded (record_shapes)";
   return seen ? "" : "what holds it back was not sampled";
 }
 
 void find_slower_machine(const Case& about, const Straggler& late, std::vector<Diagnosis>& out) {
+  if (!late.steady) return;  // no machine is slow now and then for one rank alone
   // Without sizes a rank with more to do looks alike: on a host that is usual.
   if (late.more_data ? std::abs(*late.more_data - 1) > kSameData : !late.on_device) return;
   const std::int64_t operators_ns = late.own_ns - late.code_ns, others_ns = late.others_ns - late.others_code_ns;
@@ -56,6 +66,7 @@ void find_slower_machine(const Case& about, const Straggler& late, std::vector<D
   // Most of what it takes longer is in the same operators on as much data.
   if (2 * more_ns < late.own_ns - late.others_ns || about.share(more_ns) < kWorthSaying) return;
   const double left = static_cast<double>(others_ns) / static_cast<double>(operators_ns);
+  if (!late.on_device && is_slow_by_chance(about, late, 1 / left)) return;
   Gathered slower(about);
   for (const std::uint32_t node : late.operators) {
     const Work work = about.work(node);

@@ -82,6 +82,7 @@ void find_more_to_do(const Case& about, const Straggler& late, std::vector<Diagn
   const bool by_function = 2 * in_functions_ns >= excess_ns;
   // Else all code between operators alike, where that is most of what it does more.
   const std::int64_t more_ns = by_function ? in_functions_ns : late.code_ns - late.others_code_ns;
+  if (!late.steady && !by_function) return;  // a pause of a thread is code between operators as well
   if (2 * more_ns < excess_ns || about.share(more_ns) < kWorthSaying) return;
   Gathered code(about);
   const double left = static_cast<double>(late.others_code_ns) / static_cast<double>(late.code_ns);

@@ -28,12 +28,28 @@ void add_call(const Case& about, const ModelCall& call, Gathered& to) {
   }
 }
 
+// Is it given one position more than the call before?
+bool goes_on(const std::vector<ModelCall>& calls, std::size_t i) {
+  if (i == 0 || i >= calls.size() || calls[i].sizes.size() != calls[i - 1].sizes.size()) return false;
+  std::int64_t more = 0, less = 0;
+  for (std::size_t d = 0; d < calls[i].sizes.size(); d++) {
+    const std::int64_t change = calls[i].sizes[d] - calls[i - 1].sizes[d];
+    (change > 0 ? more : less) += change;
+  }
+  return more == 1 && less == 0;
+}
+
+// Requests have lengths of their own. Two in a row that are a position longer each are words that follow one another.
+bool is_next_word(const std::vector<ModelCall>& calls, std::size_t i) {
+  return goes_on(calls, i) && (goes_on(calls, i - 1) || goes_on(calls, i + 1));
+}
+
 }  // namespace
 
 Cause tiny_batches_cause() {
   return {"tiny_batches", "Requests answered one by one", [](const Case& about, std::vector<Diagnosis>& out) {
-            constexpr std::size_t kFewestInARow = 8;
-            constexpr double kRightBehind = 0.5;  // of a call: a longer gap is a wait for requests
+            constexpr std::size_t kFewestInARow = 4;  // a recording of steps has five
+            constexpr double kRightBehind = 0.5;      // of a call: a longer gap is a wait for requests
             const std::vector<ModelCall>& calls = model_calls(about);
             Gathered alone(about);
             std::size_t in_a_row = 0, most = 0;
@@ -42,7 +58,7 @@ Cause tiny_batches_cause() {
               const bool one = !call.trains && call.sizes.size() > 1 && call.sizes[0] == 1 &&
                                elements(call.sizes) > 1;  // one word follows from the one before
               const bool behind = i > 0 && calls[i - 1].module == call.module && calls[i - 1].trace == call.trace &&
-                                  calls[i - 1].sizes == call.sizes &&
+                                  calls[i - 1].sizes.size() == call.sizes.size() && !is_next_word(calls, i) &&
                                   static_cast<double>(call.start_ns - calls[i - 1].end_ns) <
                                       kRightBehind * static_cast<double>(call.end_ns - call.start_ns);
               in_a_row = one && behind ? in_a_row + 1 : 0;

@@ -86,6 +86,7 @@ class Capture:
         self.stepping = False  # a phase was seen
         self.step_s = 0.0  # how long the last step took
         self.without_optimizer = True  # steps are forward passes so far
+        self.by_backward = False  # they are backward passes: the job updates its parameters by code of its own
         self.forward_seen = False  # in this step
         self.at_next_boundary: Callable[[], None] | None = None  # what the clock could not do elsewhere
         self.acting = False  # at a boundary, on the thread of the steps
@@ -258,20 +259,42 @@ class Capture:
         with self.notes.guard("counting a step"):
             if not self.leads(optimizer):
                 return
-            if self.without_optimizer and self.boundary > 0:  # forward passes before the training: a sanity check
-                self.boundary = 0
-                self.plan.ended = None
-            self.without_optimizer = False
+            if self.without_optimizer or self.by_backward:
+                self.begins_anew()
+            self.without_optimizer = self.by_backward = False
             self.count(marks.OPTIMIZER)
             if self.boundary == 1:
                 self.first_step()
             if self.something_to_do():
                 kwargs["_stepscope_boundary"] = _Boundary(self.at_boundary)
 
+    def begins_anew(self) -> None:
+        """What was counted so far came before the training: a sanity check, a look at gradients."""
+        if self.boundary > 0:
+            self.boundary = 0
+            self.plan.ended = None
+
+    def backward_ended(self) -> None:
+        """Of a job that has built no optimizer: it ends a step, in which the parameters were updated first."""
+        if not (self.without_optimizer or self.by_backward) or self.open or threading.get_ident() != self.thread:
+            return
+        with self.notes.guard("counting a backward pass"):
+            if self.without_optimizer and roots.optimizer_exists():
+                return
+            if self.without_optimizer:
+                self.begins_anew()
+            self.without_optimizer, self.by_backward = False, True
+            self.count(marks.BACKWARD)
+            if self.boundary == 1:
+                self.first_step()
+            if self.something_to_do():
+                self.at_boundary()
+
     def forward_ended(self, gradients: bool) -> None:
         if not self.without_optimizer or self.open or threading.get_ident() != self.thread:
             return
         if gradients:
+            moments.left.step_done()  # of a service that is a request, with all ranges around it
             self.between_passes()
             return
         with self.notes.guard("counting a forward pass"):
@@ -436,6 +459,8 @@ class Capture:
                 self.find_models(anew=self.memory.waiting)
             if not process.is_helper():
                 self.memory.begin(self.models())
+                if self.by_time is not None:
+                    self.by_time.model_runs()
 
     def find_models(self, anew: bool = False) -> None:
         """For jobs that never step an optimizer, and where all steps are to be seen. `anew`: also where the clock found

@@ -115,7 +115,7 @@ class Marks:
         struct.pack_into("<Q", self.map, _WRITTEN_AT, self.written)
 
     def step(self, number: int, start_ns: int, end_ns: int, ended_by: int) -> None:
-        """`ended_by`: OPTIMIZER, or FORWARD in a job that only runs forward passes."""
+        """`ended_by`: OPTIMIZER; FORWARD where only forward passes run, BACKWARD without an optimizer."""
         self.add(start_ns, end_ns - start_ns, number, STEP, ended_by)
         if end_ns - self.clock_at > 1_000_000_000:
             self.clock()

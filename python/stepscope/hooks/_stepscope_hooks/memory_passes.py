@@ -62,6 +62,9 @@ class Passes:
     def loader_seen(self, iterator: Any) -> None:
         pass
 
+    def backward_ended(self) -> None:
+        pass
+
     def forward_ended(self, gradients: bool) -> None:
         pass
 

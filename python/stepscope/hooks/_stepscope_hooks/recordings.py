@@ -243,6 +243,7 @@ class Recordings:
 
     def stacks_follow(self, recorder: Recorder) -> bool:
         """The code behind the times costs a step, or some time, of its own; not of an early or a shortened window."""
+        no_steps = recorder.kind == SECONDS and self.capture.boundary == 0
         return (
             recorder.kind in ("steps", SECONDS)
             and "stack" not in self.settings.features
@@ -250,7 +251,7 @@ class Recordings:
             and not recorder.early
             and not self.budget.asked
             and not self.settings.nsys
-            and self.capture.plan.at(self.capture.boundary + 1) is None
+            and (no_steps or self.capture.plan.at(self.capture.boundary + 1) is None)
         )
 
     def close(self, complete: bool) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .requests import Request
 
 RETRY_S = 0.05
+AGAIN_S = 0.2  # until another recording may have ended
 LOOK_S = 1.0  # for requests
 QUIET_S = 0.3  # for the end of a step or a forward pass
 STACKS_WAIT_S = 12.0  # for a moment at which one with Python stacks may follow: ranges of the one before have ended
@@ -40,6 +41,8 @@ class Timer:
         self.span = settings.seconds or (plan.FALLBACK_SECONDS if settings.automatic else None)
         if not window:
             self.span = None
+        self.model_ran = False
+        self.settled = False  # the window that nobody asked for has begun, and a model ran before or in it
         self.cancelled = threading.Event()
         self.planned: list[tuple[float, int, Callable[[], None]]] = []  # a heap: moment, order, what
         self.order = 0
@@ -63,6 +66,16 @@ class Timer:
         """The window in seconds that nobody asked for is not needed: the job has steps."""
         self.span = None
 
+    def model_runs(self) -> None:
+        """For the first time: before that there was nothing to record."""
+        self.model_ran = True
+        if self.span is None or not self.capture.settings.automatic:
+            return
+        if self.capture.recordings.active is not None:
+            self.settled = True
+        else:
+            self.at(time.monotonic() + plan.AFTER_FIRST_FORWARD_S, self.begin_between)
+
     def at(self, moment: float, what: Callable[[], None]) -> None:
         self.order += 1
         heapq.heappush(self.planned, (moment, self.order, what))
@@ -79,7 +92,8 @@ class Timer:
     def pause(self) -> float:
         if not self.planned:
             return LOOK_S
-        return min(LOOK_S, max(0.0, self.planned[0][0] - time.monotonic()))
+        look_s = AGAIN_S if self.span is not None and not self.settled else LOOK_S  # what is planned may come sooner
+        return min(look_s, max(0.0, self.planned[0][0] - time.monotonic()))
 
     def on_main_thread(self, function: Callable[[], None]) -> None:
         """Returns once the function has run there."""
@@ -126,7 +140,7 @@ class Timer:
 
     # The window that was asked for before the job started ---------------------------------------------------------
     def begin_between(self) -> None:
-        if self.span is None or (self.capture.settings.automatic and roots.optimizer_exists()):
+        if self.span is None or self.settled or (self.capture.settings.automatic and roots.optimizer_exists()):
             return
         begun: list[bool] = []
 
@@ -142,7 +156,10 @@ class Timer:
         if span is None or capture.off or self.cancelled.is_set() or process.is_data_worker() or process.is_helper():
             return
         if capture.recordings.start_seconds(span[1] - span[0]):
+            self.settled = self.model_ran or not capture.settings.automatic
             self.at(time.monotonic() + span[1] - span[0], self.end)
+        elif capture.settings.automatic and capture.recordings.active is not None:  # a few forward passes
+            self.at(time.monotonic() + AGAIN_S, self.begin_between)
 
     def end(self, then: Callable[[], None] | None = None) -> None:
         """Best between two steps or forward passes, where no range is open that would keep the next recording off."""

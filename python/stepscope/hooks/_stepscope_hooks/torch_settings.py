@@ -68,6 +68,7 @@ def noted() -> dict[str, str]:
 LONGEST_S = 0.05  # of a product: slower ones are not tried again
 MOST_THREADS = 8  # side by side; more cores are taken for as good as these
 PATIENCE_S = 0.5  # with threads that take 10 ms: a job must not wait for what is only nice to know
+ROUNDS = 3  # the machine may be busy with something else in one of them
 TURNS = 4  # the first one chooses and packs
 _measured: dict[str, int] = {}  # once a process
 _single_s: list[float] = []  # a product in float32
@@ -88,15 +89,27 @@ def _bfloat16_speed_permille() -> int:
 def _cores_speed_permille(count: int) -> int | None:
     """As often as fast, in thousandths, `count` cores make products side by side as one of them does alone.
 
-    A virtual machine's cores are often halves of cores. For a job whose torch has one thread; takes some 10 ms, once a
+    A virtual machine's cores are often halves of cores. For a job whose torch has one thread; takes some 50 ms, once a
     process. None: the threads were not done in time.
     """
     import torch
 
     if "cores" in _measured:
         return _measured["cores"]
-    alone_s = _alone_s()
     mm, a, b = torch.mm, *_factors(torch.float32)
+    ratios: list[float] = []
+    for _ in range(ROUNDS):
+        alone_s = _product_s(torch.float32)
+        together_s = _side_by_side_s(mm, a, b, min(count, MOST_THREADS))
+        if together_s is None:
+            return None
+        ratios.append(alone_s / max(together_s, 1e-9))
+    _measured["cores"] = round(1000 * count * sorted(ratios)[ROUNDS // 2])
+    return _measured["cores"]
+
+
+def _side_by_side_s(mm: Callable[..., torch.Tensor], a: torch.Tensor, b: torch.Tensor, count: int) -> float | None:
+    """Time of one product on each of so many threads at once, the slowest; None: they were not done in time."""
     times: list[float] = []
 
     # Nothing in here may import: whoever called us may hold the lock of an import, and waits for these threads.
@@ -109,16 +122,14 @@ def _cores_speed_permille(count: int) -> int | None:
             done.release()
 
     locks = []
-    side_by_side = min(count, MOST_THREADS)
-    for _ in range(side_by_side):
+    for _ in range(count):
         lock = _thread.allocate_lock()
         lock.acquire()
         locks.append(lock)
         _thread.start_new_thread(one, (lock,))
-    if not all(lock.acquire(timeout=PATIENCE_S) for lock in locks) or len(times) < side_by_side:
+    if not all(lock.acquire(timeout=PATIENCE_S) for lock in locks) or len(times) < count:
         return None
-    _measured["cores"] = round(1000 * alone_s * count / max(max(times), 1e-9))
-    return _measured["cores"]
+    return max(times)
 
 
 def _alone_s() -> float:
