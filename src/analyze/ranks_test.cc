@@ -72,6 +72,37 @@ TEST_CASE("ranks: the rank with the slow data loader is named, with the phase") 
   CHECK_EQ(cell(*answer.table("ranks"), 0, "rank"), Value(std::int64_t{2}));
 }
 
+// Marks of 60 steps: rank 2 takes so much longer in each than the others.
+void mark_steps(Run& run, std::int64_t longer_ns) {
+  for (const Trace& trace : run.traces) {
+    TraceFixture f;
+    f.trace.rank.rank = trace.rank.rank;
+    const TrackId lane = f.host("1");
+    std::int64_t at = kMs * 1'000'000;
+    for (int step = 0; step < 60; step++) {
+      const std::int64_t took = 10 * kMs + (trace.rank.rank == 2 ? longer_ns : 0);
+      f.slice(lane, "user_annotation", "forward", at, 4 * kMs);
+      f.trace.slices.phase.push_back(static_cast<std::uint8_t>(Phase::forward));
+      f.trace.steps.push_back({.name = "step", .number = step, .start_ns = at, .end_ns = at + took});
+      at += took;
+    }
+    run.history.push_back(std::move(f.trace));
+  }
+}
+
+TEST_CASE("ranks: a rank that is late in the recorded steps alone is late by chance") {
+  for (const bool always : {true, false}) {
+    CAPTURE(always);
+    Run run = Job{.late_rank = 2}.make();
+    mark_steps(run, always ? 2 * kMs : 0);
+    const Answer answer = ask(run, "ranks");
+    REQUIRE_EQ(answer.findings.size(), 1);
+    CHECK_EQ(answer.findings[0].id, always ? "straggler" : "uneven_ranks");
+    CHECK_EQ(answer.findings[0].where.rank, 2);
+    CHECK_EQ(answer.findings[0].changes.empty(), !always);
+  }
+}
+
 TEST_CASE("ranks: a shifted clock makes no straggler") {
   for (const std::int64_t shift : {5 * kMs, 5000 * kMs, -900 * kMs}) {
     for (const bool numbered : {true, false}) {

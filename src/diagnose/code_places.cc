@@ -255,6 +255,25 @@ bool CodePlaces::calls(const Trace& trace, const CodeFrame& frame, std::string_v
   return map != nullptr && call_line(*map, frame, called) > 0;
 }
 
+std::optional<Place> CodePlaces::way_to(const Trace& trace, const Code& code, std::string_view called) const {
+  const Map* map = map_of(trace);
+  if (map == nullptr) return std::nullopt;
+  for (std::size_t i = code.stack.size(); i-- > 0;) {
+    const CodeFrame& frame = code.stack[i];
+    const std::int64_t line = frame.own ? call_line(*map, frame, called) : 0;
+    if (line == 0) continue;
+    for (std::size_t up = i; up-- > 0;) {
+      const CodeFrame& caller = code.stack[up];
+      if (!caller.own) continue;
+      const std::int64_t from = call_line(*map, caller, frame.function);
+      if (from > 0) return Place{.function = caller.function, .file = caller.file, .line = from};
+      break;
+    }
+    return Place{.function = frame.function, .file = frame.file, .line = line};
+  }
+  return std::nullopt;
+}
+
 const CodeCall* CodePlaces::loop_around(const Trace& trace, const Code& code) const {
   const Map* map = map_of(trace);
   const CodeFrame* own = code.own();

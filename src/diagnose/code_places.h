@@ -59,6 +59,9 @@ class CodePlaces {
   Code between(const Trace& trace, TrackId track, std::int64_t time_ns) const;
   // Does the program's own source have a call of that name in the function of `frame`?
   bool calls(const Trace& trace, const CodeFrame& frame, std::string_view called) const;
+  // Of the functions on the stack the innermost of the program's that itself calls something of that name: where the
+  // program calls that function, else where that function does so. nullopt: none is there.
+  std::optional<Place> way_to(const Trace& trace, const Code& code, std::string_view called) const;
   // The last "for" of the function of the program before the line that the code names; nullptr: not known.
   const CodeCall* loop_around(const Trace& trace, const Code& code) const;
   // The functions that were recorded whose names begin so, those with most time first; none where no frames are known.

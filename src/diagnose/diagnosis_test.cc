@@ -148,6 +148,37 @@ TEST_CASE("advice: numbers that are made for a log alone") {
   CHECK(find(job("(drops) add", "aten::copy_"), "logging_in_loop") == nullptr);  // it writes to a tensor
 }
 
+TEST_CASE("advice: tensors that are turned into text, and the function that has it done") {
+  const auto job = [](std::string_view library) {
+    const std::vector<std::string> report{"train.py(30): main", "train.py(10): report"};
+    std::vector<std::string> inner = report;
+    inner.insert(inner.end(), {"torch/_tensor.py(590): __format__", std::string(library) + "(712): _str"});
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::mm", 8 * ms, {"train.py(30): main"});
+      for (int i = 0; i < 8; i++) {
+        thread.op("aten::ne", 300 * us, inner);
+        thread.op("aten::item", 200 * us, inner);
+      }
+      thread.op("aten::relu", 400 * us, report);
+    });
+    run.stack_steps[0].code = {
+        {"train.py", 10, "def report", 10}, {"train.py", 10, "__format__", 14}, {"train.py", 30, "report", 44}};
+    return advice_of(run);
+  };
+  const Answer answer = job("torch/_tensor_str.py");
+  const Finding* found = find(answer, "logging_in_loop");
+  REQUIRE(found != nullptr);
+  CHECK(found->sentence == "Tensors are turned into text among the steps");
+  CHECK(found->where.file == "train.py");
+  CHECK(found->where.function == "report");
+  CHECK(found->where.line == 14);
+  CHECK_FALSE(found->where.op);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(12.4 / 8.4).epsilon(0.02));
+  CHECK(found->gain->speedup_low == doctest::Approx(12.4 / 8.8).epsilon(0.02));
+  CHECK(find(job("torch/functional.py"), "logging_in_loop") == nullptr);
+}
+
 TEST_CASE("advice: the partition adds up to the steps, and what two findings share is told") {
   const Run run = run_of([](Thread& thread) {
     thread.range("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 4 * ms);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "diagnose/sampled.h"
 #include "diagnose/steps_fixture.h"
@@ -174,6 +176,100 @@ TEST_CASE("advice: a rank whose operators take longer on as much data is on a sl
   REQUIRE(found->gain);
   CHECK(found->gain->speedup_high == doctest::Approx(16.0 / 11).epsilon(0.02));
   CHECK(find(advice_of(two_ranks(10 * ms)), "straggler_hardware") == nullptr);
+}
+
+// What a rank does beside its 10 ms in one of five steps, or in all of them.
+struct Extra {
+  std::int64_t function_ns = 0;  // in a function of its own
+  std::int64_t code_ns = 0;      // in the loop, between operators
+  std::int64_t longer_ns = 0;    // its product takes as much longer
+  int step = 2;                  // -1: all
+};
+
+// Two ranks, recorded with frames, whose products are as large.
+Answer advice_of_ranks(const Extra& first, const Extra& second) {
+  Run run;
+  for (const std::int64_t rank : {0, 1}) {
+    const Extra& more = rank == 0 ? first : second;
+    const std::vector<std::string> loop{"train.py(30): main"},
+        own{"train.py(30): main", "train.py(50): report", "<built-in method sort of type object at 0x7f>"};
+    Thread thread(true);
+    thread.op("aten::empty", 10 * us, loop);
+    for (int i = 0; i < 5; i++) {
+      const bool here = more.step < 0 || more.step == i;
+      thread.begin_step();
+      thread.op("aten::mm", 9 * ms + (here ? more.longer_ns : 0), loop, {.dims = kMatrices});
+      if (here && more.function_ns > 0) thread.op("aten::sort", more.function_ns, own, {.dims = "[[512, 512]]"});
+      if (here && more.code_ns > 0) thread.code(more.code_ns, loop);
+      thread.op("aten::add", 1 * ms, loop, {.dims = kMatrices});
+      thread.end_step();
+    }
+    thread.op("aten::empty", 10 * us, loop);
+    thread.f.trace.rank.rank = rank;
+    thread.f.trace.code = {{"train.py", 30, "report", 44}, {"train.py", 50, "sort", 52}};
+    run.traces.push_back(std::move(thread.f.trace));
+    REQUIRE(derive::derive(run.traces.back(), {}));
+  }
+  derive::derive_run(run, 1);
+  return advice_of(run);
+}
+
+TEST_CASE("advice: what one rank alone does every so often makes it late, though in few of the steps") {
+  const Answer answer = advice_of_ranks({}, {.function_ns = 20 * ms});
+  const Finding* found = find(answer, "straggler_host");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.rank == 1);
+  CHECK(found->where.file == "train.py");
+  CHECK(found->where.line == 52);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(70.0 / 50).epsilon(0.02));
+  CHECK(find(answer, "straggler_hardware") == nullptr);
+  // It takes little; or the other rank takes long in another step, by chance or for the same.
+  CHECK(find(advice_of_ranks({}, {.function_ns = 4 * ms}), "straggler_host") == nullptr);
+  for (const Extra& other : {Extra{.longer_ns = 20 * ms, .step = 3}, Extra{.function_ns = 20 * ms, .step = 3}}) {
+    CHECK(find(advice_of_ranks(other, {.function_ns = 60 * ms}), "straggler_host") == nullptr);
+  }
+  CHECK(find(advice_of_ranks({}, {.function_ns = 60 * ms}), "straggler_host") != nullptr);
+}
+
+TEST_CASE("advice: a rank that stands still in one step alone is not to blame, in all of them it is") {
+  const Answer pause = advice_of_ranks({}, {.code_ns = 20 * ms});
+  CHECK(find(pause, "straggler_host") == nullptr);
+  CHECK(find(pause, "straggler_hardware") == nullptr);
+  CHECK(find(advice_of_ranks({}, {.code_ns = 20 * ms, .step = -1}), "straggler_host") != nullptr);
+  const Answer slow = advice_of_ranks({}, {.longer_ns = 20 * ms});
+  CHECK(find(slow, "straggler_host") == nullptr);
+  CHECK(find(slow, "straggler_hardware") == nullptr);
+  CHECK(find(advice_of_ranks({}, {.longer_ns = 20 * ms, .step = -1}), "straggler_hardware") != nullptr);
+}
+
+// Marks of 60 steps of rank 0 and of rank 1, whose forward passes take so long, far from the recording.
+void mark_passes(Run& run, std::int64_t first_ns, std::int64_t second_ns) {
+  for (const std::int64_t rank : {0, 1}) {
+    TraceFixture f;
+    f.trace.rank.rank = rank;
+    const TrackId lane = f.host("1");
+    for (int i = 0; i < 60; i++) {
+      const std::int64_t start_ns = 1'000'000 * ms + i * 20 * ms;
+      f.slice(lane, "user_annotation", "forward", start_ns, rank == 0 ? first_ns : second_ns);
+      f.trace.slices.phase.push_back(static_cast<std::uint8_t>(Phase::forward));
+      f.trace.steps.push_back({.name = "step", .number = i + 104, .start_ns = start_ns, .end_ns = start_ns + 20 * ms});
+    }
+    run.history.push_back(std::move(f.trace));
+  }
+}
+
+TEST_CASE("advice: a machine is slow for the whole job, and not in the recorded steps alone") {
+  const auto job = [](std::int64_t forward_ns) {
+    Run run = two_ranks(15 * ms);
+    for (Trace& trace : run.traces) trace.clock_base_ns = 0;
+    mark_passes(run, 10 * ms, forward_ns);
+    return advice_of(run);
+  };
+  CHECK(find(job(15 * ms), "straggler_hardware") != nullptr);
+  CHECK(find(job(13 * ms), "straggler_hardware") != nullptr);
+  CHECK(find(job(11 * ms), "straggler_hardware") == nullptr);
+  CHECK(find(job(10 * ms), "straggler_hardware") == nullptr);
 }
 
 }  // namespace

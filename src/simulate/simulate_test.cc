@@ -305,6 +305,83 @@ TEST_CASE("simulate: communication of a thread ends before the step, overlapped 
   CHECK(made.binds == "communication of rank 0");
 }
 
+// Steps of these lengths in us, 20 ms between the first `before_gap` of them and the others.
+Run steps_with_gap(const std::vector<std::int64_t>& lengths, std::size_t before_gap, bool in_parts,
+                   std::int64_t gap_us = 20'000) {
+  TraceFixture f;
+  const TrackId cpu = f.host("1");
+  f.op(cpu, "aten::empty", 0, 10 * us);
+  std::int64_t at = 100 * us;
+  for (std::size_t i = 0; i < lengths.size(); i++) {
+    if (i == before_gap) at += gap_us * us;
+    f.annotation(cpu, "ProfilerStep#" + std::to_string(i), at, lengths[i] * us);
+    f.op(cpu, "aten::mm", at + 10 * us, (lengths[i] - 20) * us);
+    at += lengths[i] * us;
+  }
+  f.op(cpu, "aten::empty", at + 100 * us, 10 * us);
+  if (in_parts) f.trace.source.parts = {"part0.json", "part1.json"};
+  return one(f);
+}
+
+TEST_CASE("simulate: between two parts of a recording it was written, and that is no time of the steps") {
+  const std::vector<std::int64_t> late{1000, 1000, 1000, 2000, 2000}, early{2000, 2000, 1000, 1000, 1000};
+  CHECK(must_predict(steps_with_gap(late, 3, true), {}).now_ns == 1000 * us);
+  CHECK(must_predict(steps_with_gap(early, 2, true), {}).now_ns == 1000 * us);
+  CHECK(must_predict(steps_with_gap({2000, 2000, 1000, 1000}, 2, true), {}).now_ns == 1000 * us);  // the last of equals
+  const Prediction half = must_predict(steps_with_gap(late, 3, true),
+                                       {{.kind = ChangeKind::scale, .target = "host:aten::mm", .value = 0.5}});
+  CHECK(half.after_ns[1] == doctest::Approx(510 * us).epsilon(0.01));
+  // In one part it is the program that did nothing there; and a moment between steps is theirs.
+  CHECK(must_predict(steps_with_gap(late, 3, false), {}).now_ns == 27'000 * us / 5);
+  CHECK(must_predict(steps_with_gap(late, 3, true, 300), {}).now_ns == 7'300 * us / 5);
+}
+
+// Two ranks on one machine that meet in gloo's all-reduce. Rank 0 sorts for 6 ms before it comes; rank 1 goes on at
+// 11 ms, its thread notes the end of the all-reduce so much later. `come_us`: when rank 0 comes.
+Run ranks_of_gloo(std::int64_t noted_late_us, std::int64_t come_us = 10'000) {
+  std::vector<Trace> traces;
+  for (const std::int64_t rank : {0, 1}) {
+    TraceFixture f;
+    f.trace.rank.rank = rank;
+    f.trace.clock_base_ns = 1'700'000'000'000'000'000;
+    f.trace.metadata.push_back({"host_name", "\"node\""});
+    const TrackId cpu = f.host("1"), worker = f.host("2");
+    f.op(cpu, "aten::empty", 0, 10 * us);
+    for (int round = 0; round < 8; round++) {
+      const std::int64_t at = (100 + round * 15'000) * us, come = at + (rank == 0 ? come_us : 4000) * us;
+      f.annotation(cpu, "ProfilerStep#" + std::to_string(round), at, 15'000 * us);
+      f.op(cpu, "aten::mm", at, 4000 * us);
+      if (rank == 0) f.op(cpu, "aten::sort", at + 4000 * us, come - at - 4000 * us);
+      f.op(cpu, "c10d::allreduce_", come, 20 * us);
+      const std::int64_t end = at + (11'000 + (rank == 1 ? noted_late_us : 0)) * us;
+      f.op(worker, "gloo:all_reduce", come + 30 * us, end - come - 30 * us,
+           {.dims = "[[4096]]", .types = R"(["float"])"}, "user_annotation");
+      f.op(cpu, "aten::add", at + 11'000 * us, 4000 * us);
+    }
+    f.op(cpu, "aten::empty", (200 + 8 * 15'000) * us, 10 * us);
+    traces.push_back(std::move(f.trace));
+  }
+  return derived(std::move(traces));
+}
+
+TEST_CASE("simulate: a rank waits for the last one in gloo, however late its thread notes the end") {
+  const std::vector<Change> no_sort{{.kind = ChangeKind::scale, .target = "host:aten::sort", .value = 0}};
+  for (const std::int64_t noted_late_us : {0, 3000}) {
+    CAPTURE(noted_late_us);
+    const Run run = ranks_of_gloo(noted_late_us);
+    REQUIRE(run.traces[1].clock.source == ClockSource::same_host);
+    check_replay(run);
+    const Prediction made = must_predict(run, no_sort);
+    CHECK(made.now_ns == 15'000 * us);
+    CHECK(made.after_ns[1] == doctest::Approx(9000 * us).epsilon(0.02));
+    CHECK(made.applied[0].calls == 8);
+  }
+  // Rank 0 had come long before rank 1 went on: that did something of its own.
+  const Prediction own = must_predict(ranks_of_gloo(3000, 6000), no_sort);
+  CHECK(own.now_ns == 15'000 * us);
+  CHECK(own.after_ns[0] == doctest::Approx(15'000 * us).epsilon(0.01));
+}
+
 TEST_CASE("simulate: only neighbors within a step are fused, and a collective alone is none") {
   const Run run = two_ranks();
   const Predictor predictor(run);

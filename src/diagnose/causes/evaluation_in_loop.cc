@@ -74,10 +74,16 @@ Cause evaluation_in_loop_cause() {
              .sentence = "The model is evaluated among the steps, in some of them",
              .next = "Evaluate less often, on part of the data, or in larger batches under torch.inference_mode()"});
         // What is evaluated is the model that trains: the place is where the loop has it done.
-        if (const CodeCall* call = about.places.call_in_loop(about.trace, "eval")) {
-          found.finding.where.file = call->file;
-          found.finding.where.line = call->line;
-          found.finding.where.function.reset();
+        Place& where = found.finding.where;
+        const Operator& first = *stretches.front().front();
+        if (auto way = about.places.way_to(*first.trace, about.code(*first.trace, first.slice), "eval")) {
+          where.file = std::move(way->file);
+          where.line = way->line;
+          where.function = std::move(way->function);
+        } else if (const CodeCall* call = about.places.call_in_loop(about.trace, "eval")) {
+          where.file = call->file;
+          where.line = call->line;
+          where.function.reset();
         }
         found.finding.evidence.push_back({.text = "Steps with evaluation, of those recorded",
                                           .value = static_cast<std::int64_t>(per_step.size()),

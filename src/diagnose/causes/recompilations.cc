@@ -1,7 +1,10 @@
 // torch.compile compiles again what it had compiled already, since its guards failed: for each new size, mostly.
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "diagnose/gathered.h"
+#include "diagnose/model_calls.h"
 #include "model/compile_names.h"
 #include "model/windows.h"
 
@@ -20,6 +23,17 @@ std::unordered_map<SliceId, CompileId> compiled_again(const Trace& trace) {
     }
   }
   return out;
+}
+
+// The outermost module that a slice is in; empty: none.
+std::string_view model_around(const Trace& trace, SliceId slice) {
+  std::unordered_map<SliceId, StringId> modules;
+  for (const ModuleCall& call : trace.modules) modules[call.slice] = call.name;
+  std::string_view outermost;
+  for (SliceId at = slice; at != SliceId::none; at = trace.slices.parent[at]) {
+    if (const auto found = modules.find(at); found != modules.end()) outermost = trace.strings[found->second];
+  }
+  return outermost;
 }
 
 }  // namespace
@@ -41,12 +55,19 @@ Cause recompilations_cause() {
           });
         }
         if (!compiling.worth_saying()) return;
-        out.push_back(compiling.diagnosis(
+        Diagnosis found = compiling.diagnosis(
             {.cause = "compile",
              .sentence = "torch.compile compiles code again that it had compiled already, since its guards failed",
              .next = "For sizes that change use torch.compile(dynamic=True) or torch._dynamo.mark_dynamic, or pad to "
                      "a few sizes; TORCH_LOGS=recompiles says which guard failed",
-             .called = "compile"}));
+             .called = "compile"});
+        // Where it is compiled in one place the change belongs there; else the model's call is at least what compiles.
+        const Work& example = compiling.names().first().example;
+        const std::string_view model = model_around(*example.trace, example.slice);
+        if (about.places.only_call(*example.trace, "compile") == nullptr && !model.empty()) {
+          put_model(about, *example.trace, model, found.finding.where);
+        }
+        out.push_back(std::move(found));
       }};
 }
 

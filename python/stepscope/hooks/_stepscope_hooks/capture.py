@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 
 from . import (
     context,
@@ -88,6 +89,7 @@ class Capture:
         self.without_optimizer = True  # steps are forward passes so far
         self.by_backward = False  # they are backward passes: the job updates its parameters by code of its own
         self.forward_seen = False  # in this step
+        self.last_steps: deque[tuple[int, float]] = deque(maxlen=64)  # number and seconds
         self.at_next_boundary: Callable[[], None] | None = None  # what the clock could not do elsewhere
         self.acting = False  # at a boundary, on the thread of the steps
         self.boundary_waits = False  # for a place where torch's profiler may start and stop
@@ -317,6 +319,7 @@ class Capture:
     def count(self, phase: int) -> None:
         now = marks.now_ns()
         self.step_s = (now - self.step_began) / 1e9
+        self.last_steps.append((self.boundary, self.step_s))
         if not self.marks.tried:
             self.open_marks()
         self.marks.step(self.boundary, self.step_began, now, phase)

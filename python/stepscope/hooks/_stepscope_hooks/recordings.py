@@ -12,7 +12,7 @@ from .termination import BeforeExec, Termination
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from .capture import Capture
     from .requests import Request
@@ -38,7 +38,8 @@ class Recordings:
         self.active: tuple[Recorder, Window | str] | None = None  # what records now
         self.asked: dict[Window | str, Request] = {}  # windows that a request asked for
         self.ready: Recorder | None = None  # prepared for the next boundary
-        self.stacks_wait = 0  # steps, for ranges that the window before left open
+        self.stacks_wait = 0  # steps at most, for ranges that the window before left open and for stacks_at
+        self.stacks_at = 0  # the step that they are recorded in
         self.waiting_told = False  # a user need not read it for every step
         self.time_is_up = False  # of the window in seconds
         self.seconds_end = 0.0  # of it, if all goes well
@@ -83,7 +84,7 @@ class Recordings:
                 self.start(window, capture.boundary)
         elif self.active is None and self.stacks_wait:
             self.stacks_wait -= 1
-            if moments.left.ended():
+            if capture.boundary >= self.stacks_at and moments.left.ended():
                 self.stacks_wait = 0
                 self.start(STACKS, capture.boundary)
         elif self.active is None and self.ready is None and capture.wanted(capture.boundary + 1):
@@ -157,10 +158,11 @@ class Recordings:
             self.close(complete=True)
             early = self.capture.plan.ended == current
             if recorder.kind == "steps" and window is None and not early and self.stacks_follow(recorder):
-                if moments.left.ended():
+                self.stacks_at = next_long_step(capture.last_steps, capture.boundary)
+                if moments.left.ended() and self.stacks_at == capture.boundary:
                     self.start(STACKS, capture.boundary)
                 else:
-                    self.stacks_wait = 2
+                    self.stacks_wait = self.stacks_at - capture.boundary + 2
 
     def by_clock(self, window: Window | str) -> bool:
         return window == SECONDS or (window == STACKS and self.stacks_by_clock)
@@ -398,6 +400,27 @@ class Recordings:
             recorder.stop()
             recorder.export(complete=False)
             self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
+
+
+LONG = 1.3  # times the median: such a step does something that the others do not
+LONGEST_PERIOD = 10  # steps
+
+
+def next_long_step(last: Collection[tuple[int, float]], boundary: int) -> int:
+    """The next step that takes long, where every so many do: only in such a one what they do can be seen. `last`:
+    numbers and seconds of steps before; without any of these, `boundary` itself."""
+    times = sorted(seconds for _, seconds in last)
+    if not times:
+        return boundary
+    usual = times[len(times) // 2]
+    long = [number for number, seconds in last if seconds > LONG * usual]
+    periods = [after - before for before, after in zip(long, long[1:])]
+    if not periods:
+        return boundary
+    period = max(set(periods), key=periods.count)
+    if not 1 < period <= LONGEST_PERIOD:
+        return boundary
+    return boundary + (long[-1] - boundary) % period
 
 
 def may_start(recordings: Recordings) -> bool:

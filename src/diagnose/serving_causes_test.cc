@@ -1,0 +1,76 @@
+// Causes in services, on jobs made by hand: a model that is called once for each request or word.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/steps_fixture.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+// A call of a model of 10 ms: a step with the module's range.
+struct Calls {
+  std::vector<int> lengths;  // of what each is given
+  int batch = 1;
+  std::int64_t gap_ns = 500 * us;  // between calls
+  bool modules = true, backward = false;
+
+  Run make() const {
+    TraceFixture f;
+    const TrackId cpu = f.host("1");
+    f.op(cpu, "aten::empty", 0, 10 * us);
+    std::int64_t at_ns = 1 * ms;
+    for (std::size_t i = 0; i < lengths.size(); i++) {
+      const std::string given = "[" + std::to_string(batch) + ", " + std::to_string(lengths[i]) + "]";
+      f.slice(cpu, "user_annotation", "ProfilerStep#" + std::to_string(i), at_ns, 10 * ms + gap_ns);
+      if (modules) f.op(cpu, "stepscope.module: model (Net)", at_ns, 10 * ms);
+      f.op(cpu, "aten::embedding", at_ns + 10 * us, 4 * ms, {.dims = "[[1000, 64], " + given + ", [], [], []]"});
+      f.op(cpu, "aten::mean", at_ns + 4020 * us, 5900 * us, {.dims = "[" + given + "]"});
+      at_ns += 10 * ms + gap_ns;
+      if (backward) {
+        f.op(cpu, "autograd::engine::evaluate_function: MeanBackward0", at_ns - 100 * us, 50 * us, {.fwd_thread = 1});
+      }
+    }
+    f.op(cpu, "aten::empty", at_ns + 100 * us, 10 * us);
+    Run run;
+    run.traces.push_back(std::move(f.trace));
+    REQUIRE(derive::derive(run.traces[0], {}));
+    derive::derive_run(run, 1);
+    return run;
+  }
+
+  bool has(std::string_view cause) const { return find(advice_of(make()), cause) != nullptr; }
+};
+
+TEST_CASE("advice: requests of any length that are answered one by one, and words that follow one another") {
+  const Answer answer = advice_of(Calls{.lengths = {8, 7, 12, 6, 9}}.make());
+  const Finding* found = find(answer, "tiny_batches");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.module == "model");
+  CHECK(found->cause == "serving");
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high > 1.2);
+  CHECK_FALSE(Calls{.lengths = {8, 9, 10, 11, 12}}.has("tiny_batches"));
+  // One request may be just a position longer than the one before.
+  CHECK(Calls{.lengths = {8, 9, 7, 12, 6}}.has("tiny_batches"));
+  CHECK(Calls{.lengths = {8, 8, 8, 8, 8}}.has("tiny_batches"));
+}
+
+TEST_CASE("advice: few requests, batches of them, and requests that come one by one are no tiny batches") {
+  CHECK(Calls{.lengths = {8, 7, 12, 6, 9}}.has("tiny_batches"));
+  CHECK_FALSE(Calls{.lengths = {8, 7, 12, 6}}.has("tiny_batches"));
+  CHECK_FALSE(Calls{.lengths = {8, 7, 12, 6, 9}, .batch = 2}.has("tiny_batches"));
+  CHECK_FALSE(Calls{.lengths = {8, 7, 12, 6, 9}, .gap_ns = 6 * ms}.has("tiny_batches"));
+}
+
+TEST_CASE("advice: a model that answers is given a word more with each call, and keeps nothing") {
+  CHECK_FALSE(Calls{.lengths = {8, 9, 10, 11, 12}}.has("memory_growth"));
+  CHECK(Calls{.lengths = {8, 9, 10, 11, 12}, .backward = true}.has("memory_growth"));
+  CHECK(Calls{.lengths = {8, 9, 10, 11, 12}, .modules = false}.has("memory_growth"));
+  CHECK_FALSE(Calls{.lengths = {8, 7, 12, 6, 9}, .backward = true}.has("memory_growth"));
+}
+
+}  // namespace
+}  // namespace stepscope::diagnose
