@@ -31,7 +31,7 @@ class Pieces:
     def split(self, word: str) -> list[int]:
         pieces, start = [], 0
         while start < len(word):
-            for end in range(len(word), start, -1):
+            for end in range(len(word), start, -1):  # fault
                 if word[start:end] in self.vocabulary:
                     pieces.append(self.vocabulary[word[start:end]] * 29 % PIECES)
                     start = end

@@ -70,6 +70,7 @@ Loading look(const Trace& trace) {
 struct LoaderTotals {
   std::int64_t steps = 0, wall_ns = 0, wait_ns = 0, exposed_ns = 0;
   bool any = false, workers = false, single = false, device = false;
+  bool keeps_up = false;        // the workers of every rank are known to
   std::optional<double> ready;  // share of the batches that were there when asked for; of the rank with the least
 };
 
@@ -138,7 +139,7 @@ Table sources_table(const std::vector<Loading>& ranks, LoaderTotals& totals) {
   return table;
 }
 
-bool brings_over(const LoaderTotals& totals) { return totals.ready.value_or(0) >= kWorkersKeepUp; }
+bool brings_over(const LoaderTotals& totals) { return totals.keeps_up; }
 
 std::string next_of(const LoaderTotals& totals, std::optional<double> idle) {
   if (brings_over(totals)) {
@@ -198,6 +199,7 @@ Result<Answer> run_dataloader(const Run& run, const AnalyzeOptions& options) {
   for (const Loading& rank : ranks) {
     if (!rank.sources.empty()) add_steps(steps, totals, rank);
     totals.device = totals.device || !rank.busy.empty();
+    totals.keeps_up = workers_keep_up(*rank.trace).value_or(false) && (totals.keeps_up || &rank == &ranks.front());
     if (const auto ready = batches_ready(*rank.trace)) totals.ready = std::min(totals.ready.value_or(1), *ready);
   }
   const bool known = totals.any && totals.steps > 0;

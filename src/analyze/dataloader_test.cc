@@ -51,6 +51,7 @@ TEST_CASE("dataloader: where batches were ready, the workers are not what is wai
   for (const std::string ready : {"300", "980"}) {
     Run run = loading("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 200, false);
     run.traces[0].metadata.push_back({"stepscope_batches_ready_permille", ready});
+    run.traces[0].metadata.push_back({"stepscope_loader_busy_permille", "200"});
     const Answer answer = ask(run, "dataloader");
     REQUIRE(answer.findings.size() == 1);
     CHECK(answer.findings[0].changes.empty() == (ready == "980"));

@@ -40,12 +40,21 @@ Loading look_at_loading(const Case& about) {
     out.code = std::move(code);
   }
   out.ready = batches_ready(about.trace);
+  out.keeps_up = workers_keep_up(about.trace);
   if (out.longest != simulate::kNone && out.code.below("__next__") == nullptr) {
     const CodeCall* loop = about.places.loop_around(*about.work(out.longest).trace, out.code);
     if (loop != nullptr) out.code.call_line = loop->line;
   }
   const auto busy = rate_in_steps(about.run, about.trace.rank.rank, "cpu_time");
-  if (busy && out.idle_cores) {
+  const auto count = number_set(about.trace, "loader_workers");
+  const auto making = loader_busy(about.trace), on_core = ratio_set(about.trace, "loader_cpu_permille");
+  if (count && making && on_core && out.idle_cores) {
+    constexpr double kMostlyWaits = 0.5;  // for files or a network: as many again need no cores
+    const double workers = std::max(0.05, static_cast<double>(*count) * *making * *on_core);
+    out.busy_workers = workers;
+    out.waiting_workers = *on_core < kMostlyWaits;
+    out.room = (workers + *out.idle_cores) / workers;
+  } else if (busy && out.idle_cores) {
     // What the rank keeps busy beside its own threads, which rest while it waits, are the workers.
     const double working = 1 - std::min(1.0, about.share(out.time_ns));
     const auto threads = static_cast<double>(number_set(about.trace, "torch_threads").value_or(1));
@@ -61,12 +70,14 @@ Loading look_at_loading(const Case& about) {
 const Loading& loading(const Case& about) { return about.shared<Loading>(look_at_loading); }
 
 bool keeps_up(const Loading& loading) {
-  constexpr double kRests = 0.5;
-  return loading.ready.value_or(0) >= kWorkersKeepUp && loading.busy_workers.value_or(1) < kRests;
+  if (loading.keeps_up) return *loading.keeps_up;
+  constexpr double kNearlyAll = 0.9, kRests = 0.5;
+  return loading.ready.value_or(0) >= kNearlyAll && loading.busy_workers.value_or(1) < kRests;
 }
 
 bool has_room(const Loading& loading) {
   constexpr double kRoom = 2, kLeastIdle = 0.25;  // of a core: less is no place for another worker
+  if (loading.waiting_workers) return true;
   if (loading.idle_cores.value_or(1) < kLeastIdle) return false;
   return loading.room ? *loading.room >= kRoom : loading.idle_cores.value_or(0) >= kIdleCore;
 }

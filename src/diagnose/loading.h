@@ -20,10 +20,12 @@ struct Loading {
   Code code;                                // of the program's own, where it loads itself
   std::optional<double> idle_cores;         // of the machine
   std::optional<double> busy_workers;       // cores that they use; not known: not sampled
+  bool waiting_workers = false;             // they make batches, but have no core for most of that time: they wait
   // As often as many batches that more workers could make on the idle cores; not known: what is busy was not sampled.
   std::optional<double> room;
   // Of the batches that the program asked for those that workers had made by then; not known: not recorded.
   std::optional<double> ready;
+  std::optional<bool> keeps_up;  // as the workers measured it
 };
 
 // Workers keep up and rest: what the steps wait for is to be handed what is there. One that works hands over late too.

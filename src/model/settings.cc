@@ -1,5 +1,7 @@
 #include "model/settings.h"
 
+#include <simdjson.h>
+
 #include <charconv>
 
 namespace stepscope {
@@ -25,6 +27,23 @@ std::optional<double> ratio_set(const Trace& trace, std::string_view name) {
   const auto permille = number_set(trace, name);
   if (!permille) return std::nullopt;
   return static_cast<double>(*permille) / 1000;
+}
+
+std::string text_set(const Trace& trace, std::string_view name) {
+  const std::string json(setting(trace, name));
+  simdjson::dom::parser parser;
+  std::string_view text;
+  if (json.empty() || parser.parse(json).get(text) != simdjson::SUCCESS) return {};
+  return std::string(text);
+}
+
+std::optional<double> loader_busy(const Trace& trace) { return ratio_set(trace, "loader_busy_permille"); }
+
+std::optional<bool> workers_keep_up(const Trace& trace) {
+  constexpr double kNearlyAll = 0.9, kRest = 0.5;
+  const auto ready = batches_ready(trace), busy = loader_busy(trace);
+  if (!ready || !busy) return std::nullopt;
+  return *ready >= kNearlyAll && *busy < kRest;
 }
 
 std::optional<double> batches_ready(const Trace& trace) { return ratio_set(trace, "batches_ready_permille"); }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "model/trace.h"
@@ -16,8 +17,15 @@ std::optional<std::int64_t> number_set(const Trace& trace, std::string_view name
 std::optional<double> ratio_set(const Trace& trace, std::string_view name);
 inline bool is_set(const Trace& trace, std::string_view name) { return setting(trace, name) == "true"; }
 
+// A note that is text; empty: not noted.
+std::string text_set(const Trace& trace, std::string_view name);
+
+// Share of the time in which the workers of its data loader make batches; nullopt: not noted.
+std::optional<double> loader_busy(const Trace& trace);
 // Share of the batches that the workers of its data loader had made before they were asked for; nullopt: not noted.
 std::optional<double> batches_ready(const Trace& trace);
-inline constexpr double kWorkersKeepUp = 0.9;  // with this share ready, it is not the workers that are waited for
+// Do they make batches faster than these are asked for, so that it is something else that is waited for? A batch that
+// is there may still have to come over from a worker that is busy; nullopt: not known.
+std::optional<bool> workers_keep_up(const Trace& trace);
 
 }  // namespace stepscope

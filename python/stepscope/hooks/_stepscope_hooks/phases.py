@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 
-from . import marks, module_hooks, own_code, roots
+from . import loader_workers, marks, module_hooks, own_code, roots
 from .replaced import Replaced
 
 TYPE_CHECKING = False
@@ -63,6 +63,8 @@ class Phases:
         loader = getattr(getattr(torch.utils, "data", None), "dataloader", None)
         iterator = getattr(loader, "_BaseDataLoaderIter", None)
         self.replaced.replace(iterator, "__next__", self.timed_next)
+        workers = getattr(getattr(getattr(torch.utils, "data", None), "_utils", None), "worker", None)
+        self.replaced.replace(workers, "_worker_loop", loader_workers.watched)
         own_code.keep_from_compiler()
 
     def uninstall(self) -> None:

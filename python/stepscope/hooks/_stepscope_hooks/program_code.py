@@ -43,15 +43,12 @@ def calls() -> list[Call]:
     began = time.perf_counter()
     prefixes = _prefixes()
 
-    def shown(path: str) -> str:
-        return next((path.removeprefix(prefix) for prefix in prefixes if path.startswith(prefix)), path)
-
-    own = _own_files()
+    own = own_files()
     for model, at in list(modules.called_at.items()):
         if at is not None and os.path.abspath(at[0]) in own:
-            rows.append((shown(os.path.abspath(at[0])), at[1], CALLS + model, at[2]))
+            rows.append((_without(prefixes, os.path.abspath(at[0])), at[1], CALLS + model, at[2]))
     for number, path in enumerate(sorted(own)):
-        name = shown(path)
+        name = _without(prefixes, path)
         rows.append((name, 1, "", 0))  # it is the program's, whether or not its calls are read
         if number >= MOST_FILES or time.perf_counter() - began > MOST_S:
             continue
@@ -67,7 +64,17 @@ def calls() -> list[Call]:
     return rows
 
 
-def _own_files() -> set[str]:
+def shown(path: str) -> str:
+    """As recorded frames name it."""
+    return _without(_prefixes(), path)
+
+
+def _without(prefixes: list[str], path: str) -> str:
+    return next((path[len(prefix) :] for prefix in prefixes if path.startswith(prefix)), path)
+
+
+def own_files() -> set[str]:
+    """Absolute paths of the program's own modules, as far as they are loaded."""
     ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # the package
     libraries = {os.path.abspath(path) for path in sysconfig.get_paths().values()}
     with_site = [*site.getsitepackages(), site.getusersitepackages(), ours]

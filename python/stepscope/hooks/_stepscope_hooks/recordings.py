@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from . import marks, moments, plan
+from . import loader_workers, marks, moments, plan
 from .budget import Budget
 from .recorder import Recorder, device_settles
 from .termination import BeforeExec, Termination
@@ -275,6 +275,10 @@ class Recordings:
         if capture.batches_asked:
             ready = round(1000 * capture.batches_ready / capture.batches_asked)
             recorder.settings_of_torch["stepscope_batches_ready_permille"] = str(ready)
+            recorder.settings_of_torch.update(loader_workers.busy_with())
+            workers = (capture.loader or {}).get("workers")
+            if workers:
+                recorder.settings_of_torch["stepscope_loader_workers"] = str(workers)
 
     def give_way(self, whole: bool = False) -> None:
         """To a measurement of FLOP: what records ends here, and its window goes on afterwards as another recording.
