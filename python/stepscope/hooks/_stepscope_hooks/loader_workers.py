@@ -32,8 +32,6 @@ MOST_BATCHES, MOST_S = 4, 0.5  # that are profiled: Python is slower meanwhile
 SLOTS, SLOT_BYTES = 64, 2048  # workers beyond these take the slots of others
 MOST_FUNCTIONS = 8  # that a worker tells of
 _HEAD = struct.Struct("<QQQI")  # ns in which batches were made, of these on a core, in all; length of what follows
-    "<QQQI"
-)  # ns in which batches were made, of these on a core, ns of the worker, length of the rest
 
 _shared: mmap.mmap | None = None
 
