@@ -547,3 +547,50 @@ def test_frames_follow_the_seconds_of_a_service(place: Place) -> None:
     assert [window["kind"] for window in process["windows"]] == ["seconds", "stacks"], job.stderr
     functions = {row["function"] for row in rows(report(place, str(job.folder))["answers"]["stacks"], "functions")}
     assert "serve" in functions, functions
+
+
+@needs_torch
+def test_a_service_that_keeps_gradients_is_recorded_soon_and_with_frames(place: Place) -> None:
+    text = (SLOW_START + "    serve(220)\n").replace("with torch.no_grad():", "if True:")
+    job = place.run(sys.executable, place.script(text), "0")
+    (process,) = job.manifest()["processes"]
+    assert [window["kind"] for window in process["windows"]] == ["seconds", "stacks"], job.stderr
+    functions = {row["function"] for row in rows(report(place, str(job.folder))["answers"]["stacks"], "functions")}
+    assert "serve" in functions, functions
+
+
+@needs_torch
+def test_backward_passes_are_the_steps_where_the_program_updates_parameters_itself(place: Place) -> None:
+    text = """
+        import torch
+        net = torch.nn.Linear(16, 16)
+        for _ in range(30):
+            net(torch.ones(4, 16)).sum().backward()
+            with torch.no_grad():
+                for weight in net.parameters():
+                    weight -= 0.1 * weight.grad
+                    weight.grad = None
+    """
+    job = place.run(sys.executable, place.script(text))
+    (process,) = job.manifest()["processes"]
+    assert [window["steps"] for window in process["windows"]] == [[10, 11, 12, 13, 14], [15]], job.stderr
+    assert "recorded steps 10-14 of 30" in job.ours[-1], job.stderr
+
+
+@needs_torch
+@pytest.mark.parametrize(("every", "framed"), [(100, 15), (5, 19)])
+def test_frames_are_of_a_step_that_takes_long_where_some_do(place: Place, every: int, framed: int) -> None:
+    text = """
+        import sys, time, torch
+        net = torch.nn.Linear(16, 16)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(40):
+            time.sleep(0.1 if step % int(sys.argv[1]) == int(sys.argv[1]) - 1 else 0.01)
+            optimizer.zero_grad()
+            net(torch.ones(4, 16)).sum().backward()
+            optimizer.step()
+    """
+    job = place.run(sys.executable, place.script(text), str(every))
+    (process,) = job.manifest()["processes"]
+    stacks = [window["steps"] for window in process["windows"] if window["kind"] == "stacks"]
+    assert stacks == [[framed]], job.stderr

@@ -1,0 +1,87 @@
+"""What worker processes of a data loader tell of themselves: how busy they are, and which function makes them so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import Place, needs_torch
+
+WORKERS = """
+    import sys, time, torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Rows(Dataset):
+        def __len__(self):
+            return 160
+
+        def __getitem__(self, at):
+            return torch.full((4,), float(at))
+
+    def slow(rows):
+        total = 0
+        for number in range(200_000):
+            total += number % 7
+        return torch.stack(rows)
+
+    def waits(rows):
+        time.sleep(0.03)
+        return torch.stack(rows)
+
+    def quick(rows):
+        return torch.stack(rows)
+
+    def main():
+        net = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        collate = {"slow": slow, "waits": waits, "quick": quick}[sys.argv[1]]
+        loader = DataLoader(Rows(), 4, num_workers=2, collate_fn=collate, multiprocessing_context=sys.argv[2])
+        seen = 0.0
+        for rows in loader:
+            seen += rows.sum().item()
+            optimizer.zero_grad()
+            net(rows).sum().backward()
+            optimizer.step()
+            time.sleep(0.005)
+        print("seen", seen)
+
+    if __name__ == "__main__":
+        main()
+"""
+
+
+def notes_of(place: Place, stepscope: Path, *arguments: str) -> dict[str, Any]:
+    job = place.run(sys.executable, place.script(WORKERS), *arguments)
+    assert "seen 50880.0" in job.stdout, job.stderr
+    query = [str(stepscope), "query", str(job.folder), "select key, json from metadata", "--json"]
+    asked = subprocess.run(query, capture_output=True, text=True, check=True, timeout=60).stdout
+    return {row["key"]: json.loads(row["json"]) for row in json.loads(asked) if "loader" in row["key"]}
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("collate", "busy", "on_core"), [("slow", True, True), ("waits", True, False), ("quick", False, None)]
+)
+def test_workers_tell_how_busy_they_are_and_with_what(
+    place: Place, stepscope: Path, collate: str, busy: bool, on_core: bool | None
+) -> None:
+    notes = notes_of(place, stepscope, collate, "fork")
+    assert notes["stepscope_loader_workers"] == 2
+    assert (notes["stepscope_loader_busy_permille"] > 250) == busy, notes
+    if on_core is None:
+        return
+    assert (notes["stepscope_loader_cpu_permille"] > 400) == on_core, notes
+    assert notes["stepscope_loader_function"] == collate
+    assert notes["stepscope_loader_permille"] > 700
+    source = Path(place.script(WORKERS)).read_text().splitlines()
+    assert source[notes["stepscope_loader_line"] - 1].strip() == f"def {collate}(rows):"
+
+
+@needs_torch
+def test_of_workers_that_are_started_anew_nothing_is_known(place: Place, stepscope: Path) -> None:
+    notes = notes_of(place, stepscope, "slow", "spawn")
+    assert set(notes) == {"stepscope_loader_workers"}
