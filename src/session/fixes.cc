@@ -56,6 +56,9 @@ std::optional<double> real_speedup(const Answer& comparison) {
   return static_cast<double>(*before) / static_cast<double>(*after);
 }
 
+// A gain that may be none, since nobody knows what runs there, is no prediction to hold against the second run.
+bool promises(const Finding& finding) { return finding.gain && finding.gain->speedup_low > 1; }
+
 }  // namespace
 
 void add_fixes(const Run& a, const Run& b, Answer& comparison) {
@@ -76,7 +79,7 @@ void add_fixes(const Run& a, const Run& b, Answer& comparison) {
   std::set<std::string> told;  // several of one id explain their time together: the one worth most stands for them
   for (const Finding& finding : before->findings) {
     const auto at = then.find(finding.id);
-    if (at == then.end() || !finding.gain || !told.insert(finding.id).second) continue;
+    if (at == then.end() || !promises(finding) || !told.insert(finding.id).second) continue;
     const auto left = now.find(finding.id);
     const std::int64_t left_ns = left == now.end() ? 0 : left->second;
     const bool gone = static_cast<double>(left_ns) < kGone * static_cast<double>(at->second);
