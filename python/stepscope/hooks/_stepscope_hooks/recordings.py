@@ -417,7 +417,9 @@ def next_long_step(last: Collection[tuple[int, float]], boundary: int) -> int:
     if not times:
         return boundary
     usual = times[len(times) // 2]
-    long = [number for number, seconds in last if seconds > LONG * usual]
+    # Half as much longer as the second longest is: what writing a recording adds to the step behind it is less.
+    far = max(LONG * usual, (usual + times[-2:][0]) / 2)
+    long = [number for number, seconds in last if seconds > far]
     periods = [after - before for before, after in zip(long, long[1:])]
     if not periods:
         return boundary

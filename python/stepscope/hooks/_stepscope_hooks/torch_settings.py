@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
     Ask = Callable[[], "bool | int | str | None"]
+    Work = Callable[[torch.Tensor], object]
 
 
 def noted() -> dict[str, str]:
@@ -69,6 +70,7 @@ LONGEST_S = 0.05  # of a product: slower ones are not tried again
 MOST_THREADS = 8  # side by side; more cores are taken for as good as these
 PATIENCE_S = 0.5  # with threads that take 10 ms: a job must not wait for what is only nice to know
 ROUNDS = 3  # the machine may be busy with something else in one of them
+CALLS = 16  # in a turn
 TURNS = 4  # the first one chooses and packs
 _measured: dict[str, int] = {}  # once a process
 _single_s: list[float] = []  # a product in float32
@@ -87,20 +89,29 @@ def _bfloat16_speed_permille() -> int:
 
 
 def _cores_speed_permille(count: int) -> int | None:
-    """As often as fast, in thousandths, `count` cores make products side by side as one of them does alone.
+    """As often as fast, in thousandths, `count` cores work side by side as one of them does alone.
 
-    A virtual machine's cores are often halves of cores. For a job whose torch has one thread; takes some 50 ms, once a
+    A virtual machine's cores are often halves of cores. For a job whose torch has one thread; takes some 30 ms, once a
     process. None: the threads were not done in time.
     """
     import torch
+    from torch.utils._python_dispatch import _disable_current_modes
 
     if "cores" in _measured:
         return _measured["cores"]
-    mm, a, b = torch.mm, *_factors(torch.float32)
+    # Not a product: on a thread of its own the library behind these may take all cores, whatever torch was told. So few
+    # numbers torch leaves to one thread.
+    work, numbers = torch.lgamma, torch.linspace(1.0, 9.0, 8192, dtype=torch.float32, device="cpu")
     ratios: list[float] = []
     for _ in range(ROUNDS):
-        alone_s = _product_s(torch.float32)
-        together_s = _side_by_side_s(mm, a, b, min(count, MOST_THREADS))
+        with (
+            torch._C.DisableTorchFunction(),
+            _disable_current_modes(),
+            torch.no_grad(),
+            torch.autocast("cpu", enabled=False),
+        ):
+            alone_s = _usual_s(work, numbers)
+        together_s = _side_by_side_s(work, numbers, min(count, MOST_THREADS))
         if together_s is None:
             return None
         ratios.append(alone_s / max(together_s, 1e-9))
@@ -108,14 +119,14 @@ def _cores_speed_permille(count: int) -> int | None:
     return _measured["cores"]
 
 
-def _side_by_side_s(mm: Callable[..., torch.Tensor], a: torch.Tensor, b: torch.Tensor, count: int) -> float | None:
-    """Time of one product on each of so many threads at once, the slowest; None: they were not done in time."""
+def _side_by_side_s(work: Work, numbers: torch.Tensor, count: int) -> float | None:
+    """Time of the work on each of so many threads at once, the slowest; None: they were not done in time."""
     times: list[float] = []
 
     # Nothing in here may import: whoever called us may hold the lock of an import, and waits for these threads.
     def one(done: _thread.LockType) -> None:
         try:
-            times.append(_usual_s(mm, a, b))
+            times.append(_usual_s(work, numbers))
         except Exception:  # nobody is to read of it
             pass
         finally:
@@ -130,6 +141,20 @@ def _side_by_side_s(mm: Callable[..., torch.Tensor], a: torch.Tensor, b: torch.T
     if not all(lock.acquire(timeout=PATIENCE_S) for lock in locks) or len(times) < count:
         return None
     return max(times)
+
+
+def _usual_s(work: Work, numbers: torch.Tensor, calls: int = CALLS) -> float:
+    """The median of a few turns: the best one may have had a moment of its own."""
+    times: list[float] = []
+    for _ in range(TURNS):
+        start = time.perf_counter()
+        for _ in range(calls):
+            work(numbers)
+        times.append(time.perf_counter() - start)
+        if times[-1] > LONGEST_S:
+            break
+    usual = sorted(times[1:] or times)
+    return usual[len(usual) // 2]
 
 
 def _alone_s() -> float:
@@ -158,20 +183,8 @@ def _product_s(dtype: torch.dtype) -> float:
         torch.no_grad(),
         torch.autocast("cpu", enabled=False),
     ):
-        return _usual_s(torch.mm, *_factors(dtype))
-
-
-def _usual_s(mm: Callable[[torch.Tensor, torch.Tensor], object], a: torch.Tensor, b: torch.Tensor) -> float:
-    """The median of a few: the best one may have had a moment of its own."""
-    times: list[float] = []
-    for _ in range(TURNS):
-        start = time.perf_counter()
-        mm(a, b)
-        times.append(time.perf_counter() - start)
-        if times[-1] > LONGEST_S:
-            break
-    usual = sorted(times[1:] or times)
-    return usual[len(usual) // 2]
+        a, b = _factors(dtype)
+        return _usual_s(lambda of: torch.mm(of, b), a, calls=1)
 
 
 def cores() -> int | None:
