@@ -55,7 +55,7 @@ struct MemoryHistory {
 };
 
 // At most one of on_request, steps, cycle and seconds is set. None: automatic (an early window that is kept until
-// steps 10-14 are recorded; a job without a backward pass: 0.8 s soon after its model first runs).
+// steps 10-14 are recorded; a job without an optimizer: seconds 3 to 5 after the import of torch).
 struct Capture {
   bool on_request = false;    // nothing until a request lies in the run folder
   std::vector<Window> steps;  // by first, none overlaps another

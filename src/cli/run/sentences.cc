@@ -53,7 +53,7 @@ std::string when_text(const collect::Settings& settings, int pid) {
   if (const auto& s = capture.seconds) {
     return fmt::format("seconds {:.6g}:{:.6g} after the import of torch", s->start, s->end);
   }
-  return capture.steps.empty() ? "steps 10-14 (of a job that only answers 0.8 s)" : steps_text(capture.steps);
+  return capture.steps.empty() ? "steps 10-14 (of a job without an optimizer seconds 3-5)" : steps_text(capture.steps);
 }
 
 std::string size_text(std::uintmax_t bytes) {

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 EARLY = (1, 6)
 MAIN = (10, 15)
 EARLY_WITHIN_S = 30.0  # an early window only where the first step came soon: no compiling, no big model
-FALLBACK_SECONDS = (3.0, 3.8)  # automatic mode in a job that builds no optimizer
-AFTER_FIRST_FORWARD_S = 0.4  # and then, where its model runs earlier, or runs for the first time after that
+FALLBACK_SECONDS = (3.0, 5.0)  # automatic mode in a job that builds no optimizer
+AFTER_FIRST_FORWARD_S, SERVICE_S = 0.4, 0.8  # of a service that has no steps, since its model keeps gradients
 
 
 class Plan:

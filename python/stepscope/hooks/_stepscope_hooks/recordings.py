@@ -146,7 +146,8 @@ class Recordings:
         recorder, current = self.active
         recorder.end_step()
         capture = self.capture
-        unasked = current == SECONDS and self.settings.automatic and SECONDS not in self.asked
+        by_itself = self.settings.automatic and SECONDS not in self.asked
+        unasked = by_itself and self.by_clock(current)
         if unasked and not capture.without_optimizer:
             self.release()  # before the first step of an optimizer: its steps are the better answer
             recorder.stop()
@@ -158,7 +159,8 @@ class Recordings:
             self.close(complete=True)
             early = self.capture.plan.ended == current
             if recorder.kind == "steps" and window is None and not early and self.stacks_follow(recorder):
-                self.stacks_at = next_long_step(capture.last_steps, capture.boundary)
+                last = capture.last_steps if self.settings.automatic else ()
+                self.stacks_at = next_long_step(last, capture.boundary)
                 if moments.left.ended() and self.stacks_at == capture.boundary:
                     self.start(STACKS, capture.boundary)
                 else:
@@ -406,7 +408,7 @@ class Recordings:
             self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
 
 
-LONG = 1.3  # times the median: such a step does something that the others do not
+LONG = 1.5  # times the median: such a step does something that the others do not
 LONGEST_PERIOD = 10  # steps
 
 
@@ -417,16 +419,13 @@ def next_long_step(last: Collection[tuple[int, float]], boundary: int) -> int:
     if not times:
         return boundary
     usual = times[len(times) // 2]
-    # Half as much longer as the second longest is: what writing a recording adds to the step behind it is less.
-    far = max(LONG * usual, (usual + times[-2:][0]) / 2)
+    # Half as much longer as the third longest is: what writing a recording adds to the step behind it is less.
+    far = max(LONG * usual, (usual + times[-3:][0]) / 2)
     long = [number for number, seconds in last if seconds > far]
     periods = [after - before for before, after in zip(long, long[1:])]
-    if not periods:
+    if len(periods) < 2 or len(set(periods)) > 1 or not 1 < periods[0] <= LONGEST_PERIOD:  # two come by chance
         return boundary
-    period = max(set(periods), key=periods.count)
-    if not 1 < period <= LONGEST_PERIOD:
-        return boundary
-    return boundary + (long[-1] - boundary) % period
+    return boundary + (long[-1] - boundary) % periods[0]
 
 
 def may_start(recordings: Recordings) -> bool:

@@ -74,7 +74,7 @@ class Timer:
         if self.capture.recordings.active is not None:
             self.settled = True
         else:
-            self.at(time.monotonic() + plan.AFTER_FIRST_FORWARD_S, self.begin_between)
+            self.at(time.monotonic() + plan.AFTER_FIRST_FORWARD_S, self.begin_service)
 
     def at(self, moment: float, what: Callable[[], None]) -> None:
         self.order += 1
@@ -151,6 +151,12 @@ class Timer:
 
         self.here_or_between_steps(act, lambda: bool(begun), lambda: None)
 
+    def begin_service(self) -> None:
+        """A job that has counted no steps by now and built no optimizer only answers, and may be short."""
+        if self.span is not None and not self.settled and self.capture.boundary == 0:
+            self.span = (self.span[0], self.span[0] + plan.SERVICE_S)
+            self.begin_between()
+
     def begin(self) -> None:
         capture, span = self.capture, self.span
         if span is None or capture.off or self.cancelled.is_set() or process.is_data_worker() or process.is_helper():
@@ -158,8 +164,6 @@ class Timer:
         if capture.recordings.start_seconds(span[1] - span[0]):
             self.settled = self.model_ran or not capture.settings.automatic
             self.at(time.monotonic() + span[1] - span[0], self.end)
-        elif capture.settings.automatic and capture.recordings.active is not None:  # a few forward passes
-            self.at(time.monotonic() + AGAIN_S, self.begin_between)
 
     def end(self, then: Callable[[], None] | None = None) -> None:
         """Best between two steps or forward passes, where no range is open that would keep the next recording off."""
