@@ -139,10 +139,8 @@ Table sources_table(const std::vector<Loading>& ranks, LoaderTotals& totals) {
   return table;
 }
 
-bool brings_over(const LoaderTotals& totals) { return totals.keeps_up; }
-
 std::string next_of(const LoaderTotals& totals, std::optional<double> idle) {
-  if (brings_over(totals)) {
+  if (totals.keeps_up) {
     return "The workers keep up, so more of them would not help: let them return fewer and larger tensors, or smaller "
            "types (uint8 pictures), and record again";
   }
@@ -166,10 +164,9 @@ void find_wait(Answer& answer, const LoaderTotals& totals, std::optional<double>
   answer.findings.push_back(
       {.id = "dataloader_wait",
        .cause = "input",
-       .sentence =
-           std::string(brings_over(totals) ? "Part of every step is spent bringing batches over from the workers"
-                                           : "Part of every step is spent waiting for the data loader") +
-           (totals.device ? " while the device has nothing to do" : ""),
+       .sentence = std::string(totals.keeps_up ? "Part of every step is spent bringing batches over from the workers"
+                                               : "Part of every step is spent waiting for the data loader") +
+                   (totals.device ? " while the device has nothing to do" : ""),
        .where = {.phase = "dataloader"},
        .evidence = {{.text =
                          totals.device ? "Share of the steps waited while no device work ran" : "Share of the steps",
@@ -177,12 +174,12 @@ void find_wait(Answer& answer, const LoaderTotals& totals, std::optional<double>
                      .unit = Unit::ratio},
                     {.text = "Mean per step", .value = totals.exposed_ns / totals.steps, .unit = Unit::ns},
                     {.text = "Wait per step in all", .value = totals.wait_ns / totals.steps, .unit = Unit::ns}},
-       .gain_reason = brings_over(totals) ? "Not predicted: how large their way over has to be is not known."
-                                          : std::string(kNoGain),
+       .gain_reason =
+           totals.keeps_up ? "Not predicted: how large their way over has to be is not known." : std::string(kNoGain),
        .confidence = "high",
        .next = next_of(totals, idle)});
   Finding& found = answer.findings.back();
-  if (!brings_over(totals)) found.changes = {{.kind = ChangeKind::data_loader, .value = 0}};
+  if (!totals.keeps_up) found.changes = {{.kind = ChangeKind::data_loader, .value = 0}};
   if (totals.ready)
     found.evidence.push_back(
         {.text = "Batches that were there when asked for", .value = *totals.ready, .unit = Unit::ratio});
@@ -196,10 +193,11 @@ Result<Answer> run_dataloader(const Run& run, const AnalyzeOptions& options) {
   for (const Trace& trace : run.traces) ranks.push_back(look(trace));
   LoaderTotals totals;
   Table sources = sources_table(ranks, totals), steps = steps_table();
+  totals.keeps_up = std::all_of(ranks.begin(), ranks.end(),
+                                [](const Loading& rank) { return workers_keep_up(*rank.trace).value_or(false); });
   for (const Loading& rank : ranks) {
     if (!rank.sources.empty()) add_steps(steps, totals, rank);
     totals.device = totals.device || !rank.busy.empty();
-    totals.keeps_up = workers_keep_up(*rank.trace).value_or(false) && (totals.keeps_up || &rank == &ranks.front());
     if (const auto ready = batches_ready(*rank.trace)) totals.ready = std::min(totals.ready.value_or(1), *ready);
   }
   const bool known = totals.any && totals.steps > 0;

@@ -107,31 +107,28 @@ Doing doing_of(const CodePlaces& places, const Work& work, const Code& code, Jou
   return known->second ? Doing::logging : Doing::computing;
 }
 
-// When any device of the rank worked.
-Intervals device_work(const Trace& trace) {
-  Intervals all;
-  for (const DeviceTime& device : rank_time(trace).devices) all = unite(all, device.busy);
-  return all;
-}
-
-// Does a device work for most of that stretch? Then the thread may as well wait for it.
-bool is_beside_device(const Intervals& busy, const Work& work) {
-  const Interval when{work.start_ns, work.start_ns + work.cost_ns};
-  std::int64_t shared_ns = 0;
-  auto at = std::lower_bound(busy.begin(), busy.end(), when.start,
-                             [](const Interval& one, std::int64_t time) { return one.end <= time; });
-  for (; at != busy.end() && at->start < when.end; at++) {
-    shared_ns += std::min(at->end, when.end) - std::max(at->start, when.start);
+// Does a device of the rank work for most of a stretch? Then the thread may as well wait for it. Asked by start.
+class BesideDevice {
+ public:
+  explicit BesideDevice(const Trace& trace) {
+    for (const DeviceTime& device : rank_time(trace).devices) busy_ = unite(busy_, device.busy);
   }
-  return 2 * shared_ns > work.cost_ns;
-}
+  BesideDevice(const BesideDevice&) = delete;
+  bool operator()(const Work& work) {
+    return 2 * sweep_.part_of({work.start_ns, work.start_ns + work.cost_ns}) > work.cost_ns;
+  }
+
+ private:
+  Intervals busy_;
+  IntervalSweep sweep_{busy_};
+};
 
 }  // namespace
 
 std::vector<BetweenOperators> code_between(const Case& about) {
   std::vector<BetweenOperators> out;
   Journals journals;
-  std::map<const Trace*, Intervals> busy;
+  std::map<const Trace*, BesideDevice> beside_device;
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
     const Work work = about.work(node);
@@ -143,11 +140,7 @@ std::vector<BetweenOperators> code_between(const Case& about) {
     if (one.doing == Doing::unknown && about.places.known(*work.trace)) continue;
     // Outside of steps a gap of which nothing is known may be anything: before the work, behind it.
     if (one.doing == Doing::unknown && !about.now.window.whole_steps) continue;
-    if (one.doing == Doing::unknown) {
-      const auto [of, is_new] = busy.try_emplace(work.trace);
-      if (is_new) of->second = device_work(*work.trace);
-      if (is_beside_device(of->second, work)) continue;
-    }
+    if (one.doing == Doing::unknown && beside_device.try_emplace(work.trace, *work.trace).first->second(work)) continue;
     out.push_back(std::move(one));
   }
   return out;

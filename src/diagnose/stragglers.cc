@@ -38,20 +38,31 @@ Intervals communicating_times(const Case& about, const Trace& trace) {
   return make_intervals(std::move(times));
 }
 
-// Always the same rank, or a different one by chance? What it does more in a step than the busiest of the others is, as
-// a median, far more than that differs from step to step, and it is the one in nearly all of them.
-bool is_steady(const Ranks& ranks, const Trace* rank) {
-  constexpr double kFarMore = 2;  // times the median distance from the median
-  constexpr double kNearlyAll = 0.8;
-  std::vector<std::int64_t> more;
+// In each step that a rank shares with others: what it does itself, and what the busiest of these does.
+struct AgainstOthers {
+  std::int64_t own_ns = 0, busiest_ns = 0;
+};
+
+std::vector<AgainstOthers> against_others(const Ranks& ranks, const Trace* rank) {
+  std::vector<AgainstOthers> out;
   for (const auto& [step, ns] : ranks.at(rank).steps) {
     std::optional<std::int64_t> busiest;
     for (const auto& [trace, one] : ranks) {
       const auto same = one.steps.find(step);
       if (trace != rank && same != one.steps.end()) busiest = std::max(busiest.value_or(0), same->second);
     }
-    if (busiest) more.push_back(ns - *busiest);
+    if (busiest) out.push_back({ns, *busiest});
   }
+  return out;
+}
+
+// Always the same rank, or a different one by chance? What it does more in a step than the busiest of the others is, as
+// a median, far more than that differs from step to step, and it is the one in nearly all of them.
+bool is_steady(const Ranks& ranks, const Trace* rank) {
+  constexpr double kFarMore = 2;  // times the median distance from the median
+  constexpr double kNearlyAll = 0.8;
+  std::vector<std::int64_t> more;
+  for (const AgainstOthers& step : against_others(ranks, rank)) more.push_back(step.own_ns - step.busiest_ns);
   const auto usual = median(more);
   if (!usual) return false;
   const auto later = std::count_if(more.begin(), more.end(), [](std::int64_t one) { return one > 0; });
@@ -63,19 +74,14 @@ bool is_steady(const Ranks& ranks, const Trace* rank) {
 // Or in few of the steps, but far more in these, and no other rank does so in any: what it does every so often.
 bool is_rare_but_large(const Ranks& ranks, const Trace* rank) {
   constexpr double kLarge = 0.5;  // of what the others do in a step
-  int own = 0, of_others = 0;
-  for (const auto& [trace, one] : ranks) {
-    for (const auto& [step, ns] : one.steps) {
-      std::optional<std::int64_t> busiest;
-      for (const auto& [other, its] : ranks) {
-        const auto same = its.steps.find(step);
-        if (other != trace && same != its.steps.end()) busiest = std::max(busiest.value_or(0), same->second);
-      }
-      const bool large = busiest && static_cast<double>(ns) > (1 + kLarge) * static_cast<double>(*busiest);
-      if (large) (trace == rank ? own : of_others)++;
-    }
-  }
-  return own > 0 && of_others == 0;
+  const auto has_large = [&](const auto& one) {
+    const std::vector<AgainstOthers> steps = against_others(ranks, one.first);
+    return std::any_of(steps.begin(), steps.end(), [](const AgainstOthers& step) {
+      return static_cast<double>(step.own_ns) > (1 + kLarge) * static_cast<double>(step.busiest_ns);
+    });
+  };
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](const auto& one) { return has_large(one) == (one.first == rank); });
 }
 
 // What ranks do on the threads of their steps.

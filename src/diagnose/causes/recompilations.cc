@@ -25,15 +25,12 @@ std::unordered_map<SliceId, CompileId> compiled_again(const Trace& trace) {
   return out;
 }
 
-// The outermost module that a slice is in; empty: none.
-std::string_view model_around(const Trace& trace, SliceId slice) {
-  std::unordered_map<SliceId, StringId> modules;
-  for (const ModuleCall& call : trace.modules) modules[call.slice] = call.name;
-  std::string_view outermost;
-  for (SliceId at = slice; at != SliceId::none; at = trace.slices.parent[at]) {
-    if (const auto found = modules.find(at); found != modules.end()) outermost = trace.strings[found->second];
+// The model in whose call the work is; empty: none.
+std::string_view model_around(const Case& about, const Work& work) {
+  for (const ModelCall& call : model_calls(about)) {
+    if (call.trace == work.trace && call.start_ns <= work.start_ns && work.start_ns < call.end_ns) return call.module;
   }
-  return outermost;
+  return {};
 }
 
 }  // namespace
@@ -63,7 +60,7 @@ Cause recompilations_cause() {
              .called = "compile"});
         // Where it is compiled in one place the change belongs there; else the model's call is at least what compiles.
         const Work& example = compiling.names().first().example;
-        const std::string_view model = model_around(*example.trace, example.slice);
+        const std::string_view model = model_around(about, example);
         if (about.places.only_call(*example.trace, "compile") == nullptr && !model.empty()) {
           put_model(about, *example.trace, model, found.finding.where);
         }

@@ -3,7 +3,7 @@
 A boundary is not taken inside the optimizer's post hook: there the range `Optimizer.step#…` is still open, and step
 marks would overlap it. The hook leaves an object in the call's own kwargs instead; it is released when the optimizer's
 step has returned, on the same thread, and its __del__ is the boundary. A job that runs forward passes without gradients
-and no optimizer has a boundary after each of them.
+and no optimizer has a boundary after each of them; one that runs backward passes and no optimizer, after each of these.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ A trace shows what ran, and not whether half of the cores were left out or autog
 from __future__ import annotations
 
 import _thread
+import contextlib
 import json
 import os
 import time
@@ -13,7 +14,7 @@ import warnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import torch
 
@@ -95,7 +96,6 @@ def _cores_speed_permille(count: int) -> int | None:
     process. None: the threads were not done in time.
     """
     import torch
-    from torch.utils._python_dispatch import _disable_current_modes
 
     if "cores" in _measured:
         return _measured["cores"]
@@ -104,12 +104,7 @@ def _cores_speed_permille(count: int) -> int | None:
     work, numbers = torch.lgamma, torch.linspace(1.0, 9.0, 8192, dtype=torch.float32, device="cpu")
     ratios: list[float] = []
     for _ in range(ROUNDS):
-        with (
-            torch._C.DisableTorchFunction(),
-            _disable_current_modes(),
-            torch.no_grad(),
-            torch.autocast("cpu", enabled=False),
-        ):
+        with _apart_from_the_job():
             alone_s = _usual_s(work, numbers)
         together_s = _side_by_side_s(work, numbers, min(count, MOST_THREADS))
         if together_s is None:
@@ -171,18 +166,26 @@ def _factors(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.ones(512, 256, dtype=dtype, device="cpu"), torch.ones(256, 512, dtype=dtype, device="cpu")
 
 
-def _product_s(dtype: torch.dtype) -> float:
-    """Time of one product on this thread."""
+@contextlib.contextmanager
+def _apart_from_the_job() -> Iterator[None]:
+    """Whatever the job has set up must neither see what is measured nor change it."""
     import torch
     from torch.utils._python_dispatch import _disable_current_modes
 
-    # Whatever the job has set up must neither see these products nor change them.
     with (
         torch._C.DisableTorchFunction(),
         _disable_current_modes(),
         torch.no_grad(),
         torch.autocast("cpu", enabled=False),
     ):
+        yield
+
+
+def _product_s(dtype: torch.dtype) -> float:
+    """Time of one product on this thread."""
+    import torch
+
+    with _apart_from_the_job():
         a, b = _factors(dtype)
         return _usual_s(lambda of: torch.mm(of, b), a, calls=1)
 
