@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog import PROGRAMS, Program
+from turns import in_turns
 from verdicts import Finding, Verdict, judge, largest_gain, summarize, thresholds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,28 +50,28 @@ def execute(command: list[str], program: Program) -> str:
     return done.stdout
 
 
-def step_ms(program: Program, fixed: bool) -> float:
-    said = re.findall(r"(?m)^step_ms ([\d.]+)$", execute(program.command(fixed), program))
-    return max(float(one) for one in said)  # ranks that wait for one another say the same
+def step_ms(said: str) -> float:
+    """Ranks that wait for one another say the same."""
+    return max(float(one) for one in re.findall(r"(?m)^step_ms ([\d.]+)$", said))
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Median step of both forms, in ms, and how often as fast the fixed one is: the median over rounds, in each of
-    which they run one right behind the other, since a shared machine is now faster and now slower."""
+    """Median step of both forms, in ms, and how often as fast the fixed one is."""
 
     faulty_ms: float
     fixed_ms: float
-    ratio: float
+
+    @property
+    def ratio(self) -> float:
+        return self.faulty_ms / self.fixed_ms
 
 
 def measure(program: Program, rounds: int) -> Pair:
-    faulty, fixed = [], []
-    for number in range(rounds):
-        for is_fixed in (False, True) if number % 2 == 0 else (True, False):
-            (fixed if is_fixed else faulty).append(step_ms(program, is_fixed))
-    ratios = [slow / fast for slow, fast in zip(faulty, fixed)]
-    return Pair(statistics.median(faulty), statistics.median(fixed), statistics.median(ratios))
+    forms = [program.command(fixed) for fixed in (False, True)]
+    said = in_turns(forms, rounds, environment(program), ROOT, rounds * LIMIT_S)
+    faulty_ms, fixed_ms = (statistics.median(step_ms(one) for one in runs) for runs in said)
+    return Pair(faulty_ms, fixed_ms)
 
 
 def diagnose(program: Program, folder: Path) -> list[Finding]:
@@ -193,7 +195,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--half", choices=("tune", "report"), help="one to build on, one to be judged by")
-    parser.add_argument("--rounds", type=int, default=3, help="of faulty and fixed, in turn (default 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often the slower form of a pair runs (default 3)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the recordings stay")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
     parser.add_argument("--measure", action="store_true", help="measure the pairs alone; nothing is recorded")
@@ -211,4 +213,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs is ended too
     sys.exit(main())

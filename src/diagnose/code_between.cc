@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/intervals.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "diagnose/sampled.h"
+#include "model/answer_parts.h"
 #include "model/host_names.h"
+#include "model/telemetry.h"
 #include "model/windows.h"
 
 namespace stepscope::diagnose {
@@ -201,6 +204,32 @@ double part_without_core(const Case& about) {
       .part;
 }
 
+// Seen in one of several recorded steps, while of all marked steps far fewer are as long as that makes one: a pause of
+// the thread, and no work of the program.
+bool is_chance(const Case& about, const std::vector<const BetweenOperators*>& stretches) {
+  constexpr std::int64_t kFewestRecorded = 4;
+  constexpr std::size_t kFewestMarked = 40;
+  constexpr double kPart = 0.5;  // of what is expected
+  if (about.steps < kFewestRecorded) return false;
+  const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
+  if (history == nullptr || history->steps.size() < kFewestMarked) return false;
+  std::set<StepId> seen;
+  std::int64_t time_ns = 0;
+  for (const BetweenOperators* one : stretches) {
+    const Work work = about.work(one->node);
+    if (work.trace != &about.trace) return false;
+    seen.insert(work.trace->step_at(work.start_ns));
+    time_ns += about.cost_ns(one->node);
+  }
+  if (seen.size() != 1) return false;
+  std::vector<std::int64_t> lengths;
+  for (const Step& step : history->steps) lengths.push_back(step.end_ns - step.start_ns);
+  const double longer = static_cast<double>(*median(lengths)) + kPart * static_cast<double>(time_ns);
+  const auto count =
+      std::count_if(lengths.begin(), lengths.end(), [&](std::int64_t ns) { return static_cast<double>(ns) > longer; });
+  return static_cast<double>(count) * static_cast<double>(about.steps) < kPart * static_cast<double>(lengths.size());
+}
+
 // A function that mostly saves, or logs, calls its operators for that.
 void add_its_operators(const Case& about, const Function& function, const WordsOf& words, std::int64_t between_ns,
                        Diagnosis& found) {
@@ -259,6 +288,7 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
       if (cost > longest_ns) longest_ns = cost, longest = one;
     }
     if (longest == nullptr || about.share(time_ns) < kWorthSaying) continue;
+    if (words.doing == Doing::computing && is_chance(about, stretches)) continue;
     if (words.doing != Doing::computing && !function.first.empty()) {
       add_its_operators(about, function, words, all_ns, found);
     }

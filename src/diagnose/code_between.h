@@ -38,7 +38,7 @@ std::vector<BetweenOperators> code_between(const Case& about);
 struct WordsOf {
   Doing doing;
   std::string_view cause, sentence, next;  // the function is named behind the sentence
-  double least = 0, most = 0.1;
+  double least = 0, most = 0.05;
   std::string_view called = {};  // what the program calls for it; where it does so once, that is the place
   bool too_often = false;        // to be done less often: the place is where that function is called
 };

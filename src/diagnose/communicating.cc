@@ -90,7 +90,24 @@ Communicating look_at_communication(const Case& about) {
 
 bool asks(std::string_view operation) { return operation.starts_with("c10d::"); }
 
+// Is such an operator around it, on the host?
+template <class Is>
+bool is_inside(const Work& work, const Is& is) {
+  if (work.device || work.operation == SliceId::none) return false;
+  for (SliceId at = work.inside; at != SliceId::none; at = work.trace->slices.parent[at]) {
+    if (is(work.trace->name(at))) return true;
+    if (at == work.operation) break;
+  }
+  return false;
+}
+
 }  // namespace
+
+bool asks_to_communicate(const Work& work) { return is_inside(work, asks); }
+
+bool is_of_reducer(const Work& work) {
+  return is_inside(work, [](std::string_view name) { return name.find("reducer::") != name.npos; });
+}
 
 std::vector<std::uint32_t> loops_of_calls(const Case& about) {
   constexpr std::size_t kFewestCalls = 8, kMostBetween = 4;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "diagnose/beside_communication.h"
 #include "diagnose/passes.h"
 #include "diagnose/queries.h"
 
@@ -24,6 +25,16 @@ void Gathered::add_ns(std::uint32_t node, const Work& work, std::string_view nam
                       std::int64_t most_ns) {
   rewrite_.nodes.push_back({node, least_ns, most_ns});
   names_.add(name, work, new_on_path(node));
+}
+
+void Gathered::add_along(std::uint32_t node, double least, double most) {
+  const auto cost = static_cast<double>(about_.cost_ns(node));
+  rewrite_.nodes.push_back({node, std::llround(least * cost), std::llround(most * cost)});
+  along_ns_ += new_on_path(node);
+}
+
+void Gathered::add_relieved(const std::vector<std::uint32_t>& gone) {
+  for (const Relieved& one : relieved_of(about_, gone)) add_along(one.node, one.least, one.most);
 }
 
 void Gathered::add_wait(std::uint32_t node, const Work& work, std::string_view name,
@@ -54,8 +65,9 @@ Diagnosis Gathered::diagnosis(const Words& words) const {
     finding.where.line = call->line;
     finding.where.function.reset();
   }
-  finding.evidence = {{.text = "Of the steps", .value = about_.share(names_.total_ns()), .unit = Unit::ratio},
-                      {.text = "Per step", .value = names_.total_ns() / about_.steps, .unit = Unit::ns}};
+  const std::int64_t all_ns = names_.total_ns() + along_ns_;
+  finding.evidence = {{.text = "Of the steps", .value = about_.share(all_ns), .unit = Unit::ratio},
+                      {.text = "Per step", .value = all_ns / about_.steps, .unit = Unit::ns}};
   if (names_.items().size() > 1) {
     finding.evidence.push_back({.text = most.name, .value = about_.share(most.ns), .unit = Unit::ratio});
     if (most.example.operation != SliceId::none) finding.evidence.back().query = calls_of(most.name);

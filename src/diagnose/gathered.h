@@ -40,11 +40,15 @@ class Gathered {
            std::int64_t call_ns = 0);
   // The same with new costs.
   void add_ns(std::uint32_t node, const Work& work, std::string_view name, std::int64_t least_ns, std::int64_t most_ns);
+  // Work that goes along with what was added, and names no place.
+  void add_along(std::uint32_t node, double least, double most);
+  // So are operators that are faster once communication beside them is gone.
+  void add_relieved(const std::vector<std::uint32_t>& gone);
   // The fix takes away that the thread of the node waits there for a device; `late`: what it then does on the path
   // while the device has nothing to do.
   void add_wait(std::uint32_t node, const Work& work, std::string_view name, const std::vector<std::uint32_t>& late);
 
-  bool worth_saying() const { return !names_.empty() && about_.share(names_.total_ns()) >= kWorthSaying; }
+  bool worth_saying() const { return !names_.empty() && about_.share(names_.total_ns() + along_ns_) >= kWorthSaying; }
   const Heaviest& names() const { return names_; }
   // What is heaviest names the place, unless `called` is what the program calls once to have it so; the evidence begins
   // with the share of the steps. Needs some work.
@@ -55,6 +59,7 @@ class Gathered {
   Heaviest names_;
   simulate::Rewrite rewrite_;
   std::unordered_set<std::uint32_t> explains_;
+  std::int64_t along_ns_ = 0;  // on the path
 
   std::int64_t new_on_path(std::uint32_t node) { return explains_.insert(node).second ? about_.on_path(node) : 0; }
 };

@@ -107,6 +107,42 @@ TEST_CASE("advice: threads that are left out are worth what the cores give here"
   CHECK(find(halves, "too_few_threads")->gain->speedup_high == doctest::Approx(1.2).epsilon(0.02));
 }
 
+TEST_CASE("advice: threads without cores cost what calling them all takes here") {
+  Run run = products(R"(["float", "float"])");
+  note(run, "torch_threads", "16");
+  note(run, "cores", "2");
+  note(run, "crowd_call_ns", "1000000");
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "too_many_threads");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_low == doctest::Approx(10.0 / 8).epsilon(0.02));
+  CHECK(found->gain->speedup_high == doctest::Approx(10.0 / 6.4).epsilon(0.02));  // of 2 ms a fifth is its own
+}
+
+TEST_CASE("advice: a worker of the loader beside the steps is worth what a second core gives here") {
+  const auto job = [](std::string_view speed) {
+    Run run = run_of([](Thread& thread) {
+      thread.range("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 4 * ms);
+      thread.op("aten::mm", 6 * ms, {"train.py(30): main"});
+    });
+    note(run, "torch_threads", "1");
+    note(run, "cores", "2");
+    if (!speed.empty()) note(run, "cores_speed_permille", speed);
+    sample(run, "host", "cpu_idle", 1);
+    return advice_of(run);
+  };
+  const auto gain = [](const Answer& answer) {
+    const Finding* found = find(answer, "loader_in_main_process");
+    REQUIRE(found != nullptr);
+    REQUIRE(found->gain);
+    return found->gain->speedup_high;
+  };
+  CHECK(gain(job("")) == doctest::Approx(10.0 / 6).epsilon(0.02));
+  CHECK(gain(job("2000")) == doctest::Approx(10.0 / 6).epsilon(0.02));
+  CHECK(gain(job("1250")) == doctest::Approx(10.0 / (6 + 0.6 * 4)).epsilon(0.02));
+}
+
 TEST_CASE("advice: workers that wait for disks are told by what devices read, and by how long work stood still") {
   const auto job = [](double stood_still) {
     Run run = run_of([](Thread& thread) {

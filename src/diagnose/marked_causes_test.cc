@@ -56,6 +56,22 @@ TEST_CASE("advice: long steps at odd moments are the machine's, and recorded one
   CHECK(find(advice_of(recorded), "long_steps") == nullptr);  // four steps in a row are
 }
 
+TEST_CASE("advice: code in one of the recorded steps is a pause where hardly a marked step is as long") {
+  const auto job = [](int each) {
+    int step = 0;
+    Run run = run_of([step](Thread& thread) mutable {
+      thread.op("aten::mm", 10 * ms, {"train.py(30): main"});
+      if (step++ % 4 == 0) thread.code(4 * ms, {"train.py(30): main"});
+      thread.op("aten::add", 1 * ms, {"train.py(30): main"});
+    });
+    run.traces[0].clock_base_ns = 0;
+    mark(run, 160, [each](int i) { return i % each == 0 ? 15 * ms : 11 * ms; });
+    return advice_of(run);
+  };
+  CHECK(find(job(80), "python_in_step") == nullptr);
+  CHECK(find(job(4), "python_in_step") != nullptr);
+}
+
 TEST_CASE("advice: what grows with each step is worth what it costs the job, however little it is when recorded") {
   const auto job = [](std::int64_t more) {
     std::int64_t elements = 1000;

@@ -73,6 +73,24 @@ TEST_CASE("advice: a clone into another layout is a copy for nothing, one that t
   CHECK(find(advice_of(asked), "layout_copies") == nullptr);
 }
 
+TEST_CASE("advice: what was turned around in memory is turned back as a gradient") {
+  const auto job = [](std::string_view gradient) {
+    return run_of([&](Thread& thread) {
+      thread.nested("aten::contiguous", "aten::clone", 5 * ms, {.dims = kSquare},
+                    {.dims = "[[256, 256], []]", .concrete = R"(["", "0"])"});
+      thread.op("aten::mm", 10 * ms, {}, {.dims = kTwoSquares});
+      thread.nested("torch::autograd::AccumulateGrad", "aten::copy_", 5 * ms, {}, {.dims = gradient});
+    });
+  };
+  const Answer back = advice_of(job("[[256, 256], [256, 256], []]"));
+  REQUIRE(find(back, "layout_copies") != nullptr);
+  CHECK(find(back, "layout_copies")->gain->speedup_high == doctest::Approx(2).epsilon(0.02));
+  CHECK(find(back, "layout_copies")->where.op == "aten::contiguous");
+  const Answer other = advice_of(job("[[128, 256], [128, 256], []]"));
+  REQUIRE(find(other, "layout_copies") != nullptr);
+  CHECK(find(other, "layout_copies")->gain->speedup_high == doctest::Approx(20.0 / 15).epsilon(0.02));
+}
+
 TEST_CASE("advice: a forward pass inside the backward pass is recomputation") {
   const auto job = [](std::int64_t sequence) {
     return run_of([&](Thread& thread) {
@@ -212,6 +230,27 @@ TEST_CASE("advice: what recording costs is no time of the steps where other step
   REQUIRE(step != nullptr);
   CHECK(std::get<std::int64_t>(step->value) == doctest::Approx(6 * ms).epsilon(0.01));
   CHECK(std::get<std::int64_t>(cost->value) == doctest::Approx(1 * ms).epsilon(0.05));
+}
+
+TEST_CASE("advice: what recording costs a service is known by its forward passes") {
+  Run run = run_of([](Thread& thread) { thread.op("aten::mm", 6 * ms, {}, {.dims = kTwoSquares}); }, false);
+  run.traces[0].clock_base_ns = 0;
+  const auto job = [&](std::int64_t free_ns) {
+    TraceFixture marks;
+    const TrackId lane = marks.host("1");
+    const auto pass = [&](std::int64_t at_ns, std::int64_t ns) {
+      marks.annotation(lane, "forward", at_ns, ns);
+      marks.trace.slices.phase.push_back(static_cast<std::uint8_t>(Phase::forward));
+    };
+    for (int i = 0; i < 4; i++) pass(i * 6 * ms, 6 * ms);
+    const std::int64_t far_ns = 3600 * std::int64_t{1000} * ms;
+    for (int i = 0; i < 60; i++) pass(far_ns + i * 6 * ms, free_ns);
+    run.history.clear();
+    run.history.push_back(std::move(marks.trace));
+    return std::get<std::int64_t>(advice_of(run).scalar("step_ns")->value);
+  };
+  CHECK(job(4 * ms) == doctest::Approx(4 * ms).epsilon(0.01));
+  CHECK(job(6 * ms) == 6 * ms);
 }
 
 }  // namespace

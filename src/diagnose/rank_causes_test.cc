@@ -92,6 +92,52 @@ TEST_CASE("advice: collectives far below NVLink, and near it") {
   CHECK(find(job(3 * ms, "NVIDIA L40S"), "slow_link") == nullptr);              // which has no NVLink
 }
 
+// Two ranks that add up each gradient alone on threads of gloo, while products of the same sizes run: beside them these
+// take `beside_ns`, in the forward pass one millisecond.
+Run crumbs(std::int64_t beside_ns) {
+  Run run;
+  for (int rank = 0; rank < 2; rank++) {
+    TraceFixture f;
+    f.trace.rank.rank = rank;
+    f.trace.clock_base_ns = 1'700'000'000'000'000'000;
+    f.trace.metadata.push_back({"host_name", "\"node1\""});
+    const TrackId cpu = f.host("1"), worker = f.host("2");
+    std::int64_t at_ns = 0;
+    for (int step = 0; step < 4; step++) {
+      const std::int64_t begin_ns = at_ns;
+      const auto product = [&](std::int64_t ns) {
+        f.op(cpu, "aten::mm", at_ns, ns, {.dims = "[[64, 64], [64, 64]]"});
+        at_ns += ns;
+      };
+      for (int i = 0; i < 10; i++) product(ms);
+      for (int i = 0; i < 10; i++) {
+        f.op(cpu, "autograd::engine::evaluate_function: MmBackward0", at_ns, us);
+        at_ns += us;
+        f.op(cpu, "c10d::allreduce_", at_ns, us);
+        f.op(worker, "gloo:all_reduce", at_ns + us, us + beside_ns, {.dims = "[[1024]]", .types = R"(["float"])"},
+             "user_annotation");
+        at_ns += 2 * us;
+        product(beside_ns);
+      }
+      at_ns += 10 * us;
+      f.annotation(cpu, "ProfilerStep#" + std::to_string(step), begin_ns, at_ns - begin_ns);
+    }
+    run.traces.push_back(std::move(f.trace));
+    REQUIRE(derive::derive(run.traces.back(), {}));
+  }
+  derive::derive_run(run, 1);
+  return run;
+}
+
+TEST_CASE("advice: with communication goes what it takes from operators beside it") {
+  const Answer slowed = advice_of(crumbs(2 * ms));
+  const Finding* found = find(slowed, "small_buckets");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(30.0 / 20).epsilon(0.05));
+  CHECK(find(advice_of(crumbs(1 * ms)), "small_buckets") == nullptr);  // it is hidden, and costs nothing
+}
+
 TEST_CASE("advice: the group that moves most goes between machines") {
   const auto job = [](bool tensor_outside) {
     std::vector<Rank> ranks;

@@ -153,10 +153,14 @@ std::string_view compiled_graph(std::string_view name) {
   return name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
 }
 
-std::optional<CompileId> frame_compile_id(std::string_view name) {
+bool is_backward_compile(std::string_view name) { return name == "entire_backward_compile"; }
+
+namespace {
+
+std::optional<CompileId> compile_id(std::string_view name, std::string_view begin_of_name) {
   constexpr std::string_view kKey = "compile_id=";
   const std::size_t at = name.find(kKey);
-  if (!name.starts_with("entire_frame_compile_data:") || at == std::string_view::npos) return std::nullopt;
+  if (!name.starts_with(begin_of_name) || at == std::string_view::npos) return std::nullopt;
   std::string_view text = name.substr(at + kKey.size());
   text = text.substr(0, text.find_first_of(", "));
   const std::size_t slash = text.rfind('/');  // of compiled autograd the last two of "!0/1/2" count
@@ -168,6 +172,16 @@ std::optional<CompileId> frame_compile_id(std::string_view name) {
   const auto attempt = std::from_chars(text.data() + slash + 1, text.data() + text.size(), id.attempt);
   if (frame.ec != std::errc() || attempt.ec != std::errc()) return std::nullopt;
   return id;
+}
+
+}  // namespace
+
+std::optional<CompileId> frame_compile_id(std::string_view name) {
+  return compile_id(name, "entire_frame_compile_data:");
+}
+
+std::optional<CompileId> backward_compile_id(std::string_view name) {
+  return compile_id(name, "entire_backward_compile_data:");
 }
 
 std::optional<FusedKernel> fused_kernel(std::string_view name) {

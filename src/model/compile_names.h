@@ -14,13 +14,15 @@ struct CompileId {
   std::int64_t frame = 0, attempt = 0;
 };
 
-bool is_frame_compile(std::string_view name);  // the compilation of one frame, whole
+bool is_frame_compile(std::string_view name);     // the compilation of one frame, whole
+bool is_backward_compile(std::string_view name);  // of its backward pass, when that is first needed
 std::string_view compile_stage(
     std::string_view name);  // "GraphLowering.run (dynamo_timed)" → "GraphLowering.run", or ""
 std::string_view compiled_region(std::string_view name);  // "Torch-Compiled Region: 0/1" → "0/1", or ""
 std::string_view compiled_graph(std::string_view name);   // "## Call CompiledFxGraph HASH ##" → "HASH", or ""
 // From "entire_frame_compile_data: …, compile_id=0/1", which stands inside the compilation.
 std::optional<CompileId> frame_compile_id(std::string_view name);
+std::optional<CompileId> backward_compile_id(std::string_view name);
 
 struct FusedKernel {
   std::string_view kind;  // "pointwise", "reduction" …

@@ -23,6 +23,10 @@ TEST_CASE("compile names: as torch 2.13 wrote them") {
   CHECK_FALSE(frame_compile_id("entire_frame_compile_data: compile_id=None"));
   CHECK_FALSE(frame_compile_id("entire_frame_compile_data: compile_id=/"));
   CHECK_FALSE(frame_compile_id("GraphLowering.run_data: compile_id=0/0"));
+  CHECK(is_backward_compile("entire_backward_compile"));
+  const std::string_view backward = "entire_backward_compile_data: fn_name=backward._backward_impl, compile_id=0/2";
+  CHECK(backward_compile_id(backward)->attempt == 2);
+  CHECK_FALSE(frame_compile_id(backward));
 }
 
 TEST_CASE("compile names: a fused kernel tells its operators") {

@@ -8,13 +8,17 @@
 #include <numeric>
 
 #include "base/intervals.h"
+#include "model/settings.h"
 #include "model/telemetry.h"
+#include "model/windows.h"
 
 namespace stepscope::simulate {
 namespace {
 
 // Noting a slice takes about two microseconds with its inputs; what is far more is no note.
 constexpr double kMostSliceNs = 12'000;
+// Of the work; less is chance, more is another job.
+constexpr double kTelling = 0.01, kMostMore = 0.7;
 // Of a piece of work so much is its own in any case.
 constexpr double kOwnPart = 0.1;
 // Fewer series of steps tell little of what is usual.
@@ -169,15 +173,16 @@ std::vector<std::uint32_t> notes_beside(const Run& run, const ReplayGraph& graph
   return notes;
 }
 
-// What the program does beside its operators may wait for a disk or a network, and takes as long as these like. A step
-// that is far off the one of its length among usual steps has that from there.
+// A step that is far off the one of its length among usual steps is made as long as that. What the program does beside
+// its operators may wait for a disk or a network, and takes as long as these like: where it has most of a step, the
+// difference is its. Else all work is longer or shorter, of a batch that is unusual; not where ranks wait for others.
 void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
-                const std::vector<std::uint32_t>& work, std::vector<std::int64_t>& node_ns) {
+                const std::vector<std::uint32_t>& work, bool phases_known, std::vector<std::int64_t>& node_ns) {
   constexpr double kFarOff = 0.2, kMostOfStep = 0.5, kLeastLeft = 0.1, kMostLeft = 4;
   const Trace& trace = run.traces[window.trace];
   struct OneStep {
     double work_ns = 0, code_ns = 0;
-    std::vector<std::uint32_t> code;
+    std::vector<std::uint32_t> code, all;
   };
   std::map<StepId, OneStep> steps;
   for (const std::uint32_t node : work) {
@@ -186,9 +191,12 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
     const auto cost = static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]);
     OneStep& own = steps[step];
     own.work_ns += cost;
+    own.all.push_back(node);
     const SliceId slice = graph.slice[node];
     const SliceKind kind = slice == SliceId::none ? SliceKind::other : trace.kind(slice);
     if (kind == SliceKind::cpu_op || kind == SliceKind::runtime) continue;
+    const auto phase = slice == SliceId::none ? Phase::other : static_cast<Phase>(trace.slices.phase[slice]);
+    if (phase == Phase::backward || phase == Phase::communication) continue;  // it waits for others there
     own.code_ns += cost;
     own.code.push_back(node);
   }
@@ -200,60 +208,170 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
   for (std::size_t k = 0; k < by_length.size(); k++) {
     const OneStep& own = *by_length[k];
     const double excess_ns = own.work_ns - usual.by_length_ns[k];
-    if (std::abs(excess_ns) < kFarOff * usual.by_length_ns[k] || own.code_ns < kMostOfStep * own.work_ns) continue;
-    const double left = std::clamp(1 - excess_ns / own.code_ns, kLeastLeft, kMostLeft);
-    for (const std::uint32_t node : own.code) {
+    if (std::abs(excess_ns) < kFarOff * usual.by_length_ns[k]) continue;
+    const bool is_code = own.code_ns >= kMostOfStep * own.work_ns;
+    if (!is_code && (!phases_known || timelines(run).size() > 1)) continue;
+    const double left = std::clamp(1 - excess_ns / (is_code ? own.code_ns : own.work_ns), kLeastLeft, kMostLeft);
+    for (const std::uint32_t node : is_code ? own.code : own.all) {
       const auto cost = static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]);
       node_ns[node] += static_cast<std::int64_t>(cost * (1 - left));
     }
   }
 }
 
+// What a window has that recording may have made longer, and by how much that is longer than usual.
+struct Longer {
+  std::vector<std::uint32_t> work;
+  double excess_ns = 0;
+};
+
+// Each note costs the same, as far as what is noted has room for it.
+void take_off_notes(const Run& run, const ReplayGraph& graph, const StepWindow& window, const Longer& longer,
+                    RecordingCost& out) {
+  if (longer.excess_ns <= 0) return;
+  const std::vector<std::uint32_t> notes = notes_beside(run, graph, window);
+  const std::vector<std::int64_t> taken = out.node_ns;
+  const auto part_of = [&](std::uint32_t node, double slice_ns) {
+    const auto most =
+        (1 - kOwnPart) * static_cast<double>(graph.costs.cost_ns[node]) - static_cast<double>(taken[node]);
+    return static_cast<std::int64_t>(std::min(std::max(most, 0.0), notes[node] * slice_ns / 2));
+  };
+  const auto total = [&](double slice_ns) {
+    std::int64_t sum = 0;
+    for (const std::uint32_t node : longer.work) sum += part_of(node, slice_ns);
+    return static_cast<double>(sum);
+  };
+  double low = 0, high = kMostSliceNs;
+  for (int i = 0; i < 30; i++) {
+    const double middle = (low + high) / 2;
+    (total(middle) < longer.excess_ns ? low : high) = middle;
+  }
+  out.slice_ns = low;
+  for (std::uint32_t node = 0; node < graph.size(); node++) out.node_ns[node] += part_of(node, low);
+  // What no note explains: all runs slower where a recorder fills the caches.
+  double work_ns = 0;
+  for (const std::uint32_t node : longer.work) {
+    work_ns += static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
+  }
+  const double more = (longer.excess_ns - total(low)) / std::max(work_ns, 1.0);
+  if (more < kTelling) return;
+  for (const std::uint32_t node : longer.work) {
+    const auto cost = static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
+    out.node_ns[node] += static_cast<std::int64_t>(std::min(more, kMostMore) * cost);
+  }
+}
+
+// The steps of a service are not marked, but its forward passes are.
+void cost_of_passes(const Run& run, const ReplayGraph& graph, const StepWindow& window, RecordingCost& out) {
+  constexpr std::size_t kFewestFree = 20, kFewestRecorded = 3;
+  const Trace& trace = run.traces[window.trace];
+  const auto history = std::find_if(run.history.begin(), run.history.end(),
+                                    [&](const Trace& one) { return one.rank.rank == trace.rank.rank; });
+  if (history == run.history.end() || graph.lanes[window.lane].device) return;
+  const std::vector<Interval> busy = recorded(run);
+  const std::int64_t base_ns = trace.clock_base_ns - trace.clock.offset_ns;  // of the run's clock, as Unix time
+  std::vector<Interval> inside;
+  std::vector<double> free_ns, recorded_ns;
+  for (std::size_t row = 0; row < history->slices.size(); row++) {
+    if (static_cast<Phase>(history->slices.phase[row]) != Phase::forward) continue;
+    const std::int64_t start = history->slices.start_ns[row], dur = history->slices.dur_ns[row];
+    const auto dur_ns = static_cast<double>(dur);
+    if (start - base_ns >= window.start_ns && start + dur - base_ns <= window.end_ns) {
+      inside.push_back({start - base_ns, start + dur - base_ns});
+      recorded_ns.push_back(dur_ns);
+    } else if (std::none_of(busy.begin(), busy.end(),
+                            [&](Interval one) { return one.start < start + dur && one.end > start; })) {
+      free_ns.push_back(dur_ns);
+    }
+  }
+  free_ns.erase(free_ns.begin(), free_ns.begin() + static_cast<std::ptrdiff_t>(free_ns.size() / 5));  // they warm up
+  if (free_ns.size() < kFewestFree || recorded_ns.size() < kFewestRecorded) return;
+  const double usual = middle_mean(std::move(free_ns)) / middle_mean(recorded_ns);
+  Longer longer;
+  longer.excess_ns = (1 - usual) * std::accumulate(recorded_ns.begin(), recorded_ns.end(), 0.0);
+  const Intervals passes = make_intervals(std::move(inside));
+  for (const std::uint32_t node : graph.lanes[window.lane].nodes) {
+    const auto after = std::upper_bound(passes.begin(), passes.end(), graph.start_ns[node],
+                                        [](std::int64_t t, const Interval& pass) { return t < pass.start; });
+    if (after != passes.begin() && graph.start_ns[node] < (after - 1)->end) longer.work.push_back(node);
+  }
+  out.node_ns.resize(graph.size());
+  take_off_notes(run, graph, window, longer, out);
+}
+
+// What our own hooks take between two steps stands in the recording as the program's code there. Returns all of it.
+double take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepWindow& window, RecordingCost& out) {
+  constexpr std::int64_t kMostBoundaryNs = 100'000'000;  // a setting of a file, which may hold anything
+  const Trace& trace = run.traces[window.trace];
+  const std::int64_t each_ns = number_set(trace, "boundary_ns").value_or(0);
+  double all_ns = 0;
+  if (!window.whole_steps || each_ns <= 0 || each_ns > kMostBoundaryNs) return 0;
+  const std::vector<std::uint32_t>& nodes = graph.lanes[window.lane].nodes;
+  const auto is_code = [&](std::uint32_t node) {
+    const SliceId slice = graph.slice[node];
+    return slice == SliceId::none ||
+           (trace.kind(slice) != SliceKind::cpu_op && trace.kind(slice) != SliceKind::runtime);
+  };
+  for (const Step& step : trace.steps) {
+    const std::int64_t begin_ns = step.start_ns + trace.clock.offset_ns;
+    if (begin_ns < window.start_ns || begin_ns >= window.end_ns) continue;
+    const auto at = std::lower_bound(nodes.begin(), nodes.end(), begin_ns,
+                                     [&](std::uint32_t node, std::int64_t t) { return graph.start_ns[node] < t; });
+    // Before the step's range begins, between the ranges or at the end of the last one, and at its beginning.
+    const auto place = at - nodes.begin();
+    std::int64_t left_ns = each_ns;
+    for (const std::ptrdiff_t i : {place - 1, place - 2, place}) {
+      if (i < 0 || i >= static_cast<std::ptrdiff_t>(nodes.size())) continue;
+      const std::uint32_t node = nodes[static_cast<std::size_t>(i)];
+      if (!is_code(node) || out.node_ns[node] > 0) continue;
+      const auto most = static_cast<std::int64_t>((1 - kOwnPart) * static_cast<double>(graph.costs.cost_ns[node]));
+      const std::int64_t taken = std::min(left_ns, most);
+      out.node_ns[node] = taken;
+      left_ns -= taken;
+      all_ns += static_cast<double>(taken);
+    }
+  }
+  return all_ns;
+}
+
 }  // namespace
 
 RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window) {
   RecordingCost out;
-  if (!window.whole_steps || window.lane == kNone) return out;
-  const UsualStep usual = usual_step(run, window);
-  if (usual.work_ns <= 0) return out;
+  if (window.lane == kNone) return out;
+  out.node_ns.resize(graph.size());
+  const double boundaries_ns = take_off_boundaries(run, graph, window, out);
+  const UsualStep usual = window.whole_steps ? usual_step(run, window) : UsualStep{};
+  if (usual.work_ns <= 0) {
+    if (boundaries_ns <= 0) out.node_ns.clear();
+    cost_of_passes(run, graph, window, out);
+    return out;
+  }
   const auto steps = static_cast<double>(window.steps);
   const Slices& slices = run.traces[window.trace].slices;
-  std::vector<std::uint32_t> work, uneven[kUneven.size()];
+  std::vector<std::uint32_t> uneven[kUneven.size()];
   Uneven recorded_ns{};
-  double excess_ns = static_cast<double>(window.end_ns - window.start_ns) - usual.work_ns * steps;
+  Longer longer{.excess_ns = static_cast<double>(window.end_ns - window.start_ns) - usual.work_ns * steps};
   for (const std::uint32_t node : graph.lanes[window.lane].nodes) {
     if (graph.start_ns[node] < window.start_ns || graph.start_ns[node] >= window.end_ns) continue;
     const SliceId slice = graph.slice[node];
     const std::size_t phase = slice == SliceId::none ? kUneven.size() : uneven_index(slices.phase[slice]);
     if (phase == kUneven.size()) {
-      work.push_back(node);
+      longer.work.push_back(node);
     } else {
       uneven[phase].push_back(node);
       recorded_ns[phase] += static_cast<double>(graph.costs.cost_ns[node]);
-      excess_ns -= static_cast<double>(graph.costs.cost_ns[node]);
+      longer.excess_ns -= static_cast<double>(graph.costs.cost_ns[node]);
     }
   }
-  out.node_ns.resize(graph.size());
-  if (excess_ns > 0) {
-    const std::vector<std::uint32_t> notes = notes_beside(run, graph, window);
-    const auto part_of = [&](std::uint32_t node, double slice_ns) {
-      const auto most = (1 - kOwnPart) * static_cast<double>(graph.costs.cost_ns[node]);
-      return static_cast<std::int64_t>(std::min(most, notes[node] * slice_ns / 2));
-    };
-    const auto total = [&](double slice_ns) {
-      std::int64_t sum = 0;
-      for (const std::uint32_t node : work) sum += part_of(node, slice_ns);
-      return static_cast<double>(sum);
-    };
-    double low = 0, high = kMostSliceNs;
-    for (int i = 0; i < 30; i++) {
-      const double middle = (low + high) / 2;
-      (total(middle) < excess_ns ? low : high) = middle;
-    }
-    out.slice_ns = low;
-    for (std::uint32_t node = 0; node < graph.size(); node++) out.node_ns[node] = part_of(node, low);
+  longer.excess_ns -= boundaries_ns;
+  take_off_notes(run, graph, window, longer, out);
+  // Else what the marks call work has in it what the recording knows as a phase.
+  bool phases_known = true;
+  for (std::size_t p = 0; p < kUneven.size(); p++) {
+    phases_known = phases_known && (recorded_ns[p] <= 0 || usual.uneven_ns[p] > 0);
   }
-  make_usual(run, graph, window, usual, work, out.node_ns);
+  make_usual(run, graph, window, usual, longer.work, phases_known, out.node_ns);
   for (std::size_t p = 0; p < kUneven.size(); p++) {
     if (recorded_ns[p] <= 0 || usual.uneven_ns[p] <= 0) continue;
     const double left = usual.uneven_ns[p] * steps / recorded_ns[p];

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import turns
 from catalog import PROGRAMS, Program
 from jobs import needs_torch
 from verdicts import Places, Verdict, judge, largest_gain, places_of, summarize, thresholds
@@ -19,7 +20,7 @@ from verdicts import Places, Verdict, judge, largest_gain, places_of, summarize,
 ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "examples" / "gallery"
 FAULTY = [program for program in PROGRAMS if program.cause]
-OWN = {"clock", "catalog", "verdicts", "run"}
+OWN = {"clock", "catalog", "verdicts", "turns", "run"}
 
 
 def finding(name: str, low: float = 0, high: float = 0, **where: Any) -> dict[str, Any]:
@@ -148,12 +149,17 @@ def stand_in(command: list[str], program: Program) -> str:
         folder.mkdir(parents=True)
         (folder / "run.json").write_text("{}")
         return ""
-    return f"step 0\nstep_ms {10 if '--fixed' in command else 12.5}\n"
+    raise AssertionError(command)
+
+
+def in_turns(commands: list[list[str]], rounds: int, *_: Any) -> list[list[str]]:
+    return [[f"step 0\nstep_ms {10 if '--fixed' in command else 12.5}\n"] * rounds for command in commands]
 
 
 def test_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     run = gallery_run()
     monkeypatch.setattr(run, "execute", stand_in)
+    monkeypatch.setattr(run, "in_turns", in_turns)
     table = tmp_path / "table.json"
     only = ["--only", "gpt_scores", "one_thread", "healthy_mlp"]
     monkeypatch.setattr(sys, "argv", ["run.py", *only, "--json", str(table), "--keep", str(tmp_path)])
@@ -182,6 +188,41 @@ def test_a_program_that_breaks_is_told_and_fails(
     told = capsys.readouterr()
     assert "gpt_scores: exit 2" in told.err and "healthy_mlp: exit 2" in told.err
     assert "FAILED  all programs ran: not gpt_scores, healthy_mlp" in told.out  # in the order of the table
+
+
+def test_commands_in_turns_share_the_time(tmp_path: Path) -> None:
+    """Each counts what it works on a file of its own; one of them starts a process that does the same."""
+    counts = "import sys, time\nwith open(sys.argv[1], 'a') as out:\n  for _ in range(int(sys.argv[2])):\n"
+    counts += "    out.write(f'{time.monotonic()}\\n'); out.flush(); time.sleep(0.01)\nprint('done', sys.argv[2])"
+    child = "import subprocess, sys; subprocess.run([sys.executable, '-c', *sys.argv[1:]], check=True)"
+    files = [tmp_path / "a", tmp_path / "b"]
+    commands = [
+        [sys.executable, "-c", child, counts, str(files[0]), "60"],
+        [sys.executable, "-c", counts, str(files[1]), "20"],
+    ]
+    said = turns.in_turns(commands, 1, dict(os.environ), tmp_path, 60, turn_s=0.2)
+    assert said[0] == ["done 60\n"] and set(said[1]) == {"done 20\n"}
+    times = sorted((float(line), file.name) for file in files for line in file.read_text().split())
+    # Within a turn only one of them writes: names change far less often than lines follow one another.
+    changes = sum(one[1] != other[1] for one, other in zip(times, times[1:]))
+    assert 2 <= changes <= len(times) / 4
+
+
+def test_what_fails_or_takes_too_long_in_turns_leaves_nothing_behind(tmp_path: Path) -> None:
+    sleeps = [sys.executable, "-c", "import time; time.sleep(60)", str(tmp_path)]
+    with pytest.raises(RuntimeError, match="exit 3"):
+        turns.in_turns([sleeps, [sys.executable, "-c", "raise SystemExit(3)"]], 1, dict(os.environ), tmp_path, 60, 0.2)
+    with pytest.raises(RuntimeError, match="not done in"):
+        turns.in_turns([sleeps, sleeps], 1, dict(os.environ), tmp_path, 0.5, 0.2)
+    left = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and holds(entry, str(tmp_path))]
+    assert left == []
+
+
+def holds(process: Path, text: str) -> bool:
+    try:
+        return text.encode() in (process / "cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def test_an_unknown_name_is_told() -> None:

@@ -573,7 +573,9 @@ def test_backward_passes_are_the_steps_where_the_program_updates_parameters_itse
     """
     job = place.run(sys.executable, place.script(text))
     (process,) = job.manifest()["processes"]
-    assert [window["steps"] for window in process["windows"]] == [[10, 11, 12, 13, 14], [15]], job.stderr
+    steps, frames = process["windows"]
+    assert steps["steps"] == [10, 11, 12, 13, 14], job.stderr
+    assert frames["kind"] == "stacks", job.stderr  # of a step soon after: these take microseconds, now more, now fewer
     assert "recorded steps 10-14 of 30" in job.ours[-1], job.stderr
 
 

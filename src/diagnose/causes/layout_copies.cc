@@ -1,5 +1,7 @@
 // Copies that change nothing but the order in memory: .contiguous() behind a transpose, a reshape that cannot be a
 // view, channels first and last in turn.
+#include <set>
+
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/inputs.h"
@@ -46,6 +48,13 @@ SliceId layout_wanted(const Case& about, const Work& work) {
   return copies ? work.operation : SliceId::none;
 }
 
+// Of a gradient whose order in memory is not that of its weight, on its way there.
+bool accumulates(const Work& work) {
+  if (work.operation == SliceId::none || work.name() != "aten::copy_") return false;
+  const SliceId around = work.trace->slices.parent[work.slice];
+  return around != SliceId::none && work.trace->name(around) == "torch::autograd::AccumulateGrad";
+}
+
 }  // namespace
 
 Cause layout_copies_cause() {
@@ -53,11 +62,19 @@ Cause layout_copies_cause() {
       "layout_copies", "Copies that only change the order in memory",
       [](const Case& about, std::vector<Diagnosis>& out) {
         Gathered copies(about);
+        std::set<std::int64_t> copied;  // numbers of elements
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           if (work.operation == SliceId::none) return;
           const SliceId wanted = layout_wanted(about, work);
           if (wanted == SliceId::none || is_own_affair(*work.trace, wanted, work.operation)) return;
           copies.add(node, work, work.trace->name(work.operation), 0, 0.1);
+          copied.insert(inputs(about).of(*work.trace, work.slice).elements());
+        });
+        // What was copied comes back as a gradient in the other order, and is copied once more.
+        copied.erase(0);
+        for_each_work(about, [&](std::uint32_t node, const Work& work) {
+          if (!accumulates(work) || !copied.contains(inputs(about).of(*work.trace, work.slice).elements())) return;
+          copies.add_along(node, 0, 0.1);
         });
         if (!copies.worth_saying()) return;
         out.push_back(copies.diagnosis(

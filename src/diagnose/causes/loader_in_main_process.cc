@@ -1,8 +1,27 @@
 // Batches made by the training process itself, one after the other with its steps.
+#include <algorithm>
+#include <optional>
+
 #include "diagnose/loading.h"
+#include "model/settings.h"
 #include "model/telemetry.h"
 
 namespace stepscope::diagnose::causes {
+namespace {
+
+// Part of what is loaded that the thread of the steps still loses when a worker loads it beside: cores of which all
+// work are slower than one that works alone, since many of them share a core's units or its memory. As measured in this
+// very job, where torch has one thread (hooks: torch_settings.py); nullopt: not known.
+std::optional<double> lost_beside(const Case& about) {
+  const auto cores = number_set(about.trace, "cores"), threads = number_set(about.trace, "torch_threads");
+  const auto speed = ratio_set(about.trace, "cores_speed_permille");
+  if (!cores || !speed || *speed <= 1 || *cores < 2 || threads.value_or(0) != 1) return std::nullopt;
+  // Two threads that work on more than two cores have cores of their own, halves or not.
+  if (*cores > 3) return 0;
+  return std::clamp(static_cast<double>(*cores) / *speed - 1, 0.0, 1.0);
+}
+
+}  // namespace
 
 Cause loader_in_main_process_cause() {
   return {
@@ -13,13 +32,13 @@ Cause loader_in_main_process_cause() {
         if (load.where == LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
         // Workers need cores: without an idle one they take their time from the step.
         const bool room = load.idle_cores.value_or(1) >= kIdleCore;
-        const double left = room ? 0.05 : 0.6;
+        const double lost = room ? lost_beside(about).value_or(0) : 0, left = room ? lost + 0.05 : 0.6;
         out.push_back(waits_for_loader(
             about, load, "Batches are loaded in the training process itself, while the step waits",
             room ? "DataLoader(..., num_workers=4, persistent_workers=True), and pin_memory=True where a GPU takes them"
                  : "DataLoader(..., num_workers=1, persistent_workers=True) helps little where no core is idle: make "
                    "__getitem__ cheaper, or prepare the data before",
-            0, left));
+            lost, left));
       }};
 }
 

@@ -81,8 +81,10 @@ Cause no_cache_cause() {
               if (alone_ns && one.cost_ns > 0) {
                 // Keeping and reading what is kept takes something too, and products of one row are slow for their
                 // size.
-                const double left = std::clamp(*alone_ns / static_cast<double>(one.cost_ns), part, 1.0);
-                again.add(one.call->nodes, one.call->module, left, std::min(1.0, 1.8 * left));
+                constexpr double kLeastMore = 1.2, kMostMore = 1.9;
+                const double alone = std::clamp(*alone_ns / static_cast<double>(one.cost_ns), part, 1.0);
+                again.add(one.call->nodes, one.call->module, std::min(1.0, kLeastMore * alone),
+                          std::min(1.0, kMostMore * alone));
               } else {
                 again.add(one.call->nodes, one.call->module, part, std::min(1.0, 4 * part), kTokenCallNs);
               }

@@ -4,6 +4,7 @@
 
 #include "diagnose/communicating.h"
 #include "diagnose/gathered.h"
+#include "model/settings.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -43,7 +44,10 @@ Cause pipeline_bubbles_cause() {
             if (part > kBusyEnough) return;
             // With m micro batches p stages are busy m of m + p - 1 turns; m is a multiple of p in 1F1B and others.
             const auto stages = static_cast<double>(busy.size());
-            const double left = std::min(1.0, part * (1 + (stages - 1) / stages));
+            // Ranks of one machine that compute at once share its memory and caches, and its cores' units.
+            constexpr double kShared = 1.25;
+            const bool share = number_set(about.trace, "local_ranks").value_or(1) > 1;
+            const double left = std::min(1.0, (share ? kShared : 1) * part * (1 + (stages - 1) / stages));
             const double least = std::min(left, part * (1 + (stages - 1) / (4 * stages)));
             Gathered work_of(about);
             for_each_work(about, [&](std::uint32_t node, const Work& work) {

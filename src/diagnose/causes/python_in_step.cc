@@ -11,8 +11,8 @@ Cause python_in_step_cause() {
              .cause = "host",
              .sentence = "Python between operators keeps the step waiting",
              .next = "Do the same for the whole batch with torch or NumPy, or prepare it in workers of the data loader",
-             .least = 0.02,
-             .most = 0.2},
+             .least = 0,
+             .most = 0.1},
             out);
       }};
 }

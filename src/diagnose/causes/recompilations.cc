@@ -16,10 +16,11 @@ std::unordered_map<SliceId, CompileId> compiled_again(const Trace& trace) {
   std::unordered_map<SliceId, CompileId> out;
   for (std::size_t row = 0; row < trace.slices.size(); row++) {
     const auto slice = static_cast<SliceId>(row);
-    const std::optional<CompileId> id = frame_compile_id(trace.name(slice));
+    const std::optional<CompileId> frame = frame_compile_id(trace.name(slice));
+    const std::optional<CompileId> id = frame ? frame : backward_compile_id(trace.name(slice));
     if (!id || id->attempt == 0) continue;
     for (SliceId at = slice; at != SliceId::none; at = trace.slices.parent[at]) {
-      if (is_frame_compile(trace.name(at))) out[at] = *id;
+      if (frame ? is_frame_compile(trace.name(at)) : is_backward_compile(trace.name(at))) out[at] = *id;
     }
   }
   return out;

@@ -1,5 +1,6 @@
 // Gradients that travel after each backward pass of a step, where once after the last would do.
 #include <map>
+#include <vector>
 
 #include "diagnose/communicating.h"
 #include "diagnose/gathered.h"
@@ -19,6 +20,7 @@ Cause reduce_every_micro_batch_cause() {
               if (one.kind == CollectiveKind::all_reduce && one.step != StepId::none) steps[one.step].push_back(&one);
             }
             Gathered again(about);
+            std::vector<std::uint32_t> gone;
             for (const auto& [step, in_step] : steps) {
               const std::size_t turn = in_step.size() / static_cast<std::size_t>(passes);
               if (turn == 0 || in_step.size() % static_cast<std::size_t>(passes) != 0) continue;
@@ -28,8 +30,16 @@ Cause reduce_every_micro_batch_cause() {
               if (!same) continue;
               for (std::size_t i = 0; i + turn < in_step.size(); i++) {
                 again.add(in_step[i]->nodes, to_string(in_step[i]->kind), 0, 0);
+                gone.insert(gone.end(), in_step[i]->nodes.begin(), in_step[i]->nodes.end());
               }
             }
+            // With them goes what the reducer does in backward passes: sums are divided, and copied there and back.
+            const double left = 1 / static_cast<double>(passes);
+            for_each_work(about, [&](std::uint32_t node, const Work& work) {
+              if (!gone.empty() && (asks_to_communicate(work) || is_of_reducer(work)))
+                again.add_along(node, left, left);
+            });
+            again.add_relieved(gone);
             if (!again.worth_saying()) return;
             Diagnosis found =
                 again.diagnosis({.cause = "communication",

@@ -24,13 +24,23 @@ Cause too_many_threads_cause() {
         // right on the cores, one that waits for the last has lost up to the share that found no core.
         const double lost = std::min(0.9, wait.value_or(0));
         const double crowd = 1 - static_cast<double>(*cores) / static_cast<double>(all);
+        // What calling all these threads costs was measured (hooks: torch_settings.py); a product calls them more often
+        // than once.
+        const auto call_ns = number_set(about.trace, "crowd_call_ns");
+        constexpr double kCalls = 2, kLeastOwn = 0.2;
         constexpr std::int64_t kPartedNs = 30'000;  // shorter ones stay on one thread
         Gathered operators(about);
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           if (work.device || work.operation == SliceId::none || work.cost_ns < kPartedNs) return;
           if (work.role != simulate::NodeRole::host) return;
           if (work.trace->device.size() > 0) return;  // of a job on a device operators only launch
-          operators.add(node, work, work.name(), std::min(1 - lost, 1 - crowd / 2), 1 - lost);
+          if (!call_ns || *call_ns <= 0) {
+            operators.add(node, work, work.name(), std::min(1 - lost, 1 - crowd / 2), 1 - lost);
+            return;
+          }
+          const auto cost = static_cast<double>(work.cost_ns), called = static_cast<double>(*call_ns);
+          operators.add(node, work, work.name(), std::max(kLeastOwn, 1 - kCalls * called / cost),
+                        std::max(kLeastOwn, 1 - called / cost));
         });
         if (!operators.worth_saying()) return;
         Diagnosis found = operators.diagnosis(
@@ -51,6 +61,12 @@ Cause too_many_threads_cause() {
                                             .value = *wait,
                                             .unit = Unit::ratio,
                                             .query = samples_of("main_thread_wait")});
+        }
+        if (call_ns) {
+          found.finding.evidence.push_back({.text = "Calling all of them, for each operator",
+                                            .value = *call_ns,
+                                            .unit = Unit::ns,
+                                            .query = setting_of("crowd_call_ns")});
         }
         out.push_back(std::move(found));
       }};

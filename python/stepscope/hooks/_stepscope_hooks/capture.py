@@ -419,6 +419,7 @@ class Capture:
         )
 
     def at_boundary(self) -> None:
+        start = time.perf_counter()
         with self.notes.guard("recording at a step boundary"):
             self.boundary_waits = not moments.fits()  # as where backward() steps the optimizer
             if self.boundary_waits or self.acting:
@@ -428,6 +429,7 @@ class Capture:
                 self.recordings.timed(self.act)
             finally:
                 self.acting = False
+                self.recordings.boundary_took(time.perf_counter() - start)
                 self.step_began = marks.now_ns()  # what recording took is no time of the next step
 
     def act(self) -> None:

@@ -65,6 +65,7 @@ class Recorder:
         self.began = 0.0
         self.cost_s = {"start": 0.0, "stop": 0.0, "export": 0.0}
         self.spent_s = 0.0  # of the job's time, all parts
+        self.boundary_s: list[float] = []  # what our hooks took between two of its steps
         self.text_bytes = 0
         self.written_steps = 0  # whole ones, that the costs are of
         self.spools: list[Spool] = []
@@ -209,6 +210,9 @@ class Recorder:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
         if self.code:
             self.profiler.add_metadata_json("stepscope_code", self.code)
+        if self.boundary_s:  # as a median: in one of them a part was written
+            usual_s = sorted(self.boundary_s)[len(self.boundary_s) // 2]
+            self.profiler.add_metadata_json("stepscope_boundary_ns", json.dumps(round(1e9 * usual_s)))
         for name, value in self.settings_of_torch.items():
             self.profiler.add_metadata_json(name, value)
         if self.execution_trace is not None:

@@ -40,6 +40,10 @@ def noted() -> dict[str, str]:
         count = cores() or 1
         return _cores_speed_permille(count) if alone and count > 1 else None
 
+    def crowd_call() -> int | None:
+        crowd = torch.get_num_threads() > max(2, cores() or 1)
+        return _crowd_call_ns() if crowd and not torch.cuda.is_initialized() else None
+
     # Each by itself: another version of torch may lack any of them.
     asked: dict[str, Ask] = {
         "torch_threads": lambda: torch.get_num_threads(),
@@ -51,6 +55,7 @@ def noted() -> dict[str, str]:
         "cpu_bfloat16": bfloat16,
         "bfloat16_speed_permille": bfloat16_speed,
         "cores_speed_permille": cores_speed,
+        "crowd_call_ns": crowd_call,
         "cuda_sync_debug": lambda: torch.cuda.get_sync_debug_mode() if torch.cuda.is_initialized() else None,
         "cudnn_benchmark": lambda: torch.backends.cudnn.benchmark if torch.cuda.is_initialized() else None,
     }
@@ -72,6 +77,7 @@ MOST_THREADS = 8  # side by side; more cores are taken for as good as these
 PATIENCE_S = 0.5  # with threads that take 10 ms: a job must not wait for what is only nice to know
 ROUNDS = 3  # the machine may be busy with something else in one of them
 CALLS = 16  # in a turn
+FEW, PART = 8192, 32768  # numbers that torch leaves to one thread; that each of several has at least
 TURNS = 4  # the first one chooses and packs
 _measured: dict[str, int] = {}  # once a process
 _single_s: list[float] = []  # a product in float32
@@ -101,7 +107,7 @@ def _cores_speed_permille(count: int) -> int | None:
         return _measured["cores"]
     # Not a product: on a thread of its own the library behind these may take all cores, whatever torch was told. So few
     # numbers torch leaves to one thread.
-    work, numbers = torch.lgamma, torch.linspace(1.0, 9.0, 8192, dtype=torch.float32, device="cpu")
+    work, numbers = torch.lgamma, torch.linspace(1.0, 9.0, FEW, dtype=torch.float32, device="cpu")
     ratios: list[float] = []
     for _ in range(ROUNDS):
         with _apart_from_the_job():
@@ -112,6 +118,22 @@ def _cores_speed_permille(count: int) -> int | None:
         ratios.append(alone_s / max(together_s, 1e-9))
     _measured["cores"] = round(1000 * count * sorted(ratios)[ROUNDS // 2])
     return _measured["cores"]
+
+
+def _crowd_call_ns() -> int:
+    """What an operator of all threads of torch takes longer than two cores would with the same numbers.
+
+    For a job whose torch has more threads than cores: they wait for one another at the end of each piece of work. Takes
+    some 15 ms, once a process.
+    """
+    import torch
+
+    if "crowd" not in _measured:
+        with _apart_from_the_job():
+            few, many = (torch.linspace(1.0, 9.0, n, dtype=torch.float32, device="cpu") for n in (FEW, 2 * PART))
+            few_s, many_s = _usual_s(torch.sigmoid, few), _usual_s(torch.sigmoid, many)
+        _measured["crowd"] = max(0, round(1e9 * (many_s - few_s * PART / FEW) / CALLS))
+    return _measured["crowd"]
 
 
 def _side_by_side_s(work: Work, numbers: torch.Tensor, count: int) -> float | None:
