@@ -36,6 +36,14 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
+def is_orphan(pid: int) -> bool:
+    """Its parent has ended: another process that was given the number since has a parent of its own."""
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1] == "1"
+    except OSError:
+        return False
+
+
 def tell(pids: set[int], number: signal.Signals) -> None:
     for pid in pids:
         try:
@@ -53,6 +61,7 @@ class Job:
     cwd: Path
     outputs: list[str] = field(default_factory=list)  # of the runs that have ended
     process: subprocess.Popen[str] | None = None
+    known: set[int] = field(default_factory=set)  # of its processes those that were halted; some may outlive it
     said: IO[str] | None = None
 
     def start(self) -> subprocess.Popen[str]:
@@ -63,10 +72,11 @@ class Job:
 
     def halt(self) -> None:
         """It may start more processes meanwhile."""
-        known: set[int] = set()
-        while self.process is not None and (more := descendants(self.process.pid) - known):
+        halted: set[int] = set()
+        while self.process is not None and (more := descendants(self.process.pid) - halted):
             tell(more, signal.SIGSTOP)
-            known |= more
+            halted |= more
+        self.known |= halted
 
     def work(self, seconds: float) -> None:
         """For so long, or until it ends."""
@@ -89,8 +99,12 @@ class Job:
 
     def end(self) -> None:
         if self.process is not None and self.process.poll() is None:
-            tell(descendants(self.process.pid), signal.SIGKILL)
+            self.halt()
+            tell(self.known, signal.SIGKILL)
             self.process.wait()
+        else:
+            tell({pid for pid in self.known if is_orphan(pid)}, signal.SIGKILL)
+        self.known = set()
         if self.said is not None:
             self.said.close()
         self.process, self.said = None, None

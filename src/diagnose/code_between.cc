@@ -218,7 +218,9 @@ bool is_chance(const Case& about, const std::vector<const BetweenOperators*>& st
   for (const BetweenOperators* one : stretches) {
     const Work work = about.work(one->node);
     if (work.trace != &about.trace) return false;
-    seen.insert(work.trace->step_at(work.start_ns));
+    const StepId step = work.trace->step_at(work.start_ns);
+    if (step == StepId::none) return false;
+    seen.insert(step);
     time_ns += about.cost_ns(one->node);
   }
   if (seen.size() != 1) return false;

@@ -103,7 +103,9 @@ bool is_inside(const Work& work, const Is& is) {
 
 }  // namespace
 
-bool asks_to_communicate(const Work& work) { return is_inside(work, asks); }
+bool asks_to_reduce(const Work& work) {
+  return is_inside(work, [](std::string_view name) { return asks(name) && name.find("allreduce") != name.npos; });
+}
 
 bool is_of_reducer(const Work& work) {
   return is_inside(work, [](std::string_view name) { return name.find("reducer::") != name.npos; });

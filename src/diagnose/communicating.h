@@ -32,8 +32,8 @@ const Communicating& communicating(const Case& about);
 // calls, and the code and operators between them. Eight collectives or more in a row, of all ranks.
 std::vector<std::uint32_t> loops_of_calls(const Case& about);
 
-// Work of the host: calls that ask for communication, and what DistributedDataParallel does with gradients beside them.
-bool asks_to_communicate(const Work& work);
+// Work of the host: calls that ask for an all-reduce, and what DistributedDataParallel does with gradients beside them.
+bool asks_to_reduce(const Work& work);
 bool is_of_reducer(const Work& work);
 
 // Says what is communicated, and where the program asks for it.

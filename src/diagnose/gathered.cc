@@ -34,7 +34,9 @@ void Gathered::add_along(std::uint32_t node, double least, double most) {
 }
 
 void Gathered::add_relieved(const std::vector<std::uint32_t>& gone) {
-  for (const Relieved& one : relieved_of(about_, gone)) add_along(one.node, one.least, one.most);
+  for (const Relieved& one : relieved_of(about_, gone)) {
+    if (!explains_.contains(one.node)) add_along(one.node, one.least, one.most);  // else the fix says more of it
+  }
 }
 
 void Gathered::add_wait(std::uint32_t node, const Work& work, std::string_view name,

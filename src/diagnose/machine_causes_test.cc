@@ -140,6 +140,9 @@ TEST_CASE("advice: a worker of the loader beside the steps is worth what a secon
   };
   CHECK(gain(job("")) == doctest::Approx(10.0 / 6).epsilon(0.02));
   CHECK(gain(job("2000")) == doctest::Approx(10.0 / 6).epsilon(0.02));
+  const Answer halves = job("980");
+  REQUIRE(find(halves, "loader_in_main_process") != nullptr);
+  CHECK_FALSE(find(halves, "loader_in_main_process")->gain);  // two cores give no more than one
   CHECK(gain(job("1250")) == doctest::Approx(10.0 / (6 + 0.6 * 4)).epsilon(0.02));
 }
 

@@ -30,6 +30,9 @@ class Thread {
   void end_step() {
     f.slice(cpu_, "user_annotation", "ProfilerStep#" + std::to_string(number_++), begin_ns_, at_ns_ - begin_ns_);
   }
+  // A range around what comes until its end; one at a time.
+  void begin_range() { range_ns_ = at_ns_; }
+  void end_range(std::string_view name) { f.slice(cpu_, "user_annotation", name, range_ns_, at_ns_ - range_ns_); }
   // With the frames of `code` around it, outermost first.
   void op(std::string_view name, std::int64_t ns, std::vector<std::string> code = {}, OpIds ids = {}) {
     put_frames(code, ns);
@@ -60,7 +63,7 @@ class Thread {
 
   bool frames_;
   TrackId cpu_;
-  std::int64_t at_ns_ = 0, begin_ns_ = 0, number_ = 1;
+  std::int64_t at_ns_ = 0, begin_ns_ = 0, range_ns_ = 0, number_ = 1;
 };
 
 template <class Step>

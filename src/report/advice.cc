@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/shell_word.h"
@@ -46,12 +49,27 @@ void write_partition(Page& page, const Answer& advice) {
   page.items("It goes to ", items, " | ");
 }
 
+// Where the recorded steps are far from the usual ones, of which all figures here are.
+void write_recorded(Page& page, const Answer& advice) {
+  constexpr double kTelling = 0.03;
+  const auto time_of = [&](std::string_view name) {
+    const Scalar* scalar = advice.scalar(name);
+    const auto* ns = scalar == nullptr ? nullptr : std::get_if<std::int64_t>(&scalar->value);
+    return ns == nullptr ? std::int64_t{0} : *ns;
+  };
+  const std::int64_t usual_ns = time_of("step_ns"), more_ns = time_of("recording_ns");
+  if (std::abs(static_cast<double>(more_ns)) < kTelling * static_cast<double>(usual_ns)) return;
+  page.hanging("", fmt::format("Recorded steps took {}; figures here are of the job's other steps",
+                               printable(format_value(usual_ns + more_ns, Unit::ns))));
+}
+
 void write_headline(Page& page, const Answer* advice, bool any) {
   const std::string bound = shown(advice, "bound_by"), step = shown(advice, "step_ns");
   if (bound == kUnknown) return;
   page.line();
   page.hanging("", fmt::format("{}, bound by {} ({} of what bounds it)", page.ink(Ink::strong, "Step " + step),
                                page.ink(Ink::strong, bound), shown(advice, "bound_share")));
+  write_recorded(page, *advice);
   write_partition(page, *advice);
   if (!any) {
     page.line();

@@ -8,6 +8,7 @@
 #include <limits>
 #include <sstream>
 
+#include "report/advice.h"
 #include "report/json_writer.h"
 #include "report/page.h"
 #include "report/utf8.h"
@@ -118,6 +119,22 @@ TEST_CASE("a report without anything is still a report") {
   CHECK(parsed(parser, to_json({}))["answers"].is_object());
   CHECK(to_csv({}).empty());
   CHECK_FALSE(to_text({}, {}).empty());
+}
+
+TEST_CASE("advice says what steps it is about where the recorded ones took longer") {
+  const auto text = [](std::int64_t recording_ns) {
+    Report report;
+    Answer& answer = report.answers.emplace_back();
+    answer.name = "advice";
+    answer.scalars = {{"step_ns", std::int64_t{6'000'000}, Unit::ns, ""},
+                      {"recording_ns", recording_ns, Unit::ns, ""},
+                      {"bound_by", std::string("a thread"), Unit::none, ""},
+                      {"bound_share", 1.0, Unit::ratio, ""}};
+    return to_advice_text(report, {});
+  };
+  CHECK(text(1'000'000).find("Recorded steps took 7.00 ms; figures here are") != std::string::npos);
+  CHECK(text(-2'000'000).find("Recorded steps took 4.00 ms") != std::string::npos);
+  CHECK(text(100'000).find("Recorded steps") == std::string::npos);
 }
 
 TEST_CASE("the first report of a folder of telemetry leads to what was sampled") {

@@ -173,6 +173,11 @@ std::vector<std::uint32_t> notes_beside(const Run& run, const ReplayGraph& graph
   return notes;
 }
 
+// One rank without a device: then its thread does all that its steps take.
+bool is_alone(const Run& run, const StepWindow& window) {
+  return timelines(run).size() == 1 && run.traces[window.trace].device.size() == 0;
+}
+
 // A step that is far off the one of its length among usual steps is made as long as that. What the program does beside
 // its operators may wait for a disk or a network, and takes as long as these like: where it has most of a step, the
 // difference is its. Else all work is longer or shorter, of a batch that is unusual; not where ranks wait for others.
@@ -210,7 +215,7 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
     const double excess_ns = own.work_ns - usual.by_length_ns[k];
     if (std::abs(excess_ns) < kFarOff * usual.by_length_ns[k]) continue;
     const bool is_code = own.code_ns >= kMostOfStep * own.work_ns;
-    if (!is_code && (!phases_known || timelines(run).size() > 1)) continue;
+    if (!is_code && (!phases_known || !is_alone(run, window))) continue;
     const double left = std::clamp(1 - excess_ns / (is_code ? own.code_ns : own.work_ns), kLeastLeft, kMostLeft);
     for (const std::uint32_t node : is_code ? own.code : own.all) {
       const auto cost = static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]);
@@ -223,6 +228,7 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
 struct Longer {
   std::vector<std::uint32_t> work;
   double excess_ns = 0;
+  bool is_all = false;  // the work is all that takes time there
 };
 
 // Each note costs the same, as far as what is noted has room for it.
@@ -249,15 +255,16 @@ void take_off_notes(const Run& run, const ReplayGraph& graph, const StepWindow& 
   out.slice_ns = low;
   for (std::uint32_t node = 0; node < graph.size(); node++) out.node_ns[node] += part_of(node, low);
   // What no note explains: all runs slower where a recorder fills the caches.
+  if (!longer.is_all) return;
   double work_ns = 0;
   for (const std::uint32_t node : longer.work) {
     work_ns += static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
   }
   const double more = (longer.excess_ns - total(low)) / std::max(work_ns, 1.0);
-  if (more < kTelling) return;
+  if (more < kTelling || more > kMostMore) return;
   for (const std::uint32_t node : longer.work) {
     const auto cost = static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
-    out.node_ns[node] += static_cast<std::int64_t>(std::min(more, kMostMore) * cost);
+    out.node_ns[node] += static_cast<std::int64_t>(more * cost);
   }
 }
 
@@ -268,6 +275,7 @@ void cost_of_passes(const Run& run, const ReplayGraph& graph, const StepWindow& 
   const auto history = std::find_if(run.history.begin(), run.history.end(),
                                     [&](const Trace& one) { return one.rank.rank == trace.rank.rank; });
   if (history == run.history.end() || graph.lanes[window.lane].device) return;
+  if (trace.clock_base_ns < 0 || trace.clock_base_ns > kLatestNs) return;
   const std::vector<Interval> busy = recorded(run);
   const std::int64_t base_ns = trace.clock_base_ns - trace.clock.offset_ns;  // of the run's clock, as Unix time
   std::vector<Interval> inside;
@@ -286,15 +294,22 @@ void cost_of_passes(const Run& run, const ReplayGraph& graph, const StepWindow& 
   }
   free_ns.erase(free_ns.begin(), free_ns.begin() + static_cast<std::ptrdiff_t>(free_ns.size() / 5));  // they warm up
   if (free_ns.size() < kFewestFree || recorded_ns.size() < kFewestRecorded) return;
-  const double usual = middle_mean(std::move(free_ns)) / middle_mean(recorded_ns);
+  const double free_mean = middle_mean(std::move(free_ns)), recorded_mean = middle_mean(recorded_ns);
+  if (free_mean <= 0 || recorded_mean <= 0) return;
+  const double usual = free_mean / recorded_mean;
   Longer longer;
   longer.excess_ns = (1 - usual) * std::accumulate(recorded_ns.begin(), recorded_ns.end(), 0.0);
   const Intervals passes = make_intervals(std::move(inside));
+  bool runs_model = false;  // the busiest thread may be another one
   for (const std::uint32_t node : graph.lanes[window.lane].nodes) {
     const auto after = std::upper_bound(passes.begin(), passes.end(), graph.start_ns[node],
                                         [](std::int64_t t, const Interval& pass) { return t < pass.start; });
-    if (after != passes.begin() && graph.start_ns[node] < (after - 1)->end) longer.work.push_back(node);
+    if (after == passes.begin() || graph.start_ns[node] >= (after - 1)->end) continue;
+    longer.work.push_back(node);
+    const SliceId slice = graph.slice[node];
+    runs_model |= slice != SliceId::none && static_cast<Phase>(trace.slices.phase[slice]) == Phase::forward;
   }
+  if (!runs_model) return;
   out.node_ns.resize(graph.size());
   take_off_notes(run, graph, window, longer, out);
 }
@@ -306,11 +321,14 @@ double take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepW
   const std::int64_t each_ns = number_set(trace, "boundary_ns").value_or(0);
   double all_ns = 0;
   if (!window.whole_steps || each_ns <= 0 || each_ns > kMostBoundaryNs) return 0;
+  out.node_ns.resize(graph.size());
   const std::vector<std::uint32_t>& nodes = graph.lanes[window.lane].nodes;
   const auto is_code = [&](std::uint32_t node) {
     const SliceId slice = graph.slice[node];
-    return slice == SliceId::none ||
-           (trace.kind(slice) != SliceKind::cpu_op && trace.kind(slice) != SliceKind::runtime);
+    if (slice == SliceId::none) return true;
+    const SliceKind kind = trace.kind(slice);
+    return kind != SliceKind::cpu_op && kind != SliceKind::runtime &&
+           uneven_index(trace.slices.phase[slice]) == kUneven.size();
   };
   for (const Step& step : trace.steps) {
     const std::int64_t begin_ns = step.start_ns + trace.clock.offset_ns;
@@ -323,7 +341,7 @@ double take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepW
     for (const std::ptrdiff_t i : {place - 1, place - 2, place}) {
       if (i < 0 || i >= static_cast<std::ptrdiff_t>(nodes.size())) continue;
       const std::uint32_t node = nodes[static_cast<std::size_t>(i)];
-      if (!is_code(node) || out.node_ns[node] > 0) continue;
+      if (graph.start_ns[node] < window.start_ns || !is_code(node) || out.node_ns[node] > 0) continue;
       const auto most = static_cast<std::int64_t>((1 - kOwnPart) * static_cast<double>(graph.costs.cost_ns[node]));
       const std::int64_t taken = std::min(left_ns, most);
       out.node_ns[node] = taken;
@@ -339,14 +357,13 @@ double take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepW
 RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window) {
   RecordingCost out;
   if (window.lane == kNone) return out;
-  out.node_ns.resize(graph.size());
   const double boundaries_ns = take_off_boundaries(run, graph, window, out);
   const UsualStep usual = window.whole_steps ? usual_step(run, window) : UsualStep{};
   if (usual.work_ns <= 0) {
-    if (boundaries_ns <= 0) out.node_ns.clear();
     cost_of_passes(run, graph, window, out);
     return out;
   }
+  out.node_ns.resize(graph.size());
   const auto steps = static_cast<double>(window.steps);
   const Slices& slices = run.traces[window.trace].slices;
   std::vector<std::uint32_t> uneven[kUneven.size()];
@@ -365,6 +382,7 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
     }
   }
   longer.excess_ns -= boundaries_ns;
+  longer.is_all = is_alone(run, window);
   take_off_notes(run, graph, window, longer, out);
   // Else what the marks call work has in it what the recording knows as a phase.
   bool phases_known = true;

@@ -203,6 +203,31 @@ print(notes.get("stepscope_cores"), notes.get("stepscope_cores_speed_permille"))
 """
 
 
+CROWD = """
+import os, sys
+import torch
+sys.path.insert(0, sys.argv[1])
+from _stepscope_hooks import torch_settings
+
+many = 4 * (os.cpu_count() or 1)
+torch.set_num_threads(many)
+notes = torch_settings.noted()
+assert torch.get_num_threads() == many and torch.is_grad_enabled()
+assert "stepscope_cores_speed_permille" not in notes
+print(notes["stepscope_crowd_call_ns"])
+torch.set_num_threads(1)
+assert "stepscope_crowd_call_ns" not in torch_settings.noted()
+"""
+
+
+@needs_torch
+def test_what_calling_more_threads_than_cores_costs_is_measured(place: Place) -> None:
+    hooks = Path(stepscope.__file__).parent / "hooks"
+    done = place.plain(sys.executable, place.script(CROWD), str(hooks))
+    assert done.returncode == 0, done.stderr
+    assert 0 <= int(done.stdout) < 1e9
+
+
 @needs_torch
 def test_what_the_cores_give_is_measured_and_leaves_nothing_behind(place: Place) -> None:
     hooks = Path(stepscope.__file__).parent / "hooks"

@@ -532,7 +532,9 @@ def test_what_looks_for_hooks_finds_none_of_ours(place: Place, does: str) -> Non
     job = place.run(sys.executable, script, does, options=("--steps", "5:10"))
     assert (job.code, job.stdout, job.others) == (0, plain.stdout, plain.stderr.splitlines())
     (trace,) = job.traces()
-    names = [event.get("name", "") for event in read(trace)["traceEvents"]]
+    noted = read(trace)
+    assert 0 < noted["stepscope_boundary_ns"] < 1e8  # what our hooks take between two steps
+    names = [event.get("name", "") for event in noted["traceEvents"]]
     assert names.count("aten::_transformer_encoder_layer_fwd") == 10  # of two layers in five steps
     of_layer = sum(name.endswith("layers.1 (TransformerEncoderLayer)") for name in names)
     inside = sum(name.endswith("layers.1.linear1 (Linear)") for name in names)

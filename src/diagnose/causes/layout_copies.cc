@@ -50,8 +50,8 @@ SliceId layout_wanted(const Case& about, const Work& work) {
 
 // Of a gradient whose order in memory is not that of its weight, on its way there.
 bool accumulates(const Work& work) {
-  if (work.operation == SliceId::none || work.name() != "aten::copy_") return false;
-  const SliceId around = work.trace->slices.parent[work.slice];
+  if (work.inside == SliceId::none || work.trace->name(work.inside) != "aten::copy_") return false;
+  const SliceId around = work.trace->slices.parent[work.inside];
   return around != SliceId::none && work.trace->name(around) == "torch::autograd::AccumulateGrad";
 }
 
@@ -68,12 +68,12 @@ Cause layout_copies_cause() {
           const SliceId wanted = layout_wanted(about, work);
           if (wanted == SliceId::none || is_own_affair(*work.trace, wanted, work.operation)) return;
           copies.add(node, work, work.trace->name(work.operation), 0, 0.1);
-          copied.insert(inputs(about).of(*work.trace, work.slice).elements());
+          copied.insert(inputs(about).of(*work.trace, work.inside).elements());
         });
         // What was copied comes back as a gradient in the other order, and is copied once more.
         copied.erase(0);
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
-          if (!accumulates(work) || !copied.contains(inputs(about).of(*work.trace, work.slice).elements())) return;
+          if (!accumulates(work) || !copied.contains(inputs(about).of(*work.trace, work.inside).elements())) return;
           copies.add_along(node, 0, 0.1);
         });
         if (!copies.worth_saying()) return;

@@ -15,7 +15,7 @@ namespace {
 std::optional<double> lost_beside(const Case& about) {
   const auto cores = number_set(about.trace, "cores"), threads = number_set(about.trace, "torch_threads");
   const auto speed = ratio_set(about.trace, "cores_speed_permille");
-  if (!cores || !speed || *speed <= 1 || *cores < 2 || threads.value_or(0) != 1) return std::nullopt;
+  if (!cores || !speed || *speed <= 0 || *cores < 2 || threads.value_or(0) != 1) return std::nullopt;
   // Two threads that work on more than two cores have cores of their own, halves or not.
   if (*cores > 3) return 0;
   return std::clamp(static_cast<double>(*cores) / *speed - 1, 0.0, 1.0);
@@ -32,7 +32,7 @@ Cause loader_in_main_process_cause() {
         if (load.where == LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
         // Workers need cores: without an idle one they take their time from the step.
         const bool room = load.idle_cores.value_or(1) >= kIdleCore;
-        const double lost = room ? lost_beside(about).value_or(0) : 0, left = room ? lost + 0.05 : 0.6;
+        const double lost = room ? lost_beside(about).value_or(0) : 0, left = room ? std::min(1.0, lost + 0.05) : 0.6;
         out.push_back(waits_for_loader(
             about, load, "Batches are loaded in the training process itself, while the step waits",
             room ? "DataLoader(..., num_workers=4, persistent_workers=True), and pin_memory=True where a GPU takes them"

@@ -21,6 +21,7 @@ Cause reduce_every_micro_batch_cause() {
             }
             Gathered again(about);
             std::vector<std::uint32_t> gone;
+            std::size_t matched = 0;  // steps
             for (const auto& [step, in_step] : steps) {
               const std::size_t turn = in_step.size() / static_cast<std::size_t>(passes);
               if (turn == 0 || in_step.size() % static_cast<std::size_t>(passes) != 0) continue;
@@ -28,6 +29,7 @@ Cause reduce_every_micro_batch_cause() {
               for (std::size_t i = turn; i < in_step.size(); i++)
                 same = same && in_step[i]->bytes == in_step[i - turn]->bytes;
               if (!same) continue;
+              matched++;
               for (std::size_t i = 0; i + turn < in_step.size(); i++) {
                 again.add(in_step[i]->nodes, to_string(in_step[i]->kind), 0, 0);
                 gone.insert(gone.end(), in_step[i]->nodes.begin(), in_step[i]->nodes.end());
@@ -36,7 +38,7 @@ Cause reduce_every_micro_batch_cause() {
             // With them goes what the reducer does in backward passes: sums are divided, and copied there and back.
             const double left = 1 / static_cast<double>(passes);
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
-              if (!gone.empty() && (asks_to_communicate(work) || is_of_reducer(work)))
+              if (matched == steps.size() && (asks_to_reduce(work) || is_of_reducer(work)))
                 again.add_along(node, left, left);
             });
             again.add_relieved(gone);

@@ -39,7 +39,7 @@ Cause small_buckets_cause() {
             std::int64_t count = 0, bytes = 0;
             const auto is_small = [&](const Collective& one) {
               return one.kind == CollectiveKind::all_reduce && one.step != StepId::none && one.bytes >= 0 &&
-                     one.bytes < kSmallBytes;
+                     one.bytes < kSmallBytes && !about.trace.steps[static_cast<std::size_t>(one.step)].partial;
             };
             std::vector<const Collective*> together;
             for (const Collective& one : all.collectives) {
@@ -59,10 +59,12 @@ Cause small_buckets_cause() {
             const double all_ns = static_cast<double>(in_bucket) * alone_ns(about, together);
             std::size_t in_this = 0;
             StepId step = StepId::none;
-            for (const Collective* one : together) {
+            for (std::size_t i = 0; i < together.size(); i++) {
+              const Collective* one = together[i];
               in_this = one->step == step && in_this < in_bucket ? in_this + 1 : 1;
               step = one->step;
-              if (in_this < in_bucket) {
+              const bool last_of_step = i + 1 == together.size() || together[i + 1]->step != step;
+              if (in_this < in_bucket && !last_of_step) {
                 small.add(one->nodes, to_string(one->kind), 0, 0);
                 gone.insert(gone.end(), one->nodes.begin(), one->nodes.end());
                 continue;
@@ -73,7 +75,7 @@ Cause small_buckets_cause() {
               }
             }
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
-              if (asks_to_communicate(work)) small.add_along(node, least, least);
+              if (asks_to_reduce(work)) small.add_along(node, least, least);
             });
             small.add_relieved(gone);
             if (!small.worth_saying()) return;

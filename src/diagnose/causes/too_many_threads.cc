@@ -38,6 +38,7 @@ Cause too_many_threads_cause() {
             operators.add(node, work, work.name(), std::min(1 - lost, 1 - crowd / 2), 1 - lost);
             return;
           }
+          if (work.cost_ns < *call_ns) return;  // it was done by one thread
           const auto cost = static_cast<double>(work.cost_ns), called = static_cast<double>(*call_ns);
           operators.add(node, work, work.name(), std::max(kLeastOwn, 1 - kCalls * called / cost),
                         std::max(kLeastOwn, 1 - called / cost));
@@ -62,7 +63,7 @@ Cause too_many_threads_cause() {
                                             .unit = Unit::ratio,
                                             .query = samples_of("main_thread_wait")});
         }
-        if (call_ns) {
+        if (call_ns && *call_ns > 0) {
           found.finding.evidence.push_back({.text = "Calling all of them, for each operator",
                                             .value = *call_ns,
                                             .unit = Unit::ns,

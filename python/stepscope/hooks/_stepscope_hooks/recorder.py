@@ -211,7 +211,7 @@ class Recorder:
         if self.code:
             self.profiler.add_metadata_json("stepscope_code", self.code)
         if self.boundary_s:  # as a median: in one of them a part was written
-            usual_s = sorted(self.boundary_s)[len(self.boundary_s) // 2]
+            usual_s = sorted(self.boundary_s)[(len(self.boundary_s) - 1) // 2]
             self.profiler.add_metadata_json("stepscope_boundary_ns", json.dumps(round(1e9 * usual_s)))
         for name, value in self.settings_of_torch.items():
             self.profiler.add_metadata_json(name, value)

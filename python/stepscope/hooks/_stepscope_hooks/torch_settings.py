@@ -41,7 +41,8 @@ def noted() -> dict[str, str]:
         return _cores_speed_permille(count) if alone and count > 1 else None
 
     def crowd_call() -> int | None:
-        crowd = torch.get_num_threads() > max(2, cores() or 1)
+        ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # which would measure one another
+        crowd = ranks == 1 and torch.get_num_threads() > max(2, cores() or 1)
         return _crowd_call_ns() if crowd and not torch.cuda.is_initialized() else None
 
     # Each by itself: another version of torch may lack any of them.
@@ -131,8 +132,13 @@ def _crowd_call_ns() -> int:
     if "crowd" not in _measured:
         with _apart_from_the_job():
             few, many = (torch.linspace(1.0, 9.0, n, dtype=torch.float32, device="cpu") for n in (FEW, 2 * PART))
-            few_s, many_s = _usual_s(torch.sigmoid, few), _usual_s(torch.sigmoid, many)
-        _measured["crowd"] = max(0, round(1e9 * (many_s - few_s * PART / FEW) / CALLS))
+            few_s = _usual_s(torch.sigmoid, few) / CALLS
+            start = time.perf_counter()
+            torch.sigmoid(many)
+            many_s = time.perf_counter() - start
+            if many_s < LONGEST_S / CALLS:  # else threads that wait actively, of which a turn would take seconds
+                many_s = _usual_s(torch.sigmoid, many) / CALLS
+        _measured["crowd"] = max(0, round(1e9 * (many_s - few_s * PART / FEW)))
     return _measured["crowd"]
 
 
