@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import statistics
 import sys
 import time
@@ -16,10 +17,15 @@ def options(text: str, steps: int) -> argparse.Namespace:
 
 
 class Clock:
-    """Wall time of steps. What happens every `period` steps is in the median of that many steps together."""
+    """Wall time of steps. What happens every `period` steps is in the median of that many steps together.
+
+    Steps in which the process was halted (run.py lets two of them take turns) do not count.
+    """
 
     def __init__(self, period: int = 1) -> None:
         self.period = period
+        self.resumed: list[float] = []
+        signal.signal(signal.SIGCONT, lambda *_: self.resumed.append(time.perf_counter()))
         self.moments = [time.perf_counter()]
 
     def tick(self) -> None:
@@ -28,8 +34,9 @@ class Clock:
     def median_ms(self) -> float:
         warm = self.moments[min(5, (len(self.moments) - 1) // 3) :]
         period = min(self.period, len(warm) - 1)
-        spans = [(end - start) / period for start, end in zip(warm, warm[period:])]
-        return 1e3 * statistics.median(spans)
+        spans = [(start, end) for start, end in zip(warm, warm[period:])]
+        whole = [(start, end) for start, end in spans if not any(start <= at <= end for at in self.resumed)]
+        return 1e3 * statistics.median((end - start) / period for start, end in whole or spans)
 
     def report(self) -> None:
         print(f"step_ms {self.median_ms():.3f}", flush=True)
