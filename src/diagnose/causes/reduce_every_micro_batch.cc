@@ -35,6 +35,7 @@ Cause reduce_every_micro_batch_cause() {
                 gone.insert(gone.end(), in_step[i]->nodes.begin(), in_step[i]->nodes.end());
               }
             }
+            if (gone.empty()) return;
             // With them goes what the reducer does in backward passes: sums are divided, and copied there and back.
             const double left = 1 / static_cast<double>(passes);
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
