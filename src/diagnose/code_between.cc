@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "base/intervals.h"
@@ -204,32 +203,45 @@ double part_without_core(const Case& about) {
       .part;
 }
 
+// The only recorded step that has them; none: several have, or it is not known.
+StepId only_step(const Case& about, const std::vector<const BetweenOperators*>& stretches) {
+  StepId only = StepId::none;
+  for (const BetweenOperators* one : stretches) {
+    const Work work = about.work(one->node);
+    const StepId step = work.trace == &about.trace ? work.trace->step_at(work.start_ns) : StepId::none;
+    if (step == StepId::none || (only != StepId::none && step != only)) return StepId::none;
+    only = step;
+  }
+  return only;
+}
+
 // Seen in one of several recorded steps, while of all marked steps far fewer are as long as that makes one: a pause of
 // the thread, and no work of the program.
 bool is_chance(const Case& about, const std::vector<const BetweenOperators*>& stretches) {
   constexpr std::int64_t kFewestRecorded = 4;
   constexpr std::size_t kFewestMarked = 40;
   constexpr double kPart = 0.5;  // of what is expected
-  if (about.steps < kFewestRecorded) return false;
+  if (about.steps < kFewestRecorded || only_step(about, stretches) == StepId::none) return false;
   const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
   if (history == nullptr || history->steps.size() < kFewestMarked) return false;
-  std::set<StepId> seen;
   std::int64_t time_ns = 0;
-  for (const BetweenOperators* one : stretches) {
-    const Work work = about.work(one->node);
-    if (work.trace != &about.trace) return false;
-    const StepId step = work.trace->step_at(work.start_ns);
-    if (step == StepId::none) return false;
-    seen.insert(step);
-    time_ns += about.cost_ns(one->node);
-  }
-  if (seen.size() != 1) return false;
+  for (const BetweenOperators* one : stretches) time_ns += about.cost_ns(one->node);
   std::vector<std::int64_t> lengths;
   for (const Step& step : history->steps) lengths.push_back(step.end_ns - step.start_ns);
   const double longer = static_cast<double>(*median(lengths)) + kPart * static_cast<double>(time_ns);
   const auto count =
       std::count_if(lengths.begin(), lengths.end(), [&](std::int64_t ns) { return static_cast<double>(ns) > longer; });
   return static_cast<double>(count) * static_cast<double>(about.steps) < kPart * static_cast<double>(lengths.size());
+}
+
+// The share of its time in which the thread had no core, where one step has these stretches and others have none: it
+// may be that, or another thread of the program that had none and was waited for. 0: it is no question.
+double may_be_a_pause(const Case& about, const std::vector<const BetweenOperators*>& stretches) {
+  constexpr std::int64_t kFewestRecorded = 3;
+  constexpr double kOften = 0.1;
+  if (about.steps < kFewestRecorded || only_step(about, stretches) == StepId::none) return 0;
+  const double wait = rate_in_steps(about.run, about.trace.rank.rank, "main_thread_wait").value_or(0);
+  return wait < kOften ? 0 : wait;
 }
 
 // A function that mostly saves, or logs, calls its operators for that.
@@ -291,6 +303,10 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     }
     if (longest == nullptr || about.share(time_ns) < kWorthSaying) continue;
     if (words.doing == Doing::computing && is_chance(about, stretches)) continue;
+    const double pause = words.doing == Doing::computing ? may_be_a_pause(about, stretches) : 0;
+    if (pause > 0) {
+      for (auto& node : found.rewrite.nodes) node.most_ns = about.cost_ns(node.node);
+    }
     if (words.doing != Doing::computing && !function.first.empty()) {
       add_its_operators(about, function, words, all_ns, found);
     }
@@ -319,7 +335,11 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
         finding.evidence.push_back({.text = "It calls " + own[1].function, .value = Value()});
       }
     }
-    put_doubt(finding, "");
+    put_doubt(finding, pause > 0
+                           ? fmt::format("the thread had no core for {:.0f} % of its time, and this may be such a "
+                                         "pause",
+                                         100 * pause)
+                           : "");
     finding.next = std::string(words.next);
     if (words.doing == Doing::unknown) doubt_unrecorded(about.share(time_ns), found);
     out.push_back(std::move(found));

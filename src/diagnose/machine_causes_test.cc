@@ -10,6 +10,7 @@
 
 #include "diagnose/sampled.h"
 #include "diagnose/steps_fixture.h"
+#include "model/settings.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -309,6 +310,54 @@ TEST_CASE("advice: a machine is slow for the whole job, and not in the recorded 
   CHECK(find(job(13 * ms), "straggler_hardware") != nullptr);
   CHECK(find(job(11 * ms), "straggler_hardware") == nullptr);
   CHECK(find(job(10 * ms), "straggler_hardware") == nullptr);
+}
+
+TEST_CASE("advice: what the thread of the steps waited for a core is no time of the program") {
+  int step = 0;
+  Run run = run_of(
+      [&](Thread& thread) {
+        thread.op("aten::mm", 6 * ms, {}, {.dims = kMatrices});
+        thread.code(step++ == 1 ? 8 * ms : 3 * ms);
+        thread.op("aten::relu", 1 * ms);
+      },
+      false);
+  const auto step_ns = [&] { return std::get<std::int64_t>(advice_of(run).scalar("step_ns")->value); };
+  CHECK(step_ns() == 10 * ms + 5 * ms / 4);
+  auto& said = run.traces[0].metadata;
+  said.push_back({std::string(kCoreWaits), "[[2, 4000000]]"});
+  CHECK(step_ns() == 10 * ms + 1 * ms / 4);
+  said.back().json = "[[2, 50000000]]";  // no piece of that step is so much longer than in the others
+  CHECK(step_ns() == 10 * ms);
+  said.back().json = "[[1, 4000000], [99, 5000000]]";  // nor is any of the first
+  CHECK(step_ns() == 10 * ms + 5 * ms / 4);
+  for (const char* broken : {"[[2, -4000000]]", "[[2]]", "[2, 4000000]", "[[2, \"x\"]]", "[[2, 40000", "{}", ""}) {
+    said.back().json = broken;
+    CHECK_MESSAGE(step_ns() == 10 * ms + 5 * ms / 4, broken);
+  }
+  said.back().json = "[]";
+  said.push_back({std::string(kCoreWaits), "[[2, 5000000]]"});  // of the next part of the recording
+  CHECK(step_ns() == 10 * ms);
+}
+
+TEST_CASE("advice: code seen once may be a pause where the thread often has no core") {
+  int step = 0;
+  Run run = run_of([&](Thread& thread) {
+    thread.op("aten::mm", 6 * ms, {}, {.dims = kMatrices});
+    if (const int now = step++; now == 1 || now == 4) thread.code(20 * ms, {"train.py(1): <module>"});
+    thread.op("aten::relu", 1 * ms);
+  });
+  const Answer quiet = advice_of(run);
+  const Finding* found = find(quiet, "python_in_step");
+  REQUIRE(found != nullptr);
+  CHECK(found->confidence == "high");
+  CHECK(found->gain->speedup_low > 1.5);
+  sample_of_rank(run, "main_thread_wait", 0.5);
+  const Answer busy = advice_of(run);
+  found = find(busy, "python_in_step");
+  REQUIRE(found != nullptr);
+  CHECK(found->confidence == "medium");
+  CHECK(found->confidence_reason.find("had no core for 50 % of its time") != std::string::npos);
+  CHECK(found->gain->speedup_low == doctest::Approx(1));
 }
 
 }  // namespace

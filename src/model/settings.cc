@@ -37,6 +37,21 @@ std::string text_set(const Trace& trace, std::string_view name) {
   return std::string(text);
 }
 
+std::vector<CoreWait> core_waits(const Trace& trace) {
+  std::vector<CoreWait> out;
+  simdjson::dom::parser parser;
+  for (const Metadata& one : trace.metadata) {
+    simdjson::dom::array rows;
+    if (one.key != kCoreWaits || parser.parse(one.json).get(rows) != simdjson::SUCCESS) continue;
+    for (const simdjson::dom::element row : rows) {
+      CoreWait wait;
+      if (row.at_pointer("/0").get(wait.step) != simdjson::SUCCESS) continue;
+      if (row.at_pointer("/1").get(wait.ns) == simdjson::SUCCESS && wait.ns > 0) out.push_back(wait);
+    }
+  }
+  return out;
+}
+
 std::optional<double> loader_busy(const Trace& trace) { return ratio_set(trace, "loader_busy_permille"); }
 
 std::optional<bool> workers_keep_up(const Trace& trace) {

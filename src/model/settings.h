@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/trace.h"
 
@@ -19,6 +20,15 @@ inline bool is_set(const Trace& trace, std::string_view name) { return setting(t
 
 // A note that is text; empty: not noted.
 std::string text_set(const Trace& trace, std::string_view name);
+
+// Key of what is noted of them; each part of a recording has its own.
+inline constexpr std::string_view kCoreWaits = "stepscope_waits";
+
+// Waits for a core that the thread of the steps had in a recorded step, `step`: its number. Shorter ones are not noted.
+struct CoreWait {
+  std::int64_t step = 0, ns = 0;
+};
+std::vector<CoreWait> core_waits(const Trace& trace);
 
 // Share of the time in which the workers of its data loader make batches; nullopt: not noted.
 std::optional<double> loader_busy(const Trace& trace);

@@ -11,6 +11,7 @@
 
 #include "formats/json_text.h"
 #include "model/append_trace.h"
+#include "model/settings.h"
 
 namespace stepscope::session {
 namespace {
@@ -97,7 +98,12 @@ Trace joined(Recording recording, Run& run) {
                           "The job or its node was stopped while they were written, or the files were not copied", 1,
                           trace.source.path, std::nullopt, std::nullopt});
   }
-  for (std::size_t i = 1; i < recording.parts.size(); i++) append_trace(trace, recording.parts[i].trace);
+  for (std::size_t i = 1; i < recording.parts.size(); i++) {
+    const Trace& part = recording.parts[i].trace;
+    append_trace(trace, part);
+    std::copy_if(part.metadata.begin(), part.metadata.end(), std::back_inserter(trace.metadata),
+                 [](const Metadata& entry) { return entry.key == kCoreWaits; });
+  }
   if (recording.parts.size() > 1) {  // the last part knows which step was cut
     std::erase_if(trace.metadata, [](const Metadata& entry) { return entry.key == kMember; });
     const auto& said = recording.parts.back().trace.metadata;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/temp_fixture.h"
+#include "model/settings.h"
 #include "session/run_fixture.h"
 
 namespace stepscope::session {
@@ -29,9 +30,10 @@ std::string part_text(int window, int part, int first, int last, const std::stri
   }
   events.pop_back();
   return R"({"schemaVersion":1,"baseTimeNanoseconds":)" + std::to_string(1'000'000 * part) +
-         R"(,"distributedInfo":{"rank":)" + std::to_string(rank) + R"(,"world_size":2},"stepscope":{"process":"h_)" +
-         std::to_string(7 + rank) + R"(","window":)" + std::to_string(window) + R"(,"part":)" + std::to_string(part) +
-         R"(,"kind":")" + kind + R"(","steps":[)" + steps + R"(]},"traceEvents":[)" + events + "]}";
+         R"(,"distributedInfo":{"rank":)" + std::to_string(rank) + R"(,"world_size":2},"stepscope_waits":[[)" +
+         std::to_string(first) + R"(,5000]],"stepscope":{"process":"h_)" + std::to_string(7 + rank) + R"(","window":)" +
+         std::to_string(window) + R"(,"part":)" + std::to_string(part) + R"(,"kind":")" + kind + R"(","steps":[)" +
+         steps + R"(]},"traceEvents":[)" + events + "]}";
 }
 
 bool has_issue(const Run& run, std::string_view code) {
@@ -56,6 +58,10 @@ TEST_CASE("parts: the files of a window are one recording") {
   CHECK(trace.flows.size() == 5);
   CHECK(trace.flows.id[0] != trace.flows.id[2]);
   CHECK_FALSE(has_issue(run, "parts_missing"));
+  const std::vector<CoreWait> waits = core_waits(trace);
+  REQUIRE(waits.size() == 2);
+  CHECK(waits[0].step == 0);
+  CHECK(waits[1].step == 2);
   std::vector<SliceId> ops;
   for (std::size_t row = 0; row < trace.ops.size(); row++) {
     if (trace.name(trace.ops.slice[row]) == "aten::mm") ops.push_back(trace.ops.slice[row]);

@@ -11,6 +11,7 @@
 #include "model/settings.h"
 #include "model/telemetry.h"
 #include "model/windows.h"
+#include "simulate/core_waits.h"
 
 namespace stepscope::simulate {
 namespace {
@@ -314,13 +315,12 @@ void cost_of_passes(const Run& run, const ReplayGraph& graph, const StepWindow& 
   take_off_notes(run, graph, window, longer, out);
 }
 
-// What our own hooks take between two steps stands in the recording as the program's code there. Returns all of it.
-double take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepWindow& window, RecordingCost& out) {
+// What our own hooks take between two steps stands in the recording as the program's code there.
+void take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepWindow& window, RecordingCost& out) {
   constexpr std::int64_t kMostBoundaryNs = 100'000'000;  // a setting of a file, which may hold anything
   const Trace& trace = run.traces[window.trace];
   const std::int64_t each_ns = number_set(trace, "boundary_ns").value_or(0);
-  double all_ns = 0;
-  if (!window.whole_steps || each_ns <= 0 || each_ns > kMostBoundaryNs) return 0;
+  if (!window.whole_steps || each_ns <= 0 || each_ns > kMostBoundaryNs) return;
   out.node_ns.resize(graph.size());
   const std::vector<std::uint32_t>& nodes = graph.lanes[window.lane].nodes;
   const auto is_code = [&](std::uint32_t node) {
@@ -346,10 +346,8 @@ double take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepW
       const std::int64_t taken = std::min(left_ns, most);
       out.node_ns[node] = taken;
       left_ns -= taken;
-      all_ns += static_cast<double>(taken);
     }
   }
-  return all_ns;
 }
 
 }  // namespace
@@ -357,7 +355,8 @@ double take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepW
 RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window) {
   RecordingCost out;
   if (window.lane == kNone) return out;
-  const double boundaries_ns = take_off_boundaries(run, graph, window, out);
+  take_off_core_waits(run, graph, window, out.node_ns);
+  take_off_boundaries(run, graph, window, out);
   const UsualStep usual = window.whole_steps ? usual_step(run, window) : UsualStep{};
   if (usual.work_ns <= 0) {
     cost_of_passes(run, graph, window, out);
@@ -375,13 +374,13 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
     const std::size_t phase = slice == SliceId::none ? kUneven.size() : uneven_index(slices.phase[slice]);
     if (phase == kUneven.size()) {
       longer.work.push_back(node);
+      longer.excess_ns -= static_cast<double>(out.node_ns[node]);
     } else {
       uneven[phase].push_back(node);
       recorded_ns[phase] += static_cast<double>(graph.costs.cost_ns[node]);
       longer.excess_ns -= static_cast<double>(graph.costs.cost_ns[node]);
     }
   }
-  longer.excess_ns -= boundaries_ns;
   longer.is_all = is_alone(run, window);
   take_off_notes(run, graph, window, longer, out);
   // Else what the marks call work has in it what the recording knows as a phase.

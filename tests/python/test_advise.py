@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import WriteTrace, op
-from jobs import Job, Place, needs_torch, rows
+from jobs import Job, Place, needs_torch, read, rows
 
 import stepscope
 
@@ -256,6 +256,37 @@ def test_live_says_on_request_what_to_change_first(place: Place) -> None:
         assert live.wait(30) == 0
     os.close(keyboard)
     assert b"Worth changing, most first" in said
+
+
+# On one core with another process that never rests.
+CROWDED = (
+    """
+import os, subprocess, sys
+core = min(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {core})
+other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+"""
+    + MODEL
+    + """
+for step in range(30):
+    train(torch.rand(2048, 256), torch.randint(0, 10, (2048,)))
+other.kill()
+other.wait()
+"""
+)
+
+
+@needs_torch
+def test_what_the_main_thread_waited_for_a_core_is_noted_and_is_no_code(place: Place) -> None:
+    job = recorded(place, CROWDED)
+    (trace,) = job.traces()
+    text = read(trace)
+    noted = text["stepscope_waits"]
+    assert noted and {number for number, _ in noted} <= {10, 11, 12, 13}
+    took_us = sum(one["dur"] for one in text["traceEvents"] if one.get("name", "").startswith("ProfilerStep#"))
+    assert 0.1 * took_us < sum(ns for _, ns in noted) / 1000 < 1.1 * took_us
+    answer = advise(place, str(job.folder))
+    assert not [one for one in answer["findings"] if one["id"] == "python_in_step" and one["confidence"] == "high"]
 
 
 FIXED = PYTHON.replace("    ranked((inputs * 1000).int().tolist())\n", "")

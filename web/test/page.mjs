@@ -24,6 +24,10 @@ export async function pageFor(report) {
   );
 }
 
+/** The address of a page as it is; `page.url()` is what the browser has told so far, which comes a moment after. */
+export const hash = (page) => page.evaluate(() => location.hash);
+export const params = async (page) => Object.fromEntries(new URLSearchParams((await hash(page)).split("?")[1]));
+
 /** A browser of its own, with a fresh profile; `open` gives a page and what it logged and asked for. */
 export async function startBrowser() {
   const folder = mkdtempSync(join(tmpdir(), "stepscope-web-"));

@@ -1,7 +1,7 @@
 // The served page in a real browser, against a stub of the server: what it asks, what it draws, its keys and addresses.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { noBrowser, sample, startBrowser } from "./page.mjs";
+import { hash, noBrowser, params, sample, startBrowser } from "./page.mjs";
 import { COUNTERS, HOSTILE, HUGE, RANKS, SLICES, startStub } from "./stub.mjs";
 
 const TIMELINE = "#/timeline?run=r1";
@@ -64,14 +64,13 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.waitForTimeout(300);
   };
   const facts = (page) => page.evaluate(() => window.stepscopeTimeline.frame);
-  const params = (page) => Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.split("?")[1]));
   const plot = (page) => page.locator(".tl-overlay");
   const tilesAsked = (from) => stub.asked.slice(from).filter((one) => one.name === "tiles").map((one) => one.query);
 
   test("cuts the panels of the report into pages, and loses none", async () => {
     const { page, errors } = await open();
     await page.waitForSelector('[data-panel="overview"]');
-    assert.match(page.url(), /#\/health\?run=r1$/);
+    assert.match(await hash(page), /#\/health\?run=r1$/);
     const seen = new Set();
     for (const link of await page.locator("nav.views a").all()) {
       await link.click();
@@ -99,7 +98,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.locator("nav.views a", { hasText: "Health" }).click();
     await page.locator('a[href="#quality"]').first().click();
     await page.waitForSelector('[data-panel="quality"]');
-    assert.match(page.url(), /#\/files/);
+    assert.match(await hash(page), /#\/files/);
     assert.deepEqual(errors, []);
     await page.close();
     await other.close();
@@ -144,7 +143,7 @@ describe("the served page", { skip: noBrowser }, () => {
         most.rects = Math.max(most.rects, (await facts(page)).rects);
       }
       assert.ok(most.rects > 1000 && most.rects <= 15_000, `${most.rects}`);
-      const { from: seenFrom, to: seenTo } = params(page);
+      const { from: seenFrom, to: seenTo } = await params(page);
       const asked = tilesAsked(from);
       const length = Number(seenTo) - Number(seenFrom);
       const last = asked.at(-1);
@@ -179,7 +178,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await settled(page);
     const lanes = new Set(tilesAsked(from).flatMap((query) => query.lanes.split(",").map(Number)));
     assert.ok(lanes.size > 0 && [...lanes].every((lane) => lane >= 15), `${[...lanes]}`);
-    assert.equal(params(page).top, "900");
+    assert.equal((await params(page)).top, "900");
     await page.locator(".tl-names li.rank button").first().waitFor();
     await page.close();
   });
@@ -193,7 +192,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.mouse.wheel(0, -300);
     await page.keyboard.up("Control");
     await settled(page);
-    const near = params(page);
+    const near = await params(page);
     assert.ok(Number(near.to) - Number(near.from) < 5e6);
     const under = Number(near.from) + ((Number(near.to) - Number(near.from)) * 300) / box.width;
     assert.ok(Math.abs(under - (1e9 + (1e7 * 300) / box.width)) < 20_000, `${under}`);
@@ -201,12 +200,12 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.mouse.move(box.x + 200, box.y + 100, { steps: 4 });
     await page.mouse.up();
     await settled(page);
-    assert.ok(Number(params(page).from) > Number(near.from));
-    assert.equal(params(page).slice, undefined); // a drag is no click
+    assert.ok(Number((await params(page)).from) > Number(near.from));
+    assert.equal((await params(page)).slice, undefined); // a drag is no click
     const mini = await page.locator(".tl-minimap").boundingBox();
     await page.mouse.click(mini.x + mini.width / 2, mini.y + 10);
     await settled(page);
-    assert.ok(Math.abs(Number(params(page).from) - 5e9) < 2e7);
+    assert.ok(Math.abs(Number((await params(page)).from) - 5e9) < 2e7);
     await page.close();
   });
 
@@ -216,23 +215,23 @@ describe("the served page", { skip: noBrowser }, () => {
     await plot(page).click({ position: { x: 100, y: 24 + 1 + 2 * 18 + 9 } });
     await page.waitForSelector("[data-slice-name]");
     assert.equal(await page.locator("[data-slice-name]").textContent(), "aten::addmm");
-    const chosen = params(page).slice;
+    const chosen = (await params(page)).slice;
     assert.match(chosen, /^0:\d+$/);
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.querySelector("[data-slice-name]")?.textContent === "cudaLaunchKernel");
-    assert.notEqual(params(page).slice, chosen);
+    assert.notEqual((await params(page)).slice, chosen);
     await page.goBack();
     await page.waitForFunction(() => document.querySelector("[data-slice-name]")?.textContent === "aten::addmm");
-    assert.equal(params(page).slice, chosen);
+    assert.equal((await params(page)).slice, chosen);
     await page.keyboard.press("f");
     await settled(page);
-    assert.ok(Number(params(page).to) - Number(params(page).from) < 1e6);
+    assert.ok(Number((await params(page)).to) - Number((await params(page)).from) < 1e6);
     await page.keyboard.press("m");
-    assert.match(params(page).marks, /^\d+$/);
+    assert.match((await params(page)).marks, /^\d+$/);
     await page.keyboard.press("m");
-    assert.equal(params(page).marks, undefined);
+    assert.equal((await params(page)).marks, undefined);
     await page.keyboard.press("Escape");
-    assert.equal(params(page).slice, undefined);
+    assert.equal((await params(page)).slice, undefined);
     assert.equal(await page.locator(".tl-pane").count(), 0);
     assert.deepEqual(errors, []);
     await page.close();
@@ -258,7 +257,7 @@ describe("the served page", { skip: noBrowser }, () => {
     assert.equal(await pixelsOf(page, MAGENTA), 0);
     await page.keyboard.press("c");
     await settled(page);
-    assert.equal(params(page).path, "1");
+    assert.equal((await params(page)).path, "1");
     const ranks = new Set(asked("path").flatMap((query) => query.ranks.split(",").map(Number)));
     assert.ok(ranks.has(0) && ranks.size < RANKS / 1.5, `${[...ranks]}`);
     assert.ok((await pixelsOf(page, MAGENTA)) > 500);
@@ -269,7 +268,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.locator("button", { hasText: "Critical path" }).click();
     await settled(page);
     assert.equal(await pixelsOf(page, MAGENTA), 0);
-    assert.equal(params(page).path, undefined);
+    assert.equal((await params(page)).path, undefined);
     assert.equal(await page.locator("img").count(), 0);
     assert.deepEqual(errors, []);
     await page.close();
@@ -390,7 +389,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await settled(page);
     await plot(page).click({ position: { x: 400, y: 24 + 1 + 3 * 18 + 9 } });
     await settled(page);
-    assert.ok(Number(params(page).to) - Number(params(page).from) <= 1.3e9);
+    assert.ok(Number((await params(page)).to) - Number((await params(page)).from) <= 1.3e9);
     await page.close();
   });
 
@@ -407,17 +406,17 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.waitForSelector("[data-range] table");
     await page.locator('[data-range] th[data-column="count"] button').click(); // the pane's table keeps its order to itself
     await page.waitForSelector('[data-range] th[data-column="count"][aria-sort="descending"]');
-    assert.ok(Object.keys(params(page)).every((key) => !key.startsWith("sort.")));
+    assert.ok(Object.keys(await params(page)).every((key) => !key.startsWith("sort.")));
     const asked = stub.asked.filter((one) => one.name === "selection").at(-1).query;
     assert.equal(asked.lanes, "0,1");
-    assert.equal(params(page).on, "0-1");
+    assert.equal((await params(page)).on, "0-1");
     assert.ok(Math.abs(Number(asked.from) - (1e9 + (1e7 * 100) / box.width)) < 20_000);
     assert.ok((await page.locator("[data-range]").textContent()).includes(HOSTILE));
     assert.equal(await page.locator("img").count(), 0);
-    const view = params(page);
+    const view = await params(page);
     await page.keyboard.press("f");
     await settled(page);
-    assert.ok(Number(params(page).to) - Number(params(page).from) < Number(view.to) - Number(view.from));
+    assert.ok(Number((await params(page)).to) - Number((await params(page)).from) < Number(view.to) - Number(view.from));
     assert.deepEqual(errors, []);
     await page.close();
   });
@@ -429,14 +428,14 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.keyboard.type("allreduce");
     await page.keyboard.press("Enter");
     await page.waitForSelector("[data-found]");
-    assert.equal(params(page).find, "allreduce");
+    assert.equal((await params(page)).find, "allreduce");
     assert.match(await page.locator(".tl-count").textContent(), /4,000 found/);
     await page.keyboard.press("Escape"); // leaves the field
     await page.keyboard.press("n");
     await page.waitForSelector("[data-slice-name]");
     await page.keyboard.press("n");
     await page.waitForFunction(() => document.querySelector(".tl-count").textContent.startsWith("2 of"));
-    assert.match(params(page).slice, /^0:\d+$/);
+    assert.match((await params(page)).slice, /^0:\d+$/);
     assert.deepEqual(errors, []);
     await page.close();
   });
@@ -446,11 +445,11 @@ describe("the served page", { skip: noBrowser }, () => {
     const { page, errors } = await open(address);
     await settled(page);
     await page.waitForSelector("[data-slice-name]");
-    assert.deepEqual(params(page), Object.fromEntries(new URLSearchParams(address.split("?")[1])));
+    assert.deepEqual(await params(page), Object.fromEntries(new URLSearchParams(address.split("?")[1])));
     assert.equal(await page.locator(".tl-scroll").evaluate((element) => Math.round(element.scrollTop)), 150);
     assert.equal(await page.locator('[data-rank="2"] button').getAttribute("aria-expanded"), "false");
     await page.locator('[data-rank="2"] button').click();
-    assert.equal(params(page).folded_ranks, "6-7");
+    assert.equal((await params(page)).folded_ranks, "6-7");
     assert.deepEqual(errors, []);
     await page.close();
   });
@@ -499,7 +498,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.locator("textarea").fill("SELECT name, total_ns FROM x");
     await page.keyboard.press("Control+Enter");
     await page.waitForSelector('[data-table="query"]');
-    assert.equal(params(page).sql, "SELECT name, total_ns FROM x");
+    assert.equal((await params(page)).sql, "SELECT name, total_ns FROM x");
     assert.match(await page.locator(".banner").textContent(), /The first 120 rows are here; there are more/);
     await page.locator('th[data-column="total_ns"] button').click();
     await page.waitForFunction(() => document.querySelector("tbody tr td")?.textContent === "kernel_119");
@@ -517,7 +516,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.waitForSelector(".empty");
     assert.match(await page.locator(".empty").textContent(), /No statement was run\. Write one above, or press one of the examples/);
     assert.equal(await page.locator('[data-table="query"]').count(), 0);
-    assert.equal(params(page).sql, undefined);
+    assert.equal((await params(page)).sql, undefined);
     await page.close();
   });
 
@@ -542,7 +541,7 @@ describe("the served page", { skip: noBrowser }, () => {
     assert.match(await page.locator(".headline").textContent(), /1\.11× to 1\.25× as fast.*then bound/);
     await tries.nth(1).click();
     await page.waitForFunction(() => document.querySelector("textarea").value === "scale kernel:gemm=0.5\nno-waits");
-    assert.equal(params(page).changes, "scale kernel:gemm=0.5\nno-waits");
+    assert.equal((await params(page)).changes, "scale kernel:gemm=0.5\nno-waits");
     await page.waitForSelector('[data-table="what_if.changes"]');
     await tries.nth(0).click();
     await page.waitForFunction(() => document.querySelector("textarea").value === "no-waits");
@@ -554,7 +553,7 @@ describe("the served page", { skip: noBrowser }, () => {
     assert.match(await page.locator(".failed").textContent(), /is no change.*Changes are.*Look at the names with Operators, Kernels$/);
     await page.locator(".failed a", { hasText: "Kernels" }).click();
     await page.waitForSelector('[data-panel="kernels"]');
-    assert.match(page.url(), /#\/kernels\?run=r1$/);
+    assert.match(await hash(page), /#\/kernels\?run=r1$/);
     await page.close();
   });
 
@@ -565,7 +564,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.locator("textarea[aria-label='SQL']").waitFor();
     await page.locator("nav.views a", { hasText: "What if" }).click();
     await page.waitForSelector(".headline b");
-    assert.deepEqual(params(page), { run: "r1", changes: "no-waits" });
+    assert.deepEqual(await params(page), { run: "r1", changes: "no-waits" });
     assert.equal(await page.getByText("--topology").count(), 0);
     await page.locator("textarea").fill("ranks 64");
     await page.locator("button.run").click();
@@ -577,7 +576,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.goBack();
     await page.locator(".failed a", { hasText: "without changes" }).click();
     await settled(page);
-    assert.equal(params(page).changes, undefined);
+    assert.equal((await params(page)).changes, undefined);
     await page.close();
   });
 
@@ -598,11 +597,11 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.waitForFunction(() => [...document.querySelectorAll("[data-rank]")].some((one) => one.textContent.includes("rank 3, predicted")));
     await page.keyboard.press("w");
     await settled(page);
-    assert.equal(params(page).changes, "no-waits");
+    assert.equal((await params(page)).changes, "no-waits");
     assert.ok(tilesAsked(from).length > 0 && tilesAsked(from).every((query) => query.changes === "no-waits"));
     await page.locator(".banner a", { hasText: "the recording alone" }).click();
     await settled(page);
-    assert.equal(params(page).changes, undefined);
+    assert.equal((await params(page)).changes, undefined);
     assert.equal(tilesAsked(0).at(-1).changes, undefined);
     assert.deepEqual(errors, []);
     await page.close();
@@ -653,10 +652,10 @@ describe("the served page", { skip: noBrowser }, () => {
     near(bars[3][0], bars[1][1]);
     near(bars[4][1], bars[1][1]);
     near(bars[4][0], bars[5][1]);
-    assert.equal(params(page).before, "r2");
+    assert.equal((await params(page)).before, "r2");
     await page.locator("button", { hasText: "the other way round" }).click();
     await page.waitForFunction(() => document.querySelector('[data-panel="diff"] dt')?.textContent === "step of r1");
-    assert.equal(params(page).run, "r2");
+    assert.equal((await params(page)).run, "r2");
     assert.deepEqual(errors, []);
     await page.close();
     await other.close();
@@ -692,8 +691,8 @@ describe("the served page", { skip: noBrowser }, () => {
     const links = page.locator('[data-table="fresh.gaps"] td.moment a');
     await links.first().click();
     await settled(page);
-    assert.equal(params(page).range, "2000000000-2002000000");
-    assert.deepEqual([params(page).from, params(page).to, params(page).at], ["1998800000", "2003200000", undefined]);
+    assert.equal((await params(page)).range, "2000000000-2002000000");
+    assert.deepEqual([(await params(page)).from, (await params(page)).to, (await params(page)).at], ["1998800000", "2003200000", undefined]);
     await page.goBack();
     await links.nth(1).click();
     await page.waitForSelector(".banner");
@@ -701,7 +700,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.goto(`${other.address}#/health?run=r1`);
     await page.locator('[data-finding="f"] a', { hasText: "show on the timeline" }).click();
     await settled(page);
-    assert.equal(params(page).marks, "2000000000");
+    assert.equal((await params(page)).marks, "2000000000");
     assert.deepEqual(errors, []);
     await page.close();
     await other.close();
@@ -725,7 +724,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.waitForTimeout(300); // an effect that came late would have emptied it by now
     await page.locator("textarea").press("Control+Enter");
     await page.waitForSelector('[data-table="query"]');
-    assert.equal(params(page).sql, "SELECT 1");
+    assert.equal((await params(page)).sql, "SELECT 1");
     assert.deepEqual(errors, []);
     await page.close();
   });
@@ -738,7 +737,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.keyboard.press("Escape");
     await page.waitForFunction(() => document.querySelector("dialog") === null);
     await page.keyboard.press("]");
-    assert.match(page.url(), /#\/steps/);
+    assert.match(await hash(page), /#\/steps/);
     await page.keyboard.press("t");
     await settled(page);
     const [light, rects] = [await plot(page).evaluate(() => getComputedStyle(document.body).backgroundColor), await facts(page)];
@@ -747,7 +746,7 @@ describe("the served page", { skip: noBrowser }, () => {
     assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), light);
     assert.equal((await facts(page)).rects, rects.rects);
     await page.keyboard.press("[");
-    assert.match(page.url(), /#\/files/);
+    assert.match(await hash(page), /#\/files/);
     assert.deepEqual(errors, []);
     await page.close();
   });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { load } from "./load.mjs";
-import { noBrowser, pageFor, sample, startBrowser } from "./page.mjs";
+import { hash, noBrowser, pageFor, params, sample, startBrowser } from "./page.mjs";
 import { startStub } from "./stub.mjs";
 
 const column = (name, type = "integer") => ({ name, type, unit: "", meaning: "" });
@@ -53,25 +53,24 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     await page.goto(stub.address + fragment);
     const box = page.locator('[data-table="fresh.things"]');
     await box.waitFor();
-    const params = () => Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.split("?")[1]));
     const first = (wanted) => page.waitForFunction((name) => document.querySelector('[data-table="fresh.things"] tbody td')?.textContent === name, wanted);
-    return { page, box, params, first };
+    return { page, box, first };
   };
 
   test("sort, filter and rows go to the address; back and a fresh opening bring them", async () => {
-    const { page, box, params, first } = await open("#/more?run=r1");
+    const { page, box, first } = await open("#/more?run=r1");
     await box.locator('th[data-column="n"] button').click();
     await first("op_1199");
     await box.locator(".more").click();
     await box.locator("tbody tr").nth(509).waitFor();
-    assert.deepEqual(params(), { run: "r1", "sort.fresh.things": "-n", "rows.fresh.things": "510" });
+    assert.deepEqual(await params(page), { run: "r1", "sort.fresh.things": "-n", "rows.fresh.things": "510" });
     await box.locator("input[type=search]").pressSequentially("op_11");
     await first("op_1199");
-    assert.equal(params()["filter.fresh.things"], "op_11");
-    const address = new URL(page.url()).hash;
+    assert.equal((await params(page))["filter.fresh.things"], "op_11");
+    const address = await hash(page);
     await page.goBack(); // one step for all that was typed and the rows
     await page.waitForFunction(() => document.querySelectorAll('[data-table="fresh.things"] tbody tr').length === 10);
-    assert.deepEqual(params(), { run: "r1", "sort.fresh.things": "-n" });
+    assert.deepEqual(await params(page), { run: "r1", "sort.fresh.things": "-n" });
     await page.goBack();
     await first("op_0000");
     await page.goForward();
@@ -103,7 +102,7 @@ describe("tables in a browser", { skip: noBrowser }, () => {
   });
 
   test("a filter that finds nothing says which words, and is taken back by a button", async () => {
-    const { page, box, params } = await open("#/more?run=r1&filter.fresh.things=op_00+nix+neither");
+    const { page, box } = await open("#/more?run=r1&filter.fresh.things=op_00+nix+neither");
     const said = box.locator(".empty");
     assert.match(await said.textContent(), /No row has “nix” nor “neither”\. The filter looks for each word in the columns of text/);
     await box.locator("input[type=search]").fill("op_0001 op_0002");
@@ -111,7 +110,7 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     await said.locator("button").click();
     await box.locator("tbody tr").first().waitFor();
     assert.equal(await said.count(), 0);
-    assert.deepEqual(params(), { run: "r1" });
+    assert.deepEqual(await params(page), { run: "r1" });
     await page.close();
   });
 
@@ -142,8 +141,7 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     await panel.locator("select").selectOption("1");
     await panel.locator('.icicle [data-node="a"]').click();
     await page.waitForFunction(() => document.querySelector('[data-panel="modules"] [data-node="Net"]') === null);
-    const params = () => Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.split("?")[1]));
-    assert.deepEqual([params()["show.modules"], params()["rank.memory.by_module"], params()["look.memory.by_module"]], ["memory", "1", "a"]);
+    assert.deepEqual([(await params(page))["show.modules"], (await params(page))["rank.memory.by_module"], (await params(page))["look.memory.by_module"]], ["memory", "1", "a"]);
     await page.reload();
     await panel.locator('[data-tab="memory"][aria-pressed="true"]').waitFor();
     assert.equal(await panel.locator("select").inputValue(), "1");

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 
-from . import modules, moments, other_profiler, parallel, process, program_code, torch_profiler, torch_settings
+from . import modules, moments, other_profiler, parallel, process, program_code, torch_profiler, torch_settings, waiting
 from .execution_trace import ExecutionTrace
 from .held_before import held_before
 from .spool import Spool
@@ -66,6 +66,7 @@ class Recorder:
         self.cost_s = {"start": 0.0, "stop": 0.0, "export": 0.0}
         self.spent_s = 0.0  # of the job's time, all parts
         self.boundary_s: list[float] = []  # what our hooks took between two of its steps
+        self.waits = waiting.Waits()
         self.text_bytes = 0
         self.written_steps = 0  # whole ones, that the costs are of
         self.spools: list[Spool] = []
@@ -141,6 +142,8 @@ class Recorder:
     def begin_step(self, number: int) -> None:
         import torch
 
+        if "stack" not in self.features:  # it would be one of the frames
+            self.waits.step_begins(number)
         self.mark = (number, torch.autograd.profiler.record_function(f"ProfilerStep#{number}"))
         self.mark[1].__enter__()
 
@@ -153,6 +156,7 @@ class Recorder:
         (self.part_steps if whole else self.partial_steps).append(number)
         if whole:
             self.steps.append(number)
+            self.waits.step_ended()
 
     def part_is_due(self, left_s: float) -> bool:
         """`left_s`: how long the window will go on, as far as is known."""
@@ -213,6 +217,9 @@ class Recorder:
         if self.boundary_s:  # as a median: in one of them a part was written
             usual_s = sorted(self.boundary_s)[(len(self.boundary_s) - 1) // 2]
             self.profiler.add_metadata_json("stepscope_boundary_ns", json.dumps(round(1e9 * usual_s)))
+        waits = self.waits.of_part()
+        if waits is not None:
+            self.profiler.add_metadata_json("stepscope_waits", json.dumps(waits))
         for name, value in self.settings_of_torch.items():
             self.profiler.add_metadata_json(name, value)
         if self.execution_trace is not None:
