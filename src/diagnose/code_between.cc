@@ -174,6 +174,15 @@ bool is_only_torch_below(const Code& code, const CodeFrame& own) {
   return true;
 }
 
+// What an optimizer of torch does before and between its operators, which no change of the program's own code takes
+// away.
+bool is_in_optimizer(const Code& code) {
+  const CodeFrame* own = code.own();
+  if (own == nullptr || !is_only_torch_below(code, *own)) return false;
+  return std::any_of(own + 1, code.stack.data() + code.stack.size(),
+                     [](const CodeFrame& frame) { return frame.file.starts_with("torch/optim/"); });
+}
+
 // A short stretch that calls nothing of the program's: Python's way from one operator to the next, or memory that is
 // given back.
 bool is_bare(const Case& about, const BetweenOperators& one) {
@@ -279,7 +288,7 @@ void doubt_unrecorded(double share, Diagnosis& found) {
 void find_code_between(const Case& about, const WordsOf& words, std::vector<Diagnosis>& out) {
   std::map<Function, std::vector<const BetweenOperators*>> functions;
   for (const BetweenOperators& one : about.shared<std::vector<BetweenOperators>>(code_between)) {
-    if (one.doing != words.doing) continue;
+    if (one.doing != words.doing || (one.doing == Doing::computing && is_in_optimizer(one.code))) continue;
     const CodeCall* only = only_call(about, one, words);
     functions[only == nullptr ? function_of(one.code) : Function(only->file, only->line)].push_back(&one);
   }

@@ -37,10 +37,12 @@ TEST_CASE("advice: what the code does decides the cause") {
       thread.op("aten::add", 5 * ms);
     });
     const Answer answer = advice_of(run);
-    REQUIRE(answer.findings.size() == 1);
-    return answer.findings[0].id;
+    return answer.findings.size() == 1 ? answer.findings[0].id : std::string();
   };
   CHECK(cause_of({}) == "python_in_step");
+  // Which no change of the program's code takes away; its own optimizer it may well change.
+  CHECK(cause_of({"torch/optim/optimizer.py(516): wrapper", "torch/optim/sgd.py(124): _init_group"}).empty());
+  CHECK(cause_of({"torch/optim/optimizer.py(516): wrapper", "lion.py(12): step"}) == "python_in_step");
   CHECK(cause_of({"torch/serialization.py(940): save"}) == "checkpoint_in_loop");
   CHECK(cause_of({"<built-in function print>"}) == "logging_in_loop");
   CHECK(cause_of({"socket.py(706): readinto"}) == "network_io");

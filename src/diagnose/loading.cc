@@ -50,7 +50,8 @@ Loading look_at_loading(const Case& about) {
   const auto making = loader_busy(about.trace), on_core = ratio_set(about.trace, "loader_cpu_permille");
   if (count && making && on_core && out.idle_cores) {
     constexpr double kMostlyWaits = 0.5;  // for files or a network: as many again need no cores
-    const double workers = std::max(0.05, static_cast<double>(*count) * *making * *on_core);
+    const double busy_part = std::max(*making, about.share(out.time_ns));  // who is waited for makes batches
+    const double workers = std::max(0.05, static_cast<double>(*count) * busy_part * *on_core);
     out.busy_workers = workers;
     out.waiting_workers = *on_core < kMostlyWaits;
     out.room = (workers + *out.idle_cores) / workers;

@@ -213,7 +213,7 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const 
     const std::int64_t most_call_ns = is_code ? kMostCallNs : std::max(2 * call_ns, smallest_ns);
     const std::int64_t least = std::min(total / turns, most_call_ns);
     const std::int64_t work = is_code ? 0 : total - least * turns;
-    const std::int64_t base = least + how.call_ns * turns;
+    const auto base = least + static_cast<std::int64_t>(how.call_part * static_cast<double>(call_ns * turns));
     const auto share = [&](double part) {
       return std::min(total, base + static_cast<std::int64_t>(part * static_cast<double>(work)));
     };

@@ -34,7 +34,7 @@ std::vector<Loop> loops(const Case& about);
 // How much of the work of a call (beyond what a call costs at least) is left when all turns are one call.
 struct OneCall {
   double least = 0.5, most = 1;
-  std::int64_t call_ns = 0;  // that each turn costs nevertheless
+  double call_part = 0;  // of what calling an operator costs, that each turn costs nevertheless
 };
 
 // Findings about the loops for which `is_meant` is true, one for each place in the code.

@@ -171,6 +171,23 @@ TEST_CASE("advice: workers that wait for disks are told by what devices read, an
   CHECK(find(cached, "loader_slow_workers") != nullptr);
 }
 
+TEST_CASE("advice: a worker that is waited for is busy meanwhile, whatever it says of the time before") {
+  const auto job = [](double idle) {
+    Run run = run_of([](Thread& thread) {
+      thread.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 6 * ms);
+      thread.op("aten::mm", 4 * ms, {"train.py(30): main"});
+    });
+    note(run, "loader_workers", "1");
+    note(run, "loader_busy_permille", "300");
+    note(run, "loader_cpu_permille", "1000");
+    sample(run, "host", "cpu_idle", idle);
+    return advice_of(run);
+  };
+  CHECK(find(job(0.5), "loader_slow_workers") != nullptr);
+  CHECK(find(job(0.5), "loader_too_few_workers") == nullptr);
+  CHECK(find(job(0.7), "loader_too_few_workers") != nullptr);
+}
+
 TEST_CASE("advice: memory of another node") {
   const auto job = [](double remote) {
     Run run = products(R"(["float", "float"])");

@@ -14,8 +14,9 @@ namespace {
 struct Calls {
   std::vector<int> lengths;  // of what each is given
   int batch = 1;
-  std::int64_t gap_ns = 500 * us;  // between calls
-  bool modules = true, backward = false;
+  std::int64_t gap_ns = 500 * us;                        // between calls
+  bool modules = true, backward = false, graph = false;  // graph: autograd notes it
+  std::string class_name = "Net";
 
   Run make() const {
     TraceFixture f;
@@ -25,8 +26,10 @@ struct Calls {
     for (std::size_t i = 0; i < lengths.size(); i++) {
       const std::string given = "[" + std::to_string(batch) + ", " + std::to_string(lengths[i]) + "]";
       f.slice(cpu, "user_annotation", "ProfilerStep#" + std::to_string(i), at_ns, 10 * ms + gap_ns);
-      if (modules) f.op(cpu, "stepscope.module: model (Net)", at_ns, 10 * ms);
-      f.op(cpu, "aten::embedding", at_ns + 10 * us, 4 * ms, {.dims = "[[1000, 64], " + given + ", [], [], []]"});
+      if (modules) f.op(cpu, "stepscope.module: model (" + class_name + ")", at_ns, 10 * ms);
+      f.op(cpu, "aten::embedding", at_ns + 10 * us, 4 * ms,
+           {.sequence = graph ? static_cast<std::int64_t>(i) : kAbsent,
+            .dims = "[[1000, 64], " + given + ", [], [], []]"});
       f.op(cpu, "aten::mean", at_ns + 4020 * us, 5900 * us, {.dims = "[" + given + "]"});
       at_ns += 10 * ms + gap_ns;
       if (backward) {
@@ -70,6 +73,17 @@ TEST_CASE("advice: a model that answers is given a word more with each call, and
   CHECK(Calls{.lengths = {8, 9, 10, 11, 12}, .backward = true}.has("memory_growth"));
   CHECK(Calls{.lengths = {8, 9, 10, 11, 12}, .modules = false}.has("memory_growth"));
   CHECK_FALSE(Calls{.lengths = {8, 7, 12, 6, 9}, .backward = true}.has("memory_growth"));
+}
+
+TEST_CASE("advice: what a service keeps for a backward pass; more where torch answers a layer by one operator") {
+  const auto gain = [](std::string_view class_name) {
+    const Answer answer =
+        advice_of(Calls{.lengths = {8, 7, 12, 6, 9}, .graph = true, .class_name = std::string(class_name)}.make());
+    const Finding* found = find(answer, "no_inference_mode");
+    return found == nullptr || !found->gain ? 1 : found->gain->speedup_low;
+  };
+  CHECK(gain("TransformerEncoderLayer") > 1.5);
+  CHECK(gain("Net") < 1.2);
 }
 
 }  // namespace

@@ -2,39 +2,58 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "diagnose/model_calls.h"
 #include "diagnose/passes.h"
+#include "model/windows.h"
 
 namespace stepscope::diagnose::causes {
 
 namespace {
 
 // torch answers a TransformerEncoderLayer by one operator, but not while autograd notes what its parameters do.
-constexpr std::string_view kHasFastPath = "nn.Module: TransformerEncoderLayer";
-constexpr double kLeastOfLayer = 0.25, kMostOfLayer = 0.5;  // of its operators
-constexpr double kMostOfItsPython = 0.2;
+constexpr std::string_view kHasFastPath = "TransformerEncoderLayer", kFrame = "nn.Module: TransformerEncoderLayer";
+constexpr double kLeastOfLayer = 0.35, kMostOfLayer = 0.55;  // of its operators
+constexpr double kLeastOfItsPython = 0.2, kMostOfItsPython = 0.4;
 
 class SlowPath {
  public:
-  explicit SlowPath(const Case& about) : about_(about) {}
+  explicit SlowPath(const Case& about) : about_(about) {
+    for (const Trace& trace : timelines(about.run)) {
+      for (const ModuleCall& call : trace.modules) {
+        if (call.type != StringId::none && trace.strings[call.type] == kHasFastPath) layers_[&trace].insert(call.slice);
+      }
+    }
+  }
 
-  // Whether it was one of these layers that called the operator, or was busy between two of them.
+  // Whether it was one of these layers that called the operator, or was busy between two of them: by the ranges of the
+  // modules, or by frames.
   bool has(const Work& work) {
-    if (work.operation == SliceId::none) return is_slow(about_.code(work));
+    if (work.operation == SliceId::none) return is_in_layer(work) || is_slow(about_.code(work));
     const auto [known, is_new] = operators_.try_emplace({work.trace, work.operation}, false);
-    if (is_new) known->second = is_slow(about_.code(*work.trace, work.operation));
+    if (is_new) known->second = is_in_layer(work) || is_slow(about_.code(*work.trace, work.operation));
     return known->second;
   }
 
  private:
+  bool is_in_layer(const Work& work) const {
+    const auto layers = layers_.find(work.trace);
+    if (layers == layers_.end()) return false;
+    for (SliceId at = work.slice; at != SliceId::none; at = work.trace->slices.parent[at]) {
+      if (layers->second.contains(at)) return true;
+    }
+    return false;
+  }
+
   static bool is_slow(const Code& code) {
     return std::any_of(code.stack.begin(), code.stack.end(),
-                       [](const CodeFrame& frame) { return frame.function.starts_with(kHasFastPath); });
+                       [](const CodeFrame& frame) { return frame.function.starts_with(kFrame); });
   }
 
   const Case& about_;
+  std::map<const Trace*, std::unordered_set<SliceId>> layers_;
   std::map<std::pair<const Trace*, SliceId>, bool> operators_;
 };
 
@@ -57,7 +76,7 @@ Cause no_inference_mode_cause() {
                 if (!work.device && work.role == simulate::NodeRole::host && slow.has(work)) {
                   any_slow = true;
                   const bool is_code = work.operation == SliceId::none;
-                  noted.add(node, work, call.module, is_code ? 0 : kLeastOfLayer,
+                  noted.add(node, work, call.module, is_code ? kLeastOfItsPython : kLeastOfLayer,
                             is_code ? kMostOfItsPython : kMostOfLayer);
                   continue;
                 }

@@ -10,7 +10,7 @@ Cause per_parameter_loop_cause() {
                  .sentence = "A loop in Python calls the same operators once per parameter",
                  .next = "Use the operators that take lists, such as torch._foreach_lerp_, or flatten the parameters "
                          "into one tensor",
-                 .how = {.least = 0.6, .most = 1, .call_ns = 1'500}},
+                 .how = {.least = 0.6, .most = 1, .call_part = 0.4}},
                 out);
           }};
 }
