@@ -542,26 +542,6 @@ def test_what_looks_for_hooks_finds_none_of_ours(place: Place, does: str) -> Non
 
 
 @needs_torch
-def test_frames_follow_the_seconds_of_a_service(place: Place) -> None:
-    text = SLOW_START + "    serve(400)\n"
-    job = place.run(sys.executable, place.script(text), "0", options=("--seconds", "1:2"))
-    (process,) = job.manifest()["processes"]
-    assert [window["kind"] for window in process["windows"]] == ["seconds", "stacks"], job.stderr
-    functions = {row["function"] for row in rows(report(place, str(job.folder))["answers"]["stacks"], "functions")}
-    assert "serve" in functions, functions
-
-
-@needs_torch
-def test_a_service_that_keeps_gradients_is_recorded_soon_and_with_frames(place: Place) -> None:
-    text = (SLOW_START + "    serve(220)\n").replace("with torch.no_grad():", "if True:")
-    job = place.run(sys.executable, place.script(text), "0")
-    (process,) = job.manifest()["processes"]
-    assert [window["kind"] for window in process["windows"]] == ["seconds", "stacks"], job.stderr
-    functions = {row["function"] for row in rows(report(place, str(job.folder))["answers"]["stacks"], "functions")}
-    assert "serve" in functions, functions
-
-
-@needs_torch
 def test_backward_passes_are_the_steps_where_the_program_updates_parameters_itself(place: Place) -> None:
     text = """
         import torch

@@ -89,6 +89,7 @@ class Capture:
         self.without_optimizer = True  # steps are forward passes so far
         self.by_backward = False  # they are backward passes: the job updates its parameters by code of its own
         self.forward_seen = False  # in this step
+        self.passes = 0  # forward passes done
         self.last_steps: deque[tuple[int, float]] = deque(maxlen=64)  # number and seconds
         self.at_next_boundary: Callable[[], None] | None = None  # what the clock could not do elsewhere
         self.acting = False  # at a boundary, on the thread of the steps
@@ -211,6 +212,7 @@ class Capture:
             self.marks.end(phase, self.boundary, start, marks.now_ns())
             if phase == marks.FORWARD:
                 self.forward_seen = True
+                self.passes += 1
             if shown is not None:
                 shown.__exit__(None, None, None)
         except Exception as error:

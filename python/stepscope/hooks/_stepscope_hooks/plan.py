@@ -15,6 +15,7 @@ MAIN = (10, 15)
 EARLY_WITHIN_S = 30.0  # an early window only where the first step came soon: no compiling, no big model
 FALLBACK_SECONDS = (3.0, 5.0)  # automatic mode in a job that builds no optimizer
 AFTER_FIRST_FORWARD_S, SERVICE_S = 0.4, 0.8  # of a service that has no steps, since its model keeps gradients
+ENOUGH_S, ENOUGH_PASSES = 0.2, 100  # less will do where requests are short: each costs the job time when it is written
 
 
 class Plan:

@@ -42,8 +42,10 @@ class Timer:
         if not window:
             self.span = None
         self.model_ran = False
+        self.short = False  # the window may end as soon as it has passes enough
         self.settled = False  # the window that nobody asked for has begun, and a model ran before or in it
         self.cancelled = threading.Event()
+        self.end_at = 0.0  # of the window, if all goes well
         self.planned: list[tuple[float, int, Callable[[], None]]] = []  # a heap: moment, order, what
         self.order = 0
         self.calls: list[Any] = []  # kept: C holds pointers into them
@@ -155,6 +157,7 @@ class Timer:
         """A job that has counted no steps by now and built no optimizer only answers, and may be short."""
         if self.span is not None and not self.settled and self.capture.boundary == 0:
             self.span = (self.span[0], self.span[0] + plan.SERVICE_S)
+            self.short = True
             self.begin_between()
 
     def begin(self) -> None:
@@ -163,7 +166,19 @@ class Timer:
             return
         if capture.recordings.start_seconds(span[1] - span[0]):
             self.settled = self.model_ran or not capture.settings.automatic
-            self.at(time.monotonic() + span[1] - span[0], self.end)
+            self.end_at = time.monotonic() + span[1] - span[0]
+            if self.short:
+                enough = capture.passes + plan.ENOUGH_PASSES
+                self.at(time.monotonic() + plan.ENOUGH_S, lambda: self.end_early(enough))
+            else:
+                self.at(self.end_at, self.end)
+
+    def end_early(self, enough: int) -> None:
+        now = time.monotonic()
+        if self.capture.passes >= enough or now >= self.end_at:
+            self.end()
+        else:
+            self.at(min(now + plan.ENOUGH_S, self.end_at), lambda: self.end_early(enough))
 
     def end(self, then: Callable[[], None] | None = None) -> None:
         """Best between two steps or forward passes, where no range is open that would keep the next recording off."""

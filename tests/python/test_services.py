@@ -1,0 +1,62 @@
+"""Programs that only answer: they have no steps, so the clock says when they are recorded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from jobs import Job, Place, needs_torch, read, rows
+
+pytestmark = needs_torch
+
+SERVICE = """
+    import time, torch
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(3)])
+    def serve(requests, pause):
+        for _ in range(requests):
+            net(torch.ones(4, 16))
+            time.sleep(pause)
+"""
+WITHOUT_GRADIENTS = SERVICE.replace("def serve", "@torch.no_grad()\n    def serve")
+
+
+def served(place: Place, text: str, *options: str) -> Job:
+    job = place.run(sys.executable, place.script(text), options=options)
+    assert job.code == 0, job.stderr
+    (process,) = job.manifest()["processes"]
+    assert [window["kind"] for window in process["windows"]] == ["seconds", "stacks"], job.stderr
+    return job
+
+
+def functions(place: Place, job: Job) -> set[str]:
+    done = place.plain(str(place.stepscope), "report", str(job.folder), "--json")
+    answer: dict[str, Any] = json.loads(done.stdout)["answers"]["stacks"]
+    return {row["function"] for row in rows(answer, "functions")}
+
+
+def passes(trace: Path) -> tuple[int, float]:
+    """How many there are, and how many seconds they take."""
+    found = [one for one in read(trace)["traceEvents"] if one.get("name") == "aten::linear"]
+    starts = [float(one["ts"]) for one in found]
+    return len(found) // 3, (max(starts) - min(starts)) / 1e6
+
+
+def test_frames_follow_the_seconds_of_a_service(place: Place) -> None:
+    job = served(place, WITHOUT_GRADIENTS + "    serve(400, 0.01)\n", "--seconds", "1:2")
+    assert "serve" in functions(place, job)
+
+
+def test_a_service_that_keeps_gradients_is_recorded_soon_and_with_frames(place: Place) -> None:
+    job = served(place, SERVICE + "    serve(220, 0.01)\n")
+    assert "serve" in functions(place, job)
+
+
+def test_of_short_requests_a_hundred_will_do(place: Place) -> None:
+    job = served(place, SERVICE + "    serve(6000, 0.0005)\n")
+    (trace,) = job.traces()
+    count, seconds = passes(trace)
+    assert count >= 100
+    assert seconds < 0.75 or count < 200  # a slow machine has few passes in a second
