@@ -485,15 +485,23 @@ bool CodePlaces::has_loop_before(const Map& map, const CodeFrame& own, std::int6
   });
 }
 
-// Where a function of the program calls one of that name; 0: not known.
+// Where a function of the program calls one of that name; of several that behind a loop's beginning, since what is
+// called before the loop of the steps is in none of them. 0: not known.
 std::int64_t CodePlaces::call_line(const Map& map, const CodeFrame& own, std::string_view called) {
   const auto calls = map.calls.find(own.file);
   if (calls == map.calls.end()) return 0;
   const std::int64_t first = first_line(calls->second, own);
+  std::int64_t line = 0, loop_line = 0;
   for (const CodeCall* call : calls->second) {
-    if (call->function_line == first && call->called == called) return call->line;
+    if (call->function_line != first) continue;
+    if (call->called == "__next__" && (loop_line == 0 || call->line < loop_line)) loop_line = call->line;
   }
-  return 0;
+  for (const CodeCall* call : calls->second) {
+    if (call->function_line != first || call->called != called) continue;
+    if (loop_line > 0 && call->line > loop_line) return call->line;
+    if (line == 0) line = call->line;
+  }
+  return line;
 }
 
 }  // namespace stepscope::diagnose

@@ -27,6 +27,27 @@ TEST_CASE("advice: code between operators has its function, its line, and the ti
   CHECK(found->gain->speedup_low == doctest::Approx(20.0 / 15.5).epsilon(0.01));
 }
 
+TEST_CASE("advice: of two calls of one name that in the loop is the place") {
+  Run run = run_of([](Thread& thread) {
+    thread.op("aten::mm", 15 * ms);
+    thread.code(5 * ms, {"train.py(10): main", "<built-in function sorted>"});
+    thread.op("aten::add", 1 * ms);
+  });
+  const auto line = [&] {
+    const Answer answer = advice_of(run);
+    const Finding* found = find(answer, "python_in_step");
+    REQUIRE(found != nullptr);
+    return found->where.line;
+  };
+  auto& code = run.stack_steps[0].code;
+  code = {{"train.py", 10, "sorted", 12}, {"train.py", 10, "__next__", 14}, {"train.py", 10, "sorted", 16}};
+  CHECK(line() == 16);
+  code = {{"train.py", 10, "sorted", 12}, {"train.py", 10, "__next__", 14}};
+  CHECK(line() == 12);
+  code = {{"train.py", 10, "sorted", 12}, {"train.py", 10, "sorted", 16}};
+  CHECK(line() == 12);
+}
+
 TEST_CASE("advice: what the code does decides the cause") {
   const auto cause_of = [](std::vector<std::string> inner) {
     const Run run = run_of([&](Thread& thread) {

@@ -265,7 +265,13 @@ bool calls_modules_without_learning(const Case& about, const Loop& loop) {
       calls = code.stack[frame].function.starts_with("nn.Module: ");
     }
   }
-  return calls;
+  // Frames of another moment may be of another turn: the ranges of modules are of this one.
+  const Interval turn{trace.slices.start_ns[loop.operations.front().slice],
+                      trace.slices.start_ns[loop.operations[loop.period].slice]};
+  return calls || std::any_of(trace.modules.begin(), trace.modules.end(), [&](const ModuleCall& call) {
+           return trace.slices.track[call.slice] == trace.slices.track[loop.operations.front().slice] &&
+                  trace.slices.start_ns[call.slice] >= turn.start && trace.slices.end_ns(call.slice) <= turn.end;
+         });
 }
 
 // By the program's source: a recurrent network, a walk, layers.

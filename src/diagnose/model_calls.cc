@@ -78,13 +78,14 @@ const std::vector<ModelCall>& model_calls(const Case& about) {
   return about.shared<std::vector<ModelCall>>(look_for_calls);
 }
 
-void put_model(const Case& about, const Trace& trace, std::string_view module, Place& place) {
+bool put_model(const Case& about, const Trace& trace, std::string_view module, Place& place) {
   place.module = std::string(module);
   const CodeCall* call = about.places.first_call(trace, "(calls) " + std::string(module));
-  if (call == nullptr) return;
+  if (call == nullptr) return false;
   place.file = call->file;
   place.line = call->line;
   place.function.reset();
+  return true;
 }
 
 }  // namespace stepscope::diagnose

@@ -24,7 +24,7 @@ struct ModelCall {
 // Shared by the causes of a case; of the thread of the steps, or the busiest one, by time.
 const std::vector<ModelCall>& model_calls(const Case& about);
 
-// Says which model it is, and where the program calls it, as far as the hooks noted that.
-void put_model(const Case& about, const Trace& trace, std::string_view module, Place& place);
+// Says which model it is, and where the program calls it; false: the hooks did not note that.
+bool put_model(const Case& about, const Trace& trace, std::string_view module, Place& place);
 
 }  // namespace stepscope::diagnose

@@ -86,5 +86,27 @@ TEST_CASE("advice: what a service keeps for a backward pass; more where torch an
   CHECK(gain("Net") < 1.2);
 }
 
+TEST_CASE("advice: a program that calls the layers of its model itself reads all words again in each of them") {
+  const auto job = [](bool grows) {
+    return run_of(
+        [&, words = 8](Thread& thread) mutable {
+          for (int word = 0; word < 6; word++) {
+            for (const char* layer : {"stepscope.module: layers.0 (Layer)", "stepscope.module: layers.1 (Layer)"}) {
+              const int length = grows ? words + word : words;
+              const std::string sizes = "[[1, " + std::to_string(length) + ", 64]]";
+              thread.nested(layer, "aten::gelu", length * 100 * us, {}, {.dims = sizes});
+            }
+          }
+        },
+        false);
+  };
+  const Answer answer = advice_of(job(true));
+  const Finding* found = find(answer, "no_cache");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_low > 2);
+  CHECK(find(advice_of(job(false)), "no_cache") == nullptr);
+}
+
 }  // namespace
 }  // namespace stepscope::diagnose

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "diagnose/model_calls.h"
@@ -58,44 +60,88 @@ std::optional<double> one_position_ns(const std::vector<Grown>& calls) {
   return std::max(0.0, (y - slope * x) / n) + slope;
 }
 
+// Calls of one model, one after the other, that are given one position more each time; in_a_row: at most.
+struct Growing {
+  std::vector<Grown> calls;
+  std::size_t in_a_row = 0;
+};
+
+Growing growing(const Case& about, const std::vector<const ModelCall*>& calls) {
+  Growing out;
+  std::size_t in_a_row = 0;
+  for (std::size_t i = 1; i < calls.size(); i++) {
+    in_a_row = grows_by_one(*calls[i - 1], *calls[i]) ? in_a_row + 1 : 0;
+    if (in_a_row == 0 || calls[i]->trains) continue;
+    out.in_a_row = std::max(out.in_a_row, in_a_row);
+    out.calls.push_back({calls[i], positions(*calls[i - 1], *calls[i])});
+    for (const std::uint32_t node : calls[i]->nodes) out.calls.back().cost_ns += about.cost_ns(node);
+  }
+  return out;
+}
+
+void add_with_cache(const std::vector<Grown>& calls, Gathered& again) {
+  const std::optional<double> alone_ns = one_position_ns(calls);
+  for (const Grown& one : calls) {
+    const double part = 1.0 / static_cast<double>(one.positions);
+    if (alone_ns && one.cost_ns > 0) {
+      // Keeping and reading what is kept takes something too, and products of one row are slow for their size.
+      constexpr double kLeastMore = 1.2, kMostMore = 1.9;
+      const double alone = std::clamp(*alone_ns / static_cast<double>(one.cost_ns), part, 1.0);
+      again.add(one.call->nodes, one.call->module, std::min(1.0, kLeastMore * alone), std::min(1.0, kMostMore * alone));
+    } else {
+      again.add(one.call->nodes, one.call->module, part, std::min(1.0, 4 * part), kTokenCallNs);
+    }
+  }
+}
+
+// Where the calls of a model come from that the program does not call by its name: the function that goes from word to
+// word.
+void put_loop(const Case& about, const std::vector<const ModelCall*>& calls, Place& place) {
+  const auto first_operator = [&](const ModelCall& call) {
+    for (const std::uint32_t node : call.nodes) {
+      if (const SliceId operation = about.work(node).operation; operation != SliceId::none) return operation;
+    }
+    return SliceId::none;
+  };
+  for (std::size_t i = 1; i < calls.size(); i++) {
+    if (!grows_by_one(*calls[i - 1], *calls[i])) continue;
+    const SliceId before = first_operator(*calls[i - 1]), now = first_operator(*calls[i]);
+    if (before == SliceId::none || now == SliceId::none) continue;
+    const Code code = about.places.around(*calls[i]->trace, before, now);
+    if (code.own() == nullptr) continue;
+    code.put_into(place);
+    return;
+  }
+}
+
 }  // namespace
 
 Cause no_cache_cause() {
   return {"no_cache", "All words read again for each new one", [](const Case& about, std::vector<Diagnosis>& out) {
-            const std::vector<ModelCall>& calls = model_calls(about);
+            // A program may call the layers of its model itself, each of which then grows on its own.
+            std::map<std::pair<const Trace*, std::string_view>, std::vector<const ModelCall*>> models;
+            for (const ModelCall& call : model_calls(about)) models[{call.trace, call.module}].push_back(&call);
             Gathered again(about);
-            std::vector<Grown> grown;
-            std::size_t in_a_row = 0, count = 0;
+            std::size_t count = 0;
             std::int64_t longest = 0;
-            for (std::size_t i = 1; i < calls.size(); i++) {
-              in_a_row = grows_by_one(calls[i - 1], calls[i]) ? in_a_row + 1 : 0;
-              if (in_a_row == 0 || calls[i].trains) continue;
-              count = std::max(count, in_a_row);
-              grown.push_back({&calls[i], positions(calls[i - 1], calls[i])});
-              for (const std::uint32_t node : calls[i].nodes) grown.back().cost_ns += about.cost_ns(node);
-              longest = std::max(longest, grown.back().positions);
+            for (const auto& [model, calls] : models) {
+              const Growing found = growing(about, calls);
+              if (found.in_a_row < kFewestInARow) continue;
+              add_with_cache(found.calls, again);
+              count = std::max(count, found.in_a_row);
+              for (const Grown& one : found.calls) longest = std::max(longest, one.positions);
             }
-            const std::optional<double> alone_ns = one_position_ns(grown);
-            for (const Grown& one : grown) {
-              const double part = 1.0 / static_cast<double>(one.positions);
-              if (alone_ns && one.cost_ns > 0) {
-                // Keeping and reading what is kept takes something too, and products of one row are slow for their
-                // size.
-                constexpr double kLeastMore = 1.2, kMostMore = 1.9;
-                const double alone = std::clamp(*alone_ns / static_cast<double>(one.cost_ns), part, 1.0);
-                again.add(one.call->nodes, one.call->module, std::min(1.0, kLeastMore * alone),
-                          std::min(1.0, kMostMore * alone));
-              } else {
-                again.add(one.call->nodes, one.call->module, part, std::min(1.0, 4 * part), kTokenCallNs);
-              }
-            }
-            if (count < kFewestInARow || !again.worth_saying()) return;
+            if (!again.worth_saying()) return;
             Diagnosis found = again.diagnosis(
                 {.cause = "serving",
                  .sentence = "Each new word is made from all words before it, which are gone through again each time",
                  .next = "Keep keys and values of the words before (use_cache=True, past_key_values, or a cache in the "
                          "attention), and give the model only the new word"});
-            put_model(about, *again.names().first().example.trace, again.names().first().name, found.finding.where);
+            const Trace& trace = *again.names().first().example.trace;
+            const std::string_view module = again.names().first().name;
+            if (!put_model(about, trace, module, found.finding.where)) {
+              put_loop(about, models.at({&trace, module}), found.finding.where);
+            }
             found.finding.evidence.push_back({.text = "Calls in a row, each one position longer",
                                               .value = static_cast<std::int64_t>(count),
                                               .unit = Unit::count});
