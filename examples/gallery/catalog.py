@@ -11,7 +11,6 @@ from verdicts import Places, places_of
 FOLDER = Path(__file__).resolve().parent
 LOADER = ("enumerate(DataLoader)",)
 REDUCE = ("allreduce", "all_reduce")
-SERVICE = ("--seconds", "3:5")  # no steps end there
 
 
 @dataclass(frozen=True)
@@ -92,15 +91,14 @@ PROGRAMS = (
     Program("bf16_left_off", "float32_matmul", "large products were taken out of autocast"),
     Program("many_lengths", "recompilations", "compiled again for each length of a sentence"),
     Program("watched_layers", "graph_breaks", "a look at the values in each layer cuts what is compiled", "report"),
-    Program("generate_again", "no_cache", "all words are read again for each new one", record=SERVICE),
+    Program("generate_again", "no_cache", "all words are read again for each new one"),
     Program(
         "service_with_gradients",
         "no_inference_mode",
         "a service keeps what only learning needs",
         "report",
-        record=SERVICE,
     ),
-    Program("one_by_one", "tiny_batches", "requests that wait together are answered one by one", record=SERVICE),
+    Program("one_by_one", "tiny_batches", "requests that wait together are answered one by one"),
     Program(
         "hand_reduced",
         "exposed_communication",
@@ -130,6 +128,6 @@ PROGRAMS = (
     Program("healthy_recommender", "", "trains tables and a tower", "report"),
     Program("healthy_graph", "", "trains a graph network"),
     Program("healthy_mlp", "", "trains a wide network"),
-    Program("healthy_service", "", "serves in batches", "report", record=SERVICE),
+    Program("healthy_service", "", "serves in batches", "report"),
     Program("healthy_ranks", "", "trains on two ranks", needs="ranks2"),
 )

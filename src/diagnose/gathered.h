@@ -48,7 +48,9 @@ class Gathered {
   // while the device has nothing to do.
   void add_wait(std::uint32_t node, const Work& work, std::string_view name, const std::vector<std::uint32_t>& late);
 
-  bool worth_saying() const { return !names_.empty() && about_.share(names_.total_ns() + along_ns_) >= kWorthSaying; }
+  // Of the path, all steps together.
+  std::int64_t time_ns() const { return names_.total_ns() + along_ns_; }
+  bool worth_saying() const { return !names_.empty() && about_.share(time_ns()) >= kWorthSaying; }
   const Heaviest& names() const { return names_; }
   // What is heaviest names the place, unless `called` is what the program calls once to have it so; the evidence begins
   // with the share of the steps. Needs some work.

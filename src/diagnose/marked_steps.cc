@@ -58,10 +58,6 @@ std::optional<GrowingSteps> growing_steps(const Case& about) {
   if (out.early_ns <= 0 || static_cast<double>(out.late_ns) < kGrown * static_cast<double>(out.early_ns)) {
     return std::nullopt;
   }
-  // The middles of both stretches, as parts of all marked steps; the first tenth is before them.
-  constexpr double kEarlyAt = 0.1 + 0.9 * 0.1, kLateAt = 0.1 + 0.9 * 0.875;
-  const double slope = static_cast<double>(out.late_ns - out.early_ns) / (kLateAt - kEarlyAt);
-  out.first_ns = std::max(out.early_ns / 10, out.early_ns - static_cast<std::int64_t>(slope * kEarlyAt));
   return out;
 }
 

@@ -14,7 +14,6 @@ struct GrowingSteps {
   std::int64_t usual_ns = 0;  // median of all
   std::int64_t early_ns = 0;  // median early on
   std::int64_t late_ns = 0;   // median of the last quarter
-  std::int64_t first_ns = 0;  // at the beginning, on the line through these two; at least a tenth of early_ns
 };
 
 // Every so many steps one that takes far longer.

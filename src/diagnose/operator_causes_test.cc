@@ -274,5 +274,22 @@ TEST_CASE("advice: what hooks take between two steps is no time of the program")
   CHECK(step_ns() == 9 * ms);
 }
 
+TEST_CASE("advice: what the first recorded step alone has at its beginning is the recorder's") {
+  const auto step_ns = [](int longer) {
+    int step = 0;
+    const Run run = run_of(
+        [&](Thread& thread) {
+          thread.code(step == longer ? 6 * ms : 2 * ms);
+          thread.op("aten::mm", 6 * ms, {}, {.dims = kTwoSquares});
+          thread.code(step++ == longer + 10 ? 6 * ms : 2 * ms);
+        },
+        false);
+    return std::get<std::int64_t>(advice_of(run).scalar("step_ns")->value);
+  };
+  CHECK(step_ns(0) == 10 * ms);
+  CHECK(step_ns(1) == 11 * ms);
+  CHECK(step_ns(-10) == 11 * ms);  // at the end of the first
+}
+
 }  // namespace
 }  // namespace stepscope::diagnose

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -350,6 +351,50 @@ void take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepWin
   }
 }
 
+// The recorder itself begins in the first step: what that has before its first operator, and the others have not, is
+// none of the program's.
+void take_off_start(const Run& run, const ReplayGraph& graph, const StepWindow& window, RecordingCost& out) {
+  constexpr std::size_t kFewestSteps = 3;
+  constexpr std::int64_t kMostStartNs = 10'000'000;
+  const Trace& trace = run.traces[window.trace];
+  if (!window.whole_steps) return;
+  out.node_ns.resize(graph.size());
+  // Ranges that the program or its libraries have there say what it does.
+  const auto is_bare = [&](SliceId slice) {
+    return slice == SliceId::none || trace.slices.parent[slice] == SliceId::none;
+  };
+  struct Head {
+    std::int64_t ns = 0;
+    std::vector<std::uint32_t> nodes;
+    bool is_over = false;
+  };
+  std::map<StepId, Head> heads;
+  for (const std::uint32_t node : graph.lanes[window.lane].nodes) {
+    if (graph.start_ns[node] < window.start_ns || graph.start_ns[node] >= window.end_ns) continue;
+    const StepId step = trace.step_at(graph.start_ns[node] - trace.clock.offset_ns);
+    if (step == StepId::none) continue;
+    Head& head = heads[step];
+    const SliceId slice = graph.slice[node];
+    head.is_over |= slice != SliceId::none && trace.kind(slice) == SliceKind::cpu_op;
+    if (head.is_over || !is_bare(slice)) continue;
+    head.ns += graph.costs.cost_ns[node] - out.node_ns[node];
+    head.nodes.push_back(node);
+  }
+  if (heads.size() < kFewestSteps) return;
+  std::vector<double> others;
+  for (auto at = std::next(heads.begin()); at != heads.end(); ++at)
+    others.push_back(static_cast<double>(at->second.ns));
+  const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
+  std::nth_element(others.begin(), middle, others.end());
+  const Head& first = heads.begin()->second;
+  std::int64_t more_ns = std::min(first.ns - static_cast<std::int64_t>(*middle), kMostStartNs);
+  for (const std::uint32_t node : first.nodes) {
+    const std::int64_t taken = std::clamp<std::int64_t>(more_ns, 0, graph.costs.cost_ns[node] - out.node_ns[node]);
+    out.node_ns[node] += taken;
+    more_ns -= taken;
+  }
+}
+
 }  // namespace
 
 RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window) {
@@ -357,6 +402,7 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   if (window.lane == kNone) return out;
   take_off_core_waits(run, graph, window, out.node_ns);
   take_off_boundaries(run, graph, window, out);
+  take_off_start(run, graph, window, out);
   const UsualStep usual = window.whole_steps ? usual_step(run, window) : UsualStep{};
   if (usual.work_ns <= 0) {
     cost_of_passes(run, graph, window, out);

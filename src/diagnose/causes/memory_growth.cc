@@ -1,4 +1,5 @@
 // Work that grows from step to step: something is kept, and all of it is gone through again each time.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -50,6 +51,13 @@ std::set<SliceId> growing(const std::vector<Operator>& all, const Trace& trace) 
   return out;
 }
 
+// A recorded step without what grows.
+double rest_of_step_ns(const Case& about, const Gathered& grown) {
+  const simulate::StepWindow& window = about.now.window;
+  const double step_ns = static_cast<double>(window.end_ns - window.start_ns) / static_cast<double>(about.steps);
+  return std::max(1.0, step_ns * (1 - about.share(grown.time_ns())));
+}
+
 }  // namespace
 
 Cause memory_growth_cause() {
@@ -82,8 +90,13 @@ Cause memory_growth_cause() {
                 {.text = "Steps early on", .value = job->early_ns, .unit = Unit::ns, .query = marks_of_steps()});
             finding.evidence.push_back({.text = "Steps of the last quarter", .value = job->late_ns, .unit = Unit::ns});
             const auto usual = static_cast<double>(job->usual_ns);
-            out.back().known_gain = Gain{.speedup_low = usual / static_cast<double>(job->early_ns),
-                                         .speedup_high = usual / static_cast<double>(job->first_ns),
+            // What grows is early in a job in the caches, and a line through the marks leads too low: of what does not
+            // grow the recording knows how long it takes.
+            constexpr double kLessOfRest = 0.9, kMoreOfRest = 1.15;
+            const double rest_ns = rest_of_step_ns(about, grown);
+            const double early = std::max(rest_ns, std::min(kMoreOfRest * rest_ns, static_cast<double>(job->early_ns)));
+            out.back().known_gain = Gain{.speedup_low = std::max(1.0, usual / early),
+                                         .speedup_high = std::max(1.0, usual / (kLessOfRest * rest_ns)),
                                          .step_ns = job->usual_ns,
                                          .binds = about.now.binds,
                                          .how = "from the marks of all steps"};
