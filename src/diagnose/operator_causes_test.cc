@@ -275,18 +275,20 @@ TEST_CASE("advice: what hooks take between two steps is no time of the program")
 }
 
 TEST_CASE("advice: what the first recorded step alone has at its beginning is the recorder's") {
-  const auto step_ns = [](int longer) {
+  const auto step_ns = [](int longer, bool ours = true) {
     int step = 0;
-    const Run run = run_of(
+    Run run = run_of(
         [&](Thread& thread) {
           thread.code(step == longer ? 6 * ms : 2 * ms);
           thread.op("aten::mm", 6 * ms, {}, {.dims = kTwoSquares});
           thread.code(step++ == longer + 10 ? 6 * ms : 2 * ms);
         },
         false);
+    if (ours) run.traces[0].metadata.push_back({"stepscope_boundary_ns", "0"});
     return std::get<std::int64_t>(advice_of(run).scalar("step_ns")->value);
   };
   CHECK(step_ns(0) == 10 * ms);
+  CHECK(step_ns(0, false) == 11 * ms);
   CHECK(step_ns(1) == 11 * ms);
   CHECK(step_ns(-10) == 11 * ms);  // at the end of the first
 }

@@ -351,13 +351,13 @@ void take_off_boundaries(const Run& run, const ReplayGraph& graph, const StepWin
   }
 }
 
-// The recorder itself begins in the first step: what that has before its first operator, and the others have not, is
+// Our recorder itself begins in the first step: what that has before its first operator, and the others have not, is
 // none of the program's.
 void take_off_start(const Run& run, const ReplayGraph& graph, const StepWindow& window, RecordingCost& out) {
   constexpr std::size_t kFewestSteps = 3;
   constexpr std::int64_t kMostStartNs = 10'000'000;
   const Trace& trace = run.traces[window.trace];
-  if (!window.whole_steps) return;
+  if (!window.whole_steps || !number_set(trace, "boundary_ns")) return;  // it is not ours that recorded
   out.node_ns.resize(graph.size());
   // Ranges that the program or its libraries have there say what it does.
   const auto is_bare = [&](SliceId slice) {
