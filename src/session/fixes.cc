@@ -48,12 +48,15 @@ std::string place_of(const Finding& finding) {
   return where.module.value_or("");
 }
 
-std::optional<double> real_speedup(const Answer& comparison) {
-  const Scalar *a = comparison.scalar("step_a_ns"), *b = comparison.scalar("step_b_ns");
-  if (a == nullptr || b == nullptr) return std::nullopt;
-  const auto *before = std::get_if<std::int64_t>(&a->value), *after = std::get_if<std::int64_t>(&b->value);
-  if (before == nullptr || after == nullptr || *after <= 0) return std::nullopt;
-  return static_cast<double>(*before) / static_cast<double>(*after);
+// By the steps that the predictions are about: those that nobody recorded, where they were marked.
+std::optional<double> real_speedup(const Answer& before, const Answer& after) {
+  const auto step_ns = [](const Answer& advice) {
+    const Scalar* step = advice.scalar("step_ns");
+    const auto* ns = step == nullptr ? nullptr : std::get_if<std::int64_t>(&step->value);
+    return ns == nullptr ? 0 : *ns;
+  };
+  if (step_ns(before) <= 0 || step_ns(after) <= 0) return std::nullopt;
+  return static_cast<double>(step_ns(before)) / static_cast<double>(step_ns(after));
 }
 
 // A gain that may be none, since nobody knows what runs there, is no prediction to hold against the second run.
@@ -90,7 +93,7 @@ void add_fixes(const Run& a, const Run& b, Answer& comparison) {
   }
   if (mended == 0) return;
   comparison.tables.push_back(std::move(table));
-  const std::optional<double> real = real_speedup(comparison);
+  const std::optional<double> real = real_speedup(*before, *after);
   if (!real) return;
   if (mended > 1) {
     comparison.notes.push_back(
