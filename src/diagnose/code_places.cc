@@ -490,6 +490,12 @@ bool CodePlaces::has_loop_before(const Map& map, const CodeFrame& own, std::int6
 std::int64_t CodePlaces::call_line(const Map& map, const CodeFrame& own, std::string_view called) {
   const auto calls = map.calls.find(own.file);
   if (calls == map.calls.end()) return 0;
+  // A model is no function of that name in the source: "nn.Module: Net_0" is where the hooks noted "(calls) Net".
+  std::string model;
+  if (constexpr std::string_view kModule = "nn.Module: "; called.starts_with(kModule)) {
+    model = "(calls) " + std::string(called.substr(kModule.size(), called.rfind('_') - kModule.size()));
+    called = model;
+  }
   const std::int64_t first = first_line(calls->second, own);
   std::int64_t line = 0, loop_line = 0;
   for (const CodeCall* call : calls->second) {

@@ -48,6 +48,17 @@ TEST_CASE("advice: of two calls of one name that in the loop is the place") {
   CHECK(line() == 12);
 }
 
+TEST_CASE("advice: work of a model that the program calls is where it calls it") {
+  Run run = run_of([](Thread& thread) {
+    thread.op("aten::mm", 10 * ms, {"train.py(36): main", "nn.Module: Net_0"},
+              {.dims = "[[64,64],[64,64]]", .types = R"(["double","double"])"});
+  });
+  run.stack_steps[0].code = {{"train.py", 26, "(calls) Net", 32}, {"train.py", 26, "step", 36}};
+  const Answer answer = advice_of(run);
+  REQUIRE(find(answer, "float64") != nullptr);
+  CHECK(find(answer, "float64")->where.line == 32);
+}
+
 TEST_CASE("advice: what the code does decides the cause") {
   const auto cause_of = [](std::vector<std::string> inner) {
     const Run run = run_of([&](Thread& thread) {
