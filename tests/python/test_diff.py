@@ -48,7 +48,7 @@ def diff(stepscope: Path, a: Path, b: Path) -> tuple[int, dict[str, Any]]:
 
 
 def test_of_two_fresh_runs_what_was_added_is_found(stepscope: Path, tmp_path: Path) -> None:
-    before, after = record(stepscope, tmp_path, "before", 0), record(stepscope, tmp_path, "after", 8)
+    before, after = record(stepscope, tmp_path, "before", 0), record(stepscope, tmp_path, "after", 24)
     code, found = diff(stepscope, before, after)
     assert code == 3
     assert found["scalars"]["step_significant"]["value"] is True
