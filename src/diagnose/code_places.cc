@@ -84,6 +84,13 @@ const CodeFrame* Code::caller() const {
   return nullptr;
 }
 
+std::string_view class_of_module_frame(std::string_view function) {
+  constexpr std::string_view kModule = "nn.Module: ";
+  if (!function.starts_with(kModule)) return {};
+  function.remove_prefix(kModule.size());
+  return function.substr(0, function.rfind('_'));
+}
+
 bool CodeFrame::is(std::string_view function_or_file) const {
   const bool is_file = function_or_file.find('/') != std::string_view::npos || function_or_file.ends_with(".py");
   return is_file ? file.starts_with(function_or_file) : function == function_or_file;
@@ -492,8 +499,8 @@ std::int64_t CodePlaces::call_line(const Map& map, const CodeFrame& own, std::st
   if (calls == map.calls.end()) return 0;
   // A model is no function of that name in the source: "nn.Module: Net_0" is where the hooks noted "(calls) Net".
   std::string model;
-  if (constexpr std::string_view kModule = "nn.Module: "; called.starts_with(kModule)) {
-    model = "(calls) " + std::string(called.substr(kModule.size(), called.rfind('_') - kModule.size()));
+  if (const std::string_view class_name = class_of_module_frame(called); !class_name.empty()) {
+    model = "(calls) " + std::string(class_name);
     called = model;
   }
   const std::int64_t first = first_line(calls->second, own);

@@ -24,11 +24,16 @@
 
 namespace stepscope::diagnose {
 
+// "Net" of "nn.Module: Net_0", as torch calls the frame of a module; empty: it is another function.
+std::string_view class_of_module_frame(std::string_view function);
+
 struct CodeFrame : PythonFrame {
   bool own = false;  // of the program itself, not of Python, torch or another library
 
   // Is it called so, or does its file begin so ("torch/_dynamo/", "socket.py")?
   bool is(std::string_view function_or_file) const;
+  std::string_view module_class() const { return class_of_module_frame(function); }
+  bool is_module() const { return !module_class().empty(); }
 };
 
 // What the program did in a stretch: most of its time.

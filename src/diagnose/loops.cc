@@ -47,7 +47,7 @@ std::vector<Row> rows_of(const Case& about, const Trace& trace) {
 std::vector<std::string_view> modules_of(const Code& code) {
   std::vector<std::string_view> out;
   for (const CodeFrame& frame : code.stack) {
-    if (frame.function.starts_with("nn.Module: ")) out.push_back(frame.function);
+    if (frame.is_module()) out.push_back(frame.function);
   }
   return out;
 }
@@ -262,7 +262,7 @@ bool calls_modules_without_learning(const Case& about, const Loop& loop) {
     if (!passes(about).backward(trace, slice).empty()) return false;
     const Code code = about.code(trace, slice);
     for (std::size_t frame = loop.code.stack.size(); frame < code.stack.size() && !calls; frame++) {
-      calls = code.stack[frame].function.starts_with("nn.Module: ");
+      calls = code.stack[frame].is_module();
     }
   }
   // Frames of another moment may be of another turn: the ranges of modules are of this one.

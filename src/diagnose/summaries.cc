@@ -68,7 +68,7 @@ class Candidates {
     std::vector<Candidate*> around;
     bool module = false;
     for (const CodeFrame& frame : code.stack) {
-      module = module || frame.function.starts_with("nn.Module: ");
+      module = module || frame.is_module();
       if (!frame.own) continue;
       if (caller != nullptr) {
         if (Candidate* to = dropped(*caller, frame)) around.push_back(to);

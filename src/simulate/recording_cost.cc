@@ -7,8 +7,10 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "base/intervals.h"
+#include "model/answer_parts.h"
 #include "model/settings.h"
 #include "model/telemetry.h"
 #include "model/windows.h"
@@ -381,13 +383,10 @@ void take_off_start(const Run& run, const ReplayGraph& graph, const StepWindow& 
     head.nodes.push_back(node);
   }
   if (heads.size() < kFewestSteps) return;
-  std::vector<double> others;
-  for (auto at = std::next(heads.begin()); at != heads.end(); ++at)
-    others.push_back(static_cast<double>(at->second.ns));
-  const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
-  std::nth_element(others.begin(), middle, others.end());
+  std::vector<std::int64_t> others;
+  for (auto at = std::next(heads.begin()); at != heads.end(); ++at) others.push_back(at->second.ns);
   const Head& first = heads.begin()->second;
-  std::int64_t more_ns = std::min(first.ns - static_cast<std::int64_t>(*middle), kMostStartNs);
+  std::int64_t more_ns = std::min(first.ns - median(std::move(others)).value_or(first.ns), kMostStartNs);
   for (const std::uint32_t node : first.nodes) {
     const std::int64_t taken = std::clamp<std::int64_t>(more_ns, 0, graph.costs.cost_ns[node] - out.node_ns[node]);
     out.node_ns[node] += taken;

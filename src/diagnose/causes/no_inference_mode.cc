@@ -14,7 +14,7 @@ namespace stepscope::diagnose::causes {
 namespace {
 
 // torch answers a TransformerEncoderLayer by one operator, but not while autograd notes what its parameters do.
-constexpr std::string_view kHasFastPath = "TransformerEncoderLayer", kFrame = "nn.Module: TransformerEncoderLayer";
+constexpr std::string_view kHasFastPath = "TransformerEncoderLayer";
 constexpr double kLeastOfLayer = 0.35, kMostOfLayer = 0.55;  // of its operators
 constexpr double kLeastOfItsPython = 0.2, kMostOfItsPython = 0.4;
 
@@ -49,7 +49,7 @@ class SlowPath {
 
   static bool is_slow(const Code& code) {
     return std::any_of(code.stack.begin(), code.stack.end(),
-                       [](const CodeFrame& frame) { return frame.function.starts_with(kFrame); });
+                       [](const CodeFrame& frame) { return frame.module_class() == kHasFastPath; });
   }
 
   const Case& about_;

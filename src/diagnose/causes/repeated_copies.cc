@@ -89,8 +89,7 @@ class RepeatedCopies {
     if (first == first_work_.end()) return true;
     if (asked_at(*work.trace, row) > first->second) return false;
     const Code code = about_.code(work);
-    return std::none_of(code.stack.begin(), code.stack.end(),
-                        [](const CodeFrame& frame) { return frame.function.starts_with("nn.Module: "); });
+    return std::none_of(code.stack.begin(), code.stack.end(), [](const CodeFrame& frame) { return frame.is_module(); });
   }
 
   void sort_in(std::uint32_t node) {
