@@ -58,7 +58,7 @@ describe("in the page", { skip: noBrowser }, () => {
     assert.ok(Number(await of(5).getAttribute("fill-opacity")) > 0.9 && Number(await of(4).getAttribute("fill-opacity")) < 0.1);
     assert.equal(await of(5).locator("title").textContent(), "rank 5, step 1: 3.00 ms");
     await panel.locator("select").first().selectOption({ label: "kernel" });
-    await page.waitForFunction(() => document.querySelector(".heat-cell title").textContent === "rank 0, step 1: 1 ns");
+    await page.waitForFunction(() => document.querySelector(".heat-cell title")?.textContent === "rank 0, step 1: 1 ns");
     assert.deepEqual(errors, []);
   });
 });

@@ -55,7 +55,7 @@ describe("the served page", { skip: noBrowser }, () => {
   const settled = async (page) => {
     await page.waitForFunction(() => {
       const state = window.stepscopeTimeline;
-      if (!state || state.waiting() > 0 || document.querySelector(".tl-plot").dataset.busy !== "false") return false;
+      if (!state || state.waiting() > 0 || document.querySelector(".tl-plot")?.dataset.busy !== "false") return false;
       const before = window.framesBefore;
       window.framesBefore = state.frames();
       return before === state.frames();
@@ -434,7 +434,7 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.keyboard.press("n");
     await page.waitForSelector("[data-slice-name]");
     await page.keyboard.press("n");
-    await page.waitForFunction(() => document.querySelector(".tl-count").textContent.startsWith("2 of"));
+    await page.waitForFunction(() => document.querySelector(".tl-count")?.textContent.startsWith("2 of"));
     assert.match((await params(page)).slice, /^0:\d+$/);
     assert.deepEqual(errors, []);
     await page.close();
@@ -540,11 +540,11 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.waitForFunction(() => document.querySelector(".headline b")?.textContent === "8.00 ms to 9.00 ms");
     assert.match(await page.locator(".headline").textContent(), /1\.11× to 1\.25× as fast.*then bound/);
     await tries.nth(1).click();
-    await page.waitForFunction(() => document.querySelector("textarea").value === "scale kernel:gemm=0.5\nno-waits");
+    await page.waitForFunction(() => document.querySelector("textarea")?.value === "scale kernel:gemm=0.5\nno-waits");
     assert.equal((await params(page)).changes, "scale kernel:gemm=0.5\nno-waits");
     await page.waitForSelector('[data-table="what_if.changes"]');
     await tries.nth(0).click();
-    await page.waitForFunction(() => document.querySelector("textarea").value === "no-waits");
+    await page.waitForFunction(() => document.querySelector("textarea")?.value === "no-waits");
     assert.equal(await page.locator("img").count(), 0);
     assert.deepEqual(errors, []);
     await page.locator("textarea").fill("nonsense <b>");

@@ -96,7 +96,7 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     await first("op_0000");
     assert.equal(await box.locator("tbody tr").count(), 10);
     await box.locator("input[type=search]").fill("y".repeat(600));
-    await page.waitForFunction(() => document.querySelector('[data-table="fresh.things"] input[type=search]').value.length === 500);
+    await page.waitForFunction(() => document.querySelector('[data-table="fresh.things"] input[type=search]')?.value.length === 500);
     assert.equal(await box.locator("tbody tr").count(), 0);
     await page.close();
   });
@@ -166,7 +166,7 @@ describe("tables in a browser", { skip: noBrowser }, () => {
     const before = page.url();
     const box = page.locator('[data-table="fresh.things"]');
     await box.locator('th[data-column="n"] button').click();
-    await page.waitForFunction(() => document.querySelector('[data-table="fresh.things"] tbody td').textContent === "op_1199");
+    await page.waitForFunction(() => document.querySelector('[data-table="fresh.things"] tbody td')?.textContent === "op_1199");
     assert.equal(page.url(), before);
     assert.equal(await page.locator("a.sql").count(), 0);
     await page.close();
