@@ -54,6 +54,12 @@ std::int64_t first_line(const std::vector<const CodeCall*>& calls, const CodeFra
   return first;
 }
 
+// A part of the function around it; in newer Pythons it is no frame of its own.
+bool is_comprehension(std::string_view function) {
+  constexpr std::array<std::string_view, 4> names{"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"};
+  return std::find(names.begin(), names.end(), function) != names.end();
+}
+
 const CodeCall* first_called(const std::vector<CodeCall>& all, std::string_view called) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const CodeCall& call) { return call.called == called; });
   return found == all.end() ? nullptr : &*found;
@@ -223,7 +229,8 @@ Code CodePlaces::around(const Trace& trace, SliceId first, SliceId second) const
   }
   const CodeFrame* own = code.own();
   if (called != SliceId::none && own != nullptr && own + 1 == code.stack.data() + code.stack.size()) {
-    code.call_line = call_line(*map, *own, read_python_frame(frames.name(called)).function);
+    const std::int64_t line = call_line(*map, *own, read_python_frame(frames.name(called)).function);
+    if (line > 0) code.call_line = line;
   }
   return code;
 }
@@ -473,14 +480,40 @@ Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
     code.stack.push_back(std::move(frame));
   }
   std::reverse(code.stack.begin(), code.stack.end());
+  const std::int64_t comprehension_line = take_out_comprehensions(map, code.stack);
   const CodeFrame* own = code.own();
   if (const CodeFrame* caller = code.caller()) {
     const std::int64_t line = call_line(map, *caller, caller[1].function);
     if (line > 0 && has_loop_before(map, *caller, line)) code.caller_line = line;
   }
-  if (own == nullptr || own + 1 >= code.stack.data() + code.stack.size()) return code;
-  code.call_line = call_line(map, *own, own[1].function);
+  if (own == nullptr) return code;
+  const bool calls = own + 1 < code.stack.data() + code.stack.size();
+  if (calls) code.call_line = call_line(map, *own, own[1].function);
+  if (code.call_line == 0) code.call_line = comprehension_line;
   return code;
+}
+
+// Comprehensions of the program are part of the function right around them. The line of the innermost, where it was
+// what the innermost function of the program did; 0: none was.
+std::int64_t CodePlaces::take_out_comprehensions(const Map& map, std::vector<CodeFrame>& stack) {
+  std::int64_t line = 0;
+  std::vector<CodeFrame> kept;
+  for (CodeFrame& frame : stack) {
+    if (!kept.empty() && is_comprehension_of(map, kept.back(), frame)) {
+      line = frame.line;
+      continue;
+    }
+    if (frame.own) line = 0;
+    kept.push_back(std::move(frame));
+  }
+  stack = std::move(kept);
+  return line;
+}
+
+bool CodePlaces::is_comprehension_of(const Map& map, const CodeFrame& around, const CodeFrame& frame) {
+  if (!is_comprehension(frame.function) || !frame.own || !around.own || frame.file != around.file) return false;
+  const auto calls = map.calls.find(frame.file);
+  return calls == map.calls.end() || first_line(calls->second, frame) == first_line(calls->second, around);
 }
 
 bool CodePlaces::has_loop_before(const Map& map, const CodeFrame& own, std::int64_t line) {

@@ -39,7 +39,8 @@ struct CodeFrame : PythonFrame {
 // What the program did in a stretch: most of its time.
 struct Code {
   std::vector<CodeFrame> stack;  // outermost first; empty: not known
-  std::int64_t call_line = 0;    // where the innermost function of the program calls what is below it; 0: not known
+  std::int64_t call_line = 0;    // where the innermost function of the program calls what is below it, or of the
+                                 // comprehension of it that is busy itself; 0: not known
   std::int64_t caller_line = 0;  // where caller() calls that function, behind a "for"; 0: not known
 
   // The innermost function of the program itself; nullptr: none.
@@ -116,6 +117,8 @@ class CodePlaces {
   const Code& heaviest_in(const Map& map, const Stretches& when) const;
   Code find_heaviest(const Map& map, const Stretches& when) const;
   Code stack_of(const Map& map, SliceId leaf) const;
+  static std::int64_t take_out_comprehensions(const Map& map, std::vector<CodeFrame>& stack);
+  static bool is_comprehension_of(const Map& map, const CodeFrame& around, const CodeFrame& frame);
 
   std::vector<Map> maps_;  // per timeline
   const Run& run_;

@@ -213,14 +213,15 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const 
     const std::int64_t most_call_ns = is_code ? kMostCallNs : std::max(2 * call_ns, smallest_ns);
     const std::int64_t least = std::min(total / turns, most_call_ns);
     const std::int64_t work = is_code ? 0 : total - least * turns;
-    const auto base = least + static_cast<std::int64_t>(how.call_part * static_cast<double>(call_ns * turns));
-    const auto share = [&](double part) {
-      return std::min(total, base + static_cast<std::int64_t>(part * static_cast<double>(work)));
+    // Where all of a turn becomes one operator that takes lists, it calls that once: of each of its operators one part.
+    const double calls_ns = how.call_part * static_cast<double>(call_ns * turns);
+    const auto left = [&](double part, double called_ns) {
+      const double ns = static_cast<double>(least) + called_ns + part * static_cast<double>(work);
+      return total > 0 ? std::min(1.0, ns / static_cast<double>(total)) : 1.0;
     };
-    const double low = total > 0 ? static_cast<double>(share(gains ? how.least : std::max(how.least, kKept))) /
-                                       static_cast<double>(total)
-                                 : 1;
-    const double high = total > 0 ? static_cast<double>(share(how.most)) / static_cast<double>(total) : 1;
+    const double low =
+        left(gains ? how.least : std::max(how.least, kKept), calls_ns / static_cast<double>(loop.period));
+    const double high = left(how.most, calls_ns);
     for (const std::uint32_t node : nodes) {
       out.nodes.push_back({node, static_cast<std::int64_t>(low * static_cast<double>(about.cost_ns(node))),
                            static_cast<std::int64_t>(high * static_cast<double>(about.cost_ns(node)))});
@@ -316,7 +317,12 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     finding.cause = std::string(words.cause);
     finding.where.rank = loop.trace->rank.rank;
     finding.where.t_ns = loop.trace->slices.start_ns[loop.operations.front().slice];
-    if (loop.phase != Phase::other) finding.where.phase = std::string(to_string(loop.phase));
+    // What nothing goes back through may as well be behind the optimizer's step: until the next one begins, all is
+    // before a backward pass.
+    const bool learns = std::any_of(loop.backward.begin(), loop.backward.end(),
+                                    [](const std::vector<std::uint32_t>& nodes) { return !nodes.empty(); });
+    const bool is_known = loop.phase != Phase::other && (loop.phase != Phase::forward || learns);
+    if (is_known) finding.where.phase = std::string(to_string(loop.phase));
     loop.code.put_into(finding.where);
     finding.sentence = std::string(words.sentence);
     finding.evidence = {

@@ -24,8 +24,8 @@ TEST_CASE("advice: a chain of elementwise operators on one size is one fault, a 
   REQUIRE(found != nullptr);
   REQUIRE(found->gain);
   // 32 ms, of which 12 become between 0 and 6.
-  CHECK(found->gain->speedup_high == doctest::Approx(32.0 / 20).epsilon(0.02));
-  CHECK(found->gain->speedup_low == doctest::Approx(32.0 / 26).epsilon(0.02));
+  CHECK(found->gain->speedup_high == doctest::Approx(at_most(32.0 / 20)).epsilon(0.02));
+  CHECK(found->gain->speedup_low == doctest::Approx(at_least(32.0 / 26)).epsilon(0.02));
   CHECK(find(advice_of(job(3)), "elementwise_chain") == nullptr);
 }
 
@@ -84,11 +84,11 @@ TEST_CASE("advice: what was turned around in memory is turned back as a gradient
   };
   const Answer back = advice_of(job("[[256, 256], [256, 256], []]"));
   REQUIRE(find(back, "layout_copies") != nullptr);
-  CHECK(find(back, "layout_copies")->gain->speedup_high == doctest::Approx(2).epsilon(0.02));
+  CHECK(find(back, "layout_copies")->gain->speedup_high == doctest::Approx(at_most(2)).epsilon(0.02));
   CHECK(find(back, "layout_copies")->where.op == "aten::contiguous");
   const Answer other = advice_of(job("[[128, 256], [128, 256], []]"));
   REQUIRE(find(other, "layout_copies") != nullptr);
-  CHECK(find(other, "layout_copies")->gain->speedup_high == doctest::Approx(20.0 / 15).epsilon(0.02));
+  CHECK(find(other, "layout_copies")->gain->speedup_high == doctest::Approx(at_most(20.0 / 15)).epsilon(0.02));
 }
 
 TEST_CASE("advice: a forward pass inside the backward pass is recomputation") {
@@ -103,7 +103,7 @@ TEST_CASE("advice: a forward pass inside the backward pass is recomputation") {
   const Finding* found = find(answer, "recomputation");
   REQUIRE(found != nullptr);
   REQUIRE(found->gain);
-  CHECK(found->gain->speedup_high == doctest::Approx(10.0 / 4).epsilon(0.02));
+  CHECK(found->gain->speedup_high == doctest::Approx(at_most(10.0 / 4)).epsilon(0.02));
   CHECK(find(advice_of(job(kAbsent)), "recomputation") == nullptr);  // a gradient: nothing is recorded
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("advice: the same node of the graph gone back through twice is a graph
   const Finding* found = find(answer, "retained_graph");
   REQUIRE(found != nullptr);
   REQUIRE(found->gain);
-  CHECK(found->gain->speedup_high == doctest::Approx(12.0 / 9).epsilon(0.02));
+  CHECK(found->gain->speedup_high == doctest::Approx(at_most(12.0 / 9)).epsilon(0.02));
 }
 
 TEST_CASE("advice: a graph that is gone back through for a gradient of a gradient was not retained for nothing") {
@@ -181,7 +181,9 @@ TEST_CASE("advice: what anomaly mode costs the forward pass is what operators co
   const double now = 4 * 703 + 80, less = 4 * (3 + 500) + 80;
   CHECK(found->gain->speedup_low <= now / less);
   CHECK(found->gain->speedup_high >= now / less);
-  CHECK(found->gain->speedup_high == doctest::Approx(now / less).epsilon(0.03));
+  // Stacks cost a tenth more than those of what does nothing else, and are let go behind the nodes of the graph.
+  const double least = 4 * (3 + 490) + 8 * 3;
+  CHECK(found->gain->speedup_high == doctest::Approx(at_most(now / least)).epsilon(0.01));
 }
 
 TEST_CASE("advice: a model under no_grad in some of the steps is evaluation, in all of them it is the method") {

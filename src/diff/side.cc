@@ -173,14 +173,21 @@ class Extractor {
     PathFinder(trace).each_step([&](std::size_t step, const CriticalPath& path) {
       if (samples[step] == kNoSample) return;
       for (const PathSegment& segment : path.segments) {
-        const StringId name =
-            segment.slice == SliceId::none ? StringId::none : normal(trace, trace.slices.name[segment.slice]);
+        const StringId name = name_of(trace, segment.slice);
         const std::size_t at =
             path_index_[(static_cast<std::uint64_t>(segment.what) << 32) | static_cast<std::uint32_t>(name)];
         if (at == side_.path.size()) side_.path.push_back({.what = segment.what, .name = name, .time = {}});
         add(side_.path[at].time, samples[step], segment.when.end - segment.when.start);
       }
     });
+  }
+
+  // What the program does in a step beside all that has a name is under the step's own.
+  StringId name_of(const Trace& trace, SliceId slice) {
+    if (slice == SliceId::none) return StringId::none;
+    const StringId name = normal(trace, trace.slices.name[slice]);
+    const bool is_step = trace.kind(slice) == SliceKind::user_annotation && names_[name] == kind_;
+    return is_step ? names_.intern("(code between operators)") : name;
   }
 
   const Run& run_;

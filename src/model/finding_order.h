@@ -16,6 +16,10 @@ inline double worth(const Finding& finding) {
   return finding.gain ? (finding.gain->speedup_low + finding.gain->speedup_high) / 2 : 1;
 }
 
+// Why a finding that would change what is computed has no gain.
+inline constexpr std::string_view kOffer = "An offer and no fault: it changes what is computed.";
+inline bool is_offer(const Finding& finding) { return finding.gain_reason == kOffer; }
+
 // Does another answer say what the advice explains, seen from further away: the same kind of cause?
 inline bool repeats_advice(const Report& report, Report::FindingAt at) {
   if (report.answers[at.answer].name == kAdvice) return false;

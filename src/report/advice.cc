@@ -4,11 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/shell_word.h"
@@ -49,32 +46,19 @@ void write_partition(Page& page, const Answer& advice) {
   page.items("It goes to ", items, " | ");
 }
 
-// Where the recorded steps are far from the usual ones, of which all figures here are.
-void write_recorded(Page& page, const Answer& advice) {
-  constexpr double kTelling = 0.03;
-  const auto time_of = [&](std::string_view name) {
-    const Scalar* scalar = advice.scalar(name);
-    const auto* ns = scalar == nullptr ? nullptr : std::get_if<std::int64_t>(&scalar->value);
-    return ns == nullptr ? std::int64_t{0} : *ns;
-  };
-  const std::int64_t usual_ns = time_of("step_ns"), more_ns = time_of("recording_ns");
-  if (std::abs(static_cast<double>(more_ns)) < kTelling * static_cast<double>(usual_ns)) return;
-  page.hanging("", fmt::format("Recorded steps took {}; figures here are of the job's other steps",
-                               printable(format_value(usual_ns + more_ns, Unit::ns))));
-}
-
-void write_headline(Page& page, const Answer* advice, bool any) {
+void write_headline(Page& page, const Answer* advice, bool any, bool any_offer) {
   const std::string bound = shown(advice, "bound_by"), step = shown(advice, "step_ns");
   if (bound == kUnknown) return;
   page.line();
   page.hanging("", fmt::format("{}, bound by {} ({} of what bounds it)", page.ink(Ink::strong, "Step " + step),
                                page.ink(Ink::strong, bound), shown(advice, "bound_share")));
-  write_recorded(page, *advice);
+  write_recorded(page, *advice, "figures here are");
   write_partition(page, *advice);
   if (!any) {
     page.line();
-    page.hanging("", fmt::format("Nothing was found that is worth more than {:.0f} %: bound by {}.",
-                                 100 * (kWorthAdvice - 1), bound));
+    page.hanging(
+        "", fmt::format("Nothing was found that is worth more than {:.0f} %{}: bound by {}.", 100 * (kWorthAdvice - 1),
+                        any_offer ? " and leaves what is computed as it is" : "", bound));
   }
 }
 
@@ -95,7 +79,8 @@ std::string to_advice_text(const Report& report, const TextStyle& style) {
   const auto all = advised(report);
   std::vector<const Finding*> first, rest;
   for (const Finding* finding : all) (worth(*finding) >= kWorthAdvice ? first : rest).push_back(finding);
-  write_headline(page, advice, !first.empty());
+  const bool any_offer = std::any_of(rest.begin(), rest.end(), [](const Finding* one) { return is_offer(*one); });
+  write_headline(page, advice, !first.empty(), any_offer);
   if (!first.empty()) page.section("Worth changing, most first");
   for (const Finding* finding : first) write_finding(page, *finding);
   if (!rest.empty()) page.section("Also seen, worth less or not predicted");

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/shell_word.h"
+#include "model/finding_order.h"
 #include "report/bar.h"
 #include "report/format.h"
 #include "report/shorten.h"
@@ -217,7 +218,11 @@ void write_top(Page& page, const Answer* answer, std::string_view table_name, st
 
 void write_findings(Page& page, const Report& report) {
   const auto all = findings_by_worth(report);
-  if (!all.empty()) page.section("Findings");
+  if (all.empty()) return;
+  page.section("Findings");
+  const Answer* advice = report.answer(kAdvice);
+  const bool any_gain = std::any_of(all.begin(), all.end(), [](const Finding* one) { return one->gain.has_value(); });
+  if (advice != nullptr && any_gain) write_recorded(page, *advice, "gains are");
   for (const Finding* finding : all) write_finding(page, *finding);
 }
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "model/unrelated_files.h"
 #include "report/format.h"
@@ -238,6 +240,19 @@ void write_finding(Page& page, const Finding& finding) {
   if (!sure.empty()) page.hanging("    ", sure + ": " + printable(finding.confidence_reason));
   if (finding.gain) page.hanging("    ", gain_text(*finding.gain));
   if (finding.next) page.hanging("    → ", printable(*finding.next));
+}
+
+void write_recorded(Page& page, const Answer& advice, std::string_view which) {
+  constexpr double kTelling = 0.03;
+  const auto time_of = [&](std::string_view name) {
+    const Scalar* scalar = advice.scalar(name);
+    const auto* ns = scalar == nullptr ? nullptr : std::get_if<std::int64_t>(&scalar->value);
+    return ns == nullptr ? std::int64_t{0} : *ns;
+  };
+  const std::int64_t usual_ns = time_of("step_ns"), more_ns = time_of("recording_ns");
+  if (std::abs(static_cast<double>(more_ns)) < kTelling * static_cast<double>(usual_ns)) return;
+  page.hanging("", fmt::format("Recorded steps took {}; {} of the job's other steps, {} each",
+                               format_value(usual_ns + more_ns, Unit::ns), which, format_value(usual_ns, Unit::ns)));
 }
 
 void write_failed(Page& page, const Report& report) {

@@ -1,6 +1,8 @@
 // The parts of the terminal report, in the order in which they are shown.
 #pragma once
 
+#include <string_view>
+
 #include "report/page.h"
 
 namespace stepscope::report {
@@ -21,6 +23,9 @@ std::string gain_text(const Gain& gain);
 std::string place_text(const Place& where);
 // The sentence, then where, its evidence and the next thing to do, indented.
 void write_finding(Page& page, const Finding& finding);
+
+// Where the recorded steps are far from the usual ones: that `which` ("gains are") of the usual ones.
+void write_recorded(Page& page, const Answer& advice, std::string_view which);
 
 // Answers that could not be made, and why.
 void write_failed(Page& page, const Report& report);

@@ -6,8 +6,8 @@
 
 namespace stepscope::session {
 
-// Adds table `fixes` and a note to the answer of a comparison, where something that was found in `a` is gone in `b`.
-// Runs that are too large for a report, or cannot be played, are left as they are.
+// Puts table `fixes` and finding `finding_gone` first in the answer of a comparison, where something that was found in
+// `a` is gone in `b`. Runs that are too large for a report, or cannot be played, are left as they are.
 void add_fixes(const Run& a, const Run& b, Answer& comparison);
 
 }  // namespace stepscope::session

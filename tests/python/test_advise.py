@@ -307,5 +307,6 @@ def test_a_comparison_says_what_was_mended_and_what_it_gave(place: Place) -> Non
     assert 1.1 < mended["predicted_low"] <= mended["predicted_high"]
     # Of the job's own steps, as the prediction is: what recording takes in each run is none of it.
     real = advise(place, str(before))["step_ns"] / advise(place, str(after))["step_ns"]
-    told = [note for note in answer["notes"] if "were predicted" in note or "findings of the first run" in note]
-    assert any(f"{real:.2f}x" in note for note in told), (real, told)
+    told = answer["findings"][0]
+    assert told["id"] == "finding_gone" and f"{real:.2f}x" in told["sentence"], (real, told)
+    assert answer["tables"]["fixes"] == next(iter(answer["tables"].values()))

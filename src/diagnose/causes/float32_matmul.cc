@@ -18,6 +18,7 @@ Cause float32_matmul_cause() {
         constexpr double kGains = 1.2;  // below it is within what was measured by chance
         const auto faster = ratio_set(about.trace, "bfloat16_speed_permille");
         if (!faster || *faster < kGains) return;
+        constexpr double kCasts = 1.3;  // what is multiplied is cast, there and back
         // Smaller products gain little beside their casts.
         constexpr std::int64_t kLargeNs = 300'000;
         Gathered products(about);
@@ -29,7 +30,7 @@ Cause float32_matmul_cause() {
           const OperatorInputs& given = inputs(about).of(*work.trace, work.slice);
           lower_elsewhere |= given.has_type("c10::BFloat16") || given.has_type("c10::Half");
           if (work.cost_ns < kLargeNs || !given.has_type("float")) return;
-          products.add(node, work, work.name(), 1 / *faster, std::min(1.0, 1.5 / *faster));
+          products.add(node, work, work.name(), 1 / *faster, std::min(1.0, kCasts / *faster));
         });
         if (!products.worth_saying()) return;
         Diagnosis found = products.diagnosis(

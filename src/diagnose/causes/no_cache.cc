@@ -85,7 +85,7 @@ void add_with_cache(const std::vector<Grown>& calls, Gathered& again) {
     const double part = 1.0 / static_cast<double>(one.positions);
     if (alone_ns && one.cost_ns > 0) {
       // Keeping and reading what is kept takes something too, and products of one row are slow for their size.
-      constexpr double kLeastMore = 1.2, kMostMore = 1.9;
+      constexpr double kLeastMore = 1.5, kMostMore = 2.5;
       const double alone = std::clamp(*alone_ns / static_cast<double>(one.cost_ns), part, 1.0);
       again.add(one.call->nodes, one.call->module, std::min(1.0, kLeastMore * alone), std::min(1.0, kMostMore * alone));
     } else {

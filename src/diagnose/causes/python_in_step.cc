@@ -12,7 +12,7 @@ Cause python_in_step_cause() {
              .sentence = "Python between operators keeps the step waiting",
              .next = "Do the same for the whole batch with torch or NumPy, or prepare it in workers of the data loader",
              .least = 0,
-             .most = 0.1},
+             .most = 0.2},  // what does it for the whole batch takes something too
             out);
       }};
 }

@@ -40,7 +40,8 @@ Cause too_many_threads_cause() {
           }
           if (work.cost_ns < *call_ns) return;  // it was done by one thread
           const auto cost = static_cast<double>(work.cost_ns), called = static_cast<double>(*call_ns);
-          operators.add(node, work, work.name(), std::max(kLeastOwn, 1 - kCalls * called / cost),
+          // Threads that are done wait busily for the others, and so keep the main thread from a core.
+          operators.add(node, work, work.name(), std::max(kLeastOwn, 1 - lost - kCalls * called / cost),
                         std::max(kLeastOwn, 1 - called / cost));
         });
         if (!operators.worth_saying()) return;
