@@ -25,6 +25,7 @@ struct Diagnosis {
   // Known without playing: from steps that are not in the recording.
   std::optional<Gain> known_gain = {};
   std::string no_gain = {};  // why nobody can tell; empty: it is played
+  bool elsewhere = false;  // what goes is done by other cores meanwhile: what is left has no more of them than now
   // It would change what is computed, and nothing shows that the job wants that: told beside the faults, after them.
   bool is_offer = false;
 };

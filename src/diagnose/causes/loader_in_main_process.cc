@@ -1,6 +1,7 @@
 // Batches made by the training process itself, one after the other with its steps.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "diagnose/loading.h"
 #include "model/settings.h"
@@ -21,6 +22,15 @@ std::optional<double> lost_beside(const Case& about) {
   return std::clamp(static_cast<double>(*cores) / *speed - 1, 0.0, 1.0);
 }
 
+// What the steps wait where the idle cores give their workers no more than a core or two: a batch takes as long as now,
+// and handing it over. Part of what is loaded.
+double waits_for_workers(const Case& about, const Loading& load) {
+  constexpr double kHandedOver = 1.3, kWorkers = 4;  // as many as are advised
+  const double cores = std::clamp(load.idle_cores.value_or(kWorkers), kIdleCore, kWorkers);
+  const auto loads_ns = static_cast<double>(std::max<std::int64_t>(load.time_ns, 1));
+  return std::clamp(kHandedOver / cores - (static_cast<double>(about.path_ns) - loads_ns) / loads_ns, 0.0, 1.0);
+}
+
 }  // namespace
 
 Cause loader_in_main_process_cause() {
@@ -32,13 +42,16 @@ Cause loader_in_main_process_cause() {
         if (load.where == LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
         // Workers need cores: without an idle one they take their time from the step.
         const bool room = load.idle_cores.value_or(1) >= kIdleCore;
-        const double lost = room ? lost_beside(about).value_or(0) : 0, left = room ? std::min(1.0, lost + 0.05) : 0.6;
-        out.push_back(waits_for_loader(
+        const double lost = room ? lost_beside(about).value_or(0) : 0,
+                     left = room ? std::min(1.0, std::max(lost, waits_for_workers(about, load)) + 0.05) : 0.6;
+        Diagnosis found = waits_for_loader(
             about, load, "Batches are loaded in the training process itself, while the step waits",
             room ? "DataLoader(..., num_workers=4, persistent_workers=True), and pin_memory=True where a GPU takes them"
                  : "DataLoader(..., num_workers=1, persistent_workers=True) helps little where no core is idle: make "
                    "__getitem__ cheaper, or prepare the data before",
-            lost, left));
+            lost, left);
+        found.elsewhere = true;
+        out.push_back(std::move(found));
       }};
 }
 
