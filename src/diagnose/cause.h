@@ -25,7 +25,8 @@ struct Diagnosis {
   // Known without playing: from steps that are not in the recording.
   std::optional<Gain> known_gain = {};
   std::string no_gain = {};  // why nobody can tell; empty: it is played
-  bool elsewhere = false;  // what goes is done by other cores meanwhile: what is left has no more of them than now
+  // What is left takes as long as now: what goes is done by other cores meanwhile, or is only done in less time.
+  bool rest_stays = false;
   // It would change what is computed, and nothing shows that the job wants that: told beside the faults, after them.
   bool is_offer = false;
 };

@@ -84,6 +84,14 @@ bool keeps_journal(const CodePlaces& places, const Trace& trace, const CodeFrame
   return std::any_of(kWrites.begin(), kWrites.end(), calls) && std::none_of(kTrains.begin(), kTrains.end(), calls);
 }
 
+// Is it busy in one of Python's own that moves files? A disk may write only when its file takes the place of another.
+bool moves_files(const Code& code, const CodeFrame& own) {
+  constexpr std::array<std::string_view, 6> kMoves{"replace", "rename", "link", "unlink", "remove", "close"};
+  const CodeFrame* below = &own + 1;
+  return below < code.stack.data() + code.stack.size() && below->file.empty() &&
+         std::find(kMoves.begin(), kMoves.end(), below->function) != kMoves.end();
+}
+
 // By file and line of the function.
 using Journals = std::map<std::pair<std::string, std::int64_t>, bool>;
 
@@ -94,16 +102,17 @@ Doing doing_of(const CodePlaces& places, const Work& work, const Code& code, Jou
     return Doing::saving;
   }
   if (code.stack.empty()) return Doing::unknown;
+  // A function that saves also opens, renames and looks for files.
+  const CodeFrame* own = code.own();
+  const auto saves = [&] {
+    return own != nullptr && (places.calls(*work.trace, *own, "save") || places.calls(*work.trace, *own, "dump"));
+  };
   for (const Sign& sign : kSigns) {
     if (!shows(code, sign)) continue;
-    // A function that saves also opens, renames and looks for files.
-    const CodeFrame* own = code.own();
-    const bool saves =
-        own != nullptr && (places.calls(*work.trace, *own, "save") || places.calls(*work.trace, *own, "dump"));
-    return sign.doing == Doing::reading && saves ? Doing::saving : sign.doing;
+    return sign.doing == Doing::reading && saves() ? Doing::saving : sign.doing;
   }
-  const CodeFrame* own = code.own();
   if (own == nullptr) return Doing::computing;
+  if (moves_files(code, *own) && saves()) return Doing::saving;
   const auto [known, is_new] = journals.try_emplace({own->file, own->line});
   if (is_new) known->second = keeps_journal(places, *work.trace, *own);
   return known->second ? Doing::logging : Doing::computing;

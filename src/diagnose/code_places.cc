@@ -235,6 +235,36 @@ Code CodePlaces::around(const Trace& trace, SliceId first, SliceId second) const
   return code;
 }
 
+SliceId CodePlaces::calling_frame(const Trace& trace, SliceId operation) const {
+  const Map* map = map_of(trace);
+  const Landmark* same = map == nullptr ? nullptr : landmark_of(*map, trace, operation);
+  if (same == nullptr) return SliceId::none;
+  const Slices& slices = map->frames->slices;
+  for (SliceId at = slices.parent[same->slice]; at != SliceId::none; at = slices.parent[at]) {
+    if (map->frames->kind(at) != SliceKind::python_function) continue;
+    const Map::Frame kind = kind_of(*map, at);
+    if (kind != Map::Frame::other) return kind == Map::Frame::own ? at : SliceId::none;
+  }
+  return SliceId::none;
+}
+
+std::optional<Place> CodePlaces::call_into(const Trace& trace, const Code& code, std::string_view file,
+                                           std::string_view called) const {
+  const Map* map = map_of(trace);
+  const auto into = std::find_if(code.stack.begin(), code.stack.end(),
+                                 [&](const CodeFrame& frame) { return frame.file.starts_with(file); });
+  if (map == nullptr || into == code.stack.end()) return std::nullopt;
+  Code outside;
+  outside.stack.assign(code.stack.begin(), into);
+  const CodeFrame* own = outside.own();
+  if (own == nullptr) return std::nullopt;
+  Place place{.function = own->function, .file = own->file, .line = call_line(*map, *own, called)};
+  if (*place.line > 0) return place;
+  const CodeCall* loop = loop_around(trace, outside);
+  place.line = loop == nullptr ? own->line : loop->line;
+  return place;
+}
+
 Code CodePlaces::between(const Trace& trace, TrackId track, std::int64_t time_ns) const {
   const Map* map = map_of(trace);
   if (map == nullptr || track != map->track || map->own.empty()) return {};
@@ -470,13 +500,30 @@ Code CodePlaces::find_heaviest(const Map& map, const Stretches& stretches) const
   return std::max_element(most->second.called.begin(), most->second.called.end(), less)->second.code;
 }
 
+bool CodePlaces::is_own(const Map& map, std::string_view file) {
+  return map.calls.empty() ? !is_library(file) : map.calls.contains(std::string(file));
+}
+
+CodePlaces::Map::Frame CodePlaces::kind_of(const Map& map, SliceId frame) {
+  const auto [at, is_new] = map.kinds.try_emplace(map.frames->slices.name[frame], Map::Frame::other);
+  if (is_new) {
+    const PythonFrame read = read_python_frame(map.frames->name(frame));
+    if (!class_of_module_frame(read.function).empty()) {
+      at->second = Map::Frame::model;
+    } else if (is_own(map, read.file)) {
+      at->second = Map::Frame::own;
+    }
+  }
+  return at->second;
+}
+
 Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
   Code code;
   const Trace& frames = *map.frames;
   for (SliceId at = leaf; at != SliceId::none; at = frames.slices.parent[at]) {
     if (frames.kind(at) != SliceKind::python_function) continue;
     CodeFrame frame{read_python_frame(frames.name(at))};
-    frame.own = map.calls.empty() ? !is_library(frame.file) : map.calls.count(frame.file) > 0;
+    frame.own = is_own(map, frame.file);
     code.stack.push_back(std::move(frame));
   }
   std::reverse(code.stack.begin(), code.stack.end());

@@ -61,6 +61,13 @@ class CodePlaces {
   Code of_operator(const Trace& trace, SliceId operation) const;
   // What is around both operators: the function whose loop calls the one and then the other.
   Code around(const Trace& trace, SliceId first, SliceId second) const;
+  // The call of a function of the program, in the trace with frames, that calls an operator with no model between: two
+  // operators of one such call have the same. none: not known, or a model calls it.
+  SliceId calling_frame(const Trace& trace, SliceId operation) const;
+  // Where the program calls what is in a library's file ("torch/utils/checkpoint.py") by that name, else the loop or
+  // the function in which it does. nullopt: it is not on the stack.
+  std::optional<Place> call_into(const Trace& trace, const Code& code, std::string_view file,
+                                 std::string_view called) const;
   // Of the code on a thread between the operators around `time_ns`, clock of the file.
   Code between(const Trace& trace, TrackId track, std::int64_t time_ns) const;
   // Does the program's own source have a call of that name in the function of `frame`?
@@ -105,6 +112,8 @@ class CodePlaces {
     LeafTime leaves;                                                                // of frames_track
     std::unordered_map<std::string, std::vector<const CodeCall*>> calls;            // by file of the program
     mutable std::map<std::array<std::int64_t, 4>, Code> heaviest;                   // by stretches
+    enum class Frame : std::uint8_t { own, model, other };
+    mutable std::unordered_map<StringId, Frame> kinds;  // of frames, by their names as recorded
   };
 
   static std::vector<Landmark> landmarks_of(const Trace& trace, TrackId track);
@@ -116,6 +125,8 @@ class CodePlaces {
   const Landmark* same_as(const Map& map, std::size_t slot) const;
   const Code& heaviest_in(const Map& map, const Stretches& when) const;
   Code find_heaviest(const Map& map, const Stretches& when) const;
+  static bool is_own(const Map& map, std::string_view file);
+  static Map::Frame kind_of(const Map& map, SliceId frame);
   Code stack_of(const Map& map, SliceId leaf) const;
   static std::int64_t take_out_comprehensions(const Map& map, std::vector<CodeFrame>& stack);
   static bool is_comprehension_of(const Map& map, const CodeFrame& around, const CodeFrame& frame);

@@ -74,12 +74,12 @@ bool has_device(const Case& about) {
 // What is left of a step on the host runs faster once what was beside it no longer takes its caches and cores, and what
 // comes in the place of what is gone takes something too. Of 36 faults that were mended and measured on a machine of
 // two cores the played range alone held what the mending gave in a third of the runs, this one in three of five.
-void allow_for_rest(const Case& about, bool elsewhere, Prediction& made) {
+void allow_for_rest(const Case& about, bool rest_stays, Prediction& made) {
   constexpr double kFaster = 0.2, kSlower = 0.05;  // by so much of the share of the step that goes
   // What a device does is in no cache of the host; and a range that begins at nothing is wide already.
   if (has_device(about) || made.speedup_low <= 1) return;
   const auto gone = [](double speedup) { return 1 - 1 / speedup; };
-  if (!elsewhere) made.speedup_high /= 1 - kFaster * gone(made.speedup_high);
+  if (!rest_stays) made.speedup_high /= 1 - kFaster * gone(made.speedup_high);
   made.speedup_low /= 1 + kSlower * gone(made.speedup_low);
 }
 
@@ -120,7 +120,7 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   }
   if (made) {
     limit_to_explained(about, out.time_ns, *made);
-    allow_for_rest(about, out.diagnosis.elsewhere, *made);
+    allow_for_rest(about, out.diagnosis.rest_stays, *made);
   }
   simulate::give_gain(finding, made, "played again without it");
   if (out.diagnosis.known_gain) finding.gain = out.diagnosis.known_gain, finding.gain_reason.clear();

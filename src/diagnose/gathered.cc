@@ -54,13 +54,7 @@ Diagnosis Gathered::diagnosis(const Words& words) const {
   finding.cause = std::string(words.cause);
   finding.sentence = words.sentence;
   if (most.example.operation != SliceId::none) finding.where.op = most.name;
-  // Of the backward pass the place is that of the forward operator: the program only calls backward().
-  const SliceId reason = most.example.operation == SliceId::none
-                             ? SliceId::none
-                             : passes(about_).reason(*most.example.trace, most.example.operation);
-  about_.put_place(most.example,
-                   reason == SliceId::none ? about_.code(most.example) : about_.code(*most.example.trace, reason),
-                   finding.where);
+  about_.put_place(most.example, reason_code(about_, most.example), finding.where);
   const CodeCall* call = words.called.empty() ? nullptr : about_.places.only_call(*most.example.trace, words.called);
   if (call != nullptr) {
     finding.where.file = call->file;

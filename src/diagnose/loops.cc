@@ -19,6 +19,8 @@ namespace stepscope::diagnose {
 namespace {
 
 constexpr std::size_t kLeastTurns = 8, kLongestTurn = 256;
+// No source calls an operator so often, one by one.
+constexpr std::size_t kOften = 32;
 // What calling an operator costs, whatever it is given.
 constexpr std::int64_t kLeastCallNs = 2'000, kMostCallNs = 20'000;
 
@@ -74,9 +76,8 @@ bool is_layers(const Case& about, const Trace& trace, const Loop& loop) {
   return false;
 }
 
-void find_in(const Case& about, const Trace& trace, Row& row, std::vector<Loop>& out) {
+void find_in(const Case& about, const Trace& trace, const Row& row, std::vector<bool>& used, std::vector<Loop>& out) {
   const std::size_t size = row.names.size();
-  std::vector<bool> used(size, false);
   for (std::size_t period = 1; period <= std::min(kLongestTurn, size / kLeastTurns); period++) {
     for (std::size_t begin = 0; begin + period < size;) {
       std::size_t end = begin + period;
@@ -93,6 +94,34 @@ void find_in(const Case& about, const Trace& trace, Row& row, std::vector<Loop>&
       }
       begin = end;
       if (!is_layers(about, trace, loop)) out.push_back(std::move(loop));
+    }
+  }
+}
+
+// Turns that differ, since a condition decides what they call: operators that one call of a function calls itself, so
+// often that no source has them one by one.
+void find_varied(const Case& about, const Trace& trace, const Row& row, const std::vector<bool>& used,
+                 std::vector<Loop>& out) {
+  std::map<SliceId, std::map<StringId, std::vector<std::size_t>>> by_call;
+  for (std::size_t i = 0; i < row.names.size(); i++) {
+    if (used[i]) continue;
+    const SliceId frame = about.places.calling_frame(trace, row.operations[i].slice);
+    if (frame != SliceId::none) by_call[frame][row.names[i]].push_back(i);
+  }
+  for (const auto& [frame, names] : by_call) {
+    const bool often =
+        std::any_of(names.begin(), names.end(), [](const auto& one) { return one.second.size() >= kOften; });
+    if (!often) continue;
+    for (const auto& [name, places] : names) {
+      if (places.size() < kLeastTurns) continue;
+      Loop loop{.trace = &trace, .varied = true};
+      const std::string_view range = range_around(trace, row.operations[places.front()].slice);
+      for (const std::size_t i : places) {
+        if (range_around(trace, row.operations[i].slice) == range) loop.operations.push_back(row.operations[i]);
+      }
+      if (loop.turns() < kLeastTurns) continue;
+      const Code code = about.code(trace, loop.operations.front().slice);
+      if (about.places.loop_around(trace, code) != nullptr) out.push_back(std::move(loop));
     }
   }
 }
@@ -126,7 +155,7 @@ void add_backward(const Case& about, Loop& loop) {
 
 std::vector<std::vector<std::uint32_t>> Loop::by_place(bool after) const {
   std::vector<std::vector<std::uint32_t>> out(period);
-  for (std::size_t i = 0; i < operations.size(); i++) {
+  for (std::size_t i = 0; i < operations.size() - (after ? 1 : 0); i++) {
     const auto& nodes = after ? operations[i].after : operations[i].nodes;
     out[i % period].insert(out[i % period].end(), nodes.begin(), nodes.end());
   }
@@ -137,7 +166,11 @@ std::vector<Loop> loops(const Case& about) {
   std::vector<Loop> out;
   for (const Trace& trace : timelines(about.run)) {
     if (!about.places.known(trace)) continue;  // what is a layer and what a loop cannot be told
-    for (Row& row : rows_of(about, trace)) find_in(about, trace, row, out);
+    for (const Row& row : rows_of(about, trace)) {
+      std::vector<bool> used(row.names.size(), false);
+      find_in(about, trace, row, used, out);
+      find_varied(about, trace, row, used, out);
+    }
     for (Loop& loop : out) {
       if (loop.trace != &trace) continue;
       add_code(about, loop);
@@ -289,7 +322,6 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     Diagnosis diagnosis;
     const Loop* longest = nullptr;
     std::int64_t time_ns = 0;
-    std::size_t turns = 0, loops = 0;
   };
   std::map<std::pair<std::string, std::int64_t>, Found> places;
   const auto& all = about.shared<std::vector<Loop>>(loops);
@@ -306,8 +338,6 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     Found& found = places[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
     as_one_call(about, loop, words.how, others, found.diagnosis.rewrite);
     if (found.longest == nullptr || loop.turns() > found.longest->turns()) found.longest = &loop;
-    found.turns += loop.turns();
-    found.loops++;
   }
   for (auto& [place, found] : places) {
     for (const simulate::Rewrite::Node& node : found.diagnosis.rewrite.nodes) found.time_ns += about.on_path(node.node);
@@ -325,13 +355,15 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     if (is_known) finding.where.phase = std::string(to_string(loop.phase));
     loop.code.put_into(finding.where);
     finding.sentence = std::string(words.sentence);
-    finding.evidence = {
-        {.text = "Of the steps", .value = about.share(found.time_ns), .unit = Unit::ratio},
-        {.text = "Turns of a loop",
-         .value = static_cast<std::int64_t>(found.turns / found.loops),
-         .unit = Unit::count,
-         .query = calls_of(loop.trace->name(loop.operations.front().slice))},
-        {.text = "Operators in a turn", .value = static_cast<std::int64_t>(loop.period), .unit = Unit::count}};
+    finding.evidence = {{.text = "Of the steps", .value = about.share(found.time_ns), .unit = Unit::ratio},
+                        {.text = "Turns of a loop",
+                         .value = static_cast<std::int64_t>(loop.turns()),
+                         .unit = Unit::count,
+                         .query = calls_of(loop.trace->name(loop.operations.front().slice))}};
+    if (!loop.varied) {
+      finding.evidence.push_back(
+          {.text = "Operators in a turn", .value = static_cast<std::int64_t>(loop.period), .unit = Unit::count});
+    }
     put_doubt(finding, "");
     finding.next = std::string(words.next);
     out.push_back(std::move(found.diagnosis));

@@ -1,7 +1,8 @@
 // Loops of the program that call the same operators again and again: once per sample, per parameter, per word.
 //
-// A loop shows as the same operators in the same order many times in a row. A row of layers does so as well, but each
-// of its turns is in a module of its own.
+// A loop shows as the same operators in the same order many times in a row, or, where turns differ, as one call of a
+// function of the program that calls the same operators very often itself. A row of layers repeats as well, but each of
+// its turns is in a module of its own.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,10 @@ struct Loop {
   std::vector<std::vector<std::uint32_t>> backward;  // nodes of the backward pass per operator of a turn
   Code code;                                         // of the first turn's longest operator
   Phase phase = Phase::other;
+  bool varied = false;  // its turns call other operators from time to time: this is one of them
 
   std::size_t turns() const { return operations.size() / period; }
-  // Nodes of each operator of a turn over all turns, and of the code behind it.
+  // Nodes of each operator of a turn over all turns, or of the code behind it; what is behind the last is none of it.
   std::vector<std::vector<std::uint32_t>> by_place(bool after) const;
 };
 

@@ -56,6 +56,22 @@ TEST_CASE("advice: long steps at odd moments are the machine's, and recorded one
   CHECK(find(advice_of(recorded), "long_steps") == nullptr);  // four steps in a row are
 }
 
+TEST_CASE("advice: what steps that nobody recorded take more is that of what differs among the recorded ones") {
+  int step = 0;
+  Run run = run_of([&](Thread& thread) {
+    thread.op("aten::mm", 10 * ms, {"train.py(30): main"});
+    thread.op("aten::zeros", step++ % 2 == 0 ? 1 * ms : 5 * ms, {"train.py(30): main"});
+  });
+  run.traces[0].clock_base_ns = 0;
+  mark(run, 160, [](int) { return 20 * ms; });
+  const Answer answer = advice_of(run);
+  CHECK(std::get<std::int64_t>(answer.scalar("step_ns")->value) == doctest::Approx(20 * ms).epsilon(0.01));
+  const Finding* found = find(answer, "allocation_in_steps");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->evidence[0].text == "Of the steps");
+  CHECK(std::get<double>(found->evidence[0].value) > 0.3);  // of the recorded ones 0.23
+}
+
 TEST_CASE("advice: code in one of the recorded steps is a pause where hardly a marked step is as long") {
   const auto job = [](int each) {
     int step = 0;

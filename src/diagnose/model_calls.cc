@@ -1,7 +1,10 @@
 #include "diagnose/model_calls.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <iterator>
+#include <map>
+#include <unordered_set>
+#include <utility>
 
 #include "diagnose/passes.h"
 #include "model/lookup.h"
@@ -10,28 +13,38 @@
 namespace stepscope::diagnose {
 namespace {
 
+using CallsByThread = std::map<TrackId, std::vector<ModelCall>>;
+
 // Ranges of modules in which no other module's range is around, by time.
-std::vector<ModelCall> outermost_of(const Trace& trace) {
-  std::unordered_map<SliceId, StringId> modules;
-  for (const ModuleCall& call : trace.modules) modules[call.slice] = call.name;
-  std::vector<ModelCall> out;
+CallsByThread outermost_of(const Trace& trace) {
+  std::unordered_set<SliceId> modules;
+  for (const ModuleCall& call : trace.modules) modules.insert(call.slice);
+  CallsByThread out;
   for (const ModuleCall& call : trace.modules) {
     bool inner = false;
     for (SliceId at = trace.slices.parent[call.slice]; at != SliceId::none && !inner; at = trace.slices.parent[at]) {
       inner = modules.contains(at);
     }
     if (inner) continue;
-    out.push_back({.trace = &trace,
-                   .slice = call.slice,
-                   .module = trace.strings[call.name],
-                   .start_ns = trace.slices.start_ns[call.slice],
-                   .end_ns = trace.slices.end_ns(call.slice)});
+    const TrackId track = trace.slices.track[call.slice];
+    out[track].push_back({.trace = &trace,
+                          .slice = call.slice,
+                          .track = track,
+                          .module = trace.strings[call.name],
+                          .start_ns = trace.slices.start_ns[call.slice],
+                          .end_ns = trace.slices.end_ns(call.slice)});
   }
-  std::sort(out.begin(), out.end(), [](const ModelCall& a, const ModelCall& b) { return a.start_ns < b.start_ns; });
+  for (auto& [track, calls] : out) {
+    std::sort(calls.begin(), calls.end(),
+              [](const ModelCall& a, const ModelCall& b) { return a.start_ns < b.start_ns; });
+  }
   return out;
 }
 
-ModelCall* call_at(std::vector<ModelCall>& calls, std::int64_t time_ns) {
+ModelCall* call_at(CallsByThread& threads, TrackId track, std::int64_t time_ns) {
+  const auto thread = threads.find(track);
+  if (thread == threads.end()) return nullptr;
+  std::vector<ModelCall>& calls = thread->second;
   auto after = std::upper_bound(calls.begin(), calls.end(), time_ns,
                                 [](std::int64_t t, const ModelCall& call) { return t < call.start_ns; });
   if (after == calls.begin()) return nullptr;
@@ -40,23 +53,30 @@ ModelCall* call_at(std::vector<ModelCall>& calls, std::int64_t time_ns) {
 }
 
 std::vector<ModelCall> look_for_calls(const Case& about) {
+  std::map<const Trace*, CallsByThread> all;
+  for (const Trace& trace : timelines(about.run)) {
+    if (CallsByThread threads = outermost_of(trace); !threads.empty()) all[&trace] = std::move(threads);
+  }
+  if (all.empty()) return {};
+  for_each_work(about, [&](std::uint32_t node, const Work& work) {
+    const auto threads = all.find(work.trace);
+    if (threads == all.end()) return;
+    const bool launched = work.device && work.inside != SliceId::none;
+    const TrackId track = launched ? work.trace->slices.track[work.inside] : work.track;
+    const std::int64_t at = launched ? work.trace->slices.start_ns[work.inside] : work.start_ns;
+    if (ModelCall* call = call_at(threads->second, track, at)) call->nodes.push_back(node);
+  });
   std::vector<ModelCall> out;
   for (const Trace& trace : timelines(about.run)) {
-    std::vector<ModelCall> calls = outermost_of(trace);
-    if (calls.empty()) continue;
-    for_each_work(about, [&](std::uint32_t node, const Work& work) {
-      if (work.trace != &trace) return;
-      const std::int64_t at =
-          work.device && work.inside != SliceId::none ? trace.slices.start_ns[work.inside] : work.start_ns;
-      if (ModelCall* call = call_at(calls, at)) call->nodes.push_back(node);
-    });
+    const auto threads = all.find(&trace);
+    if (threads == all.end()) continue;
     const Inputs& known = inputs(about);
     const Passes& pass = passes(about);
     for (std::size_t row = 0; row < trace.ops.size(); row++) {
       const SliceId slice = trace.ops.slice[row];
       if (about.outermost(trace, slice) != slice) continue;
-      ModelCall* call = call_at(calls, trace.slices.start_ns[slice]);
-      if (call == nullptr || trace.slices.track[slice] != trace.slices.track[call->slice]) continue;
+      ModelCall* call = call_at(threads->second, trace.slices.track[slice], trace.slices.start_ns[slice]);
+      if (call == nullptr) continue;
       // A table of words is given as a whole: behind it comes what is looked up there.
       const std::vector<Shape>& shapes = known.of(trace, slice).shapes;
       const std::string_view name = trace.name(slice);
@@ -67,7 +87,9 @@ std::vector<ModelCall> look_for_calls(const Case& about) {
       call->trains = call->trains || !pass.backward(trace, slice).empty();
       call->recorded = call->recorded || is_recorded(trace, row);
     }
-    out.insert(out.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
+    for (auto& [track, calls] : threads->second) {
+      out.insert(out.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
+    }
   }
   return out;
 }

@@ -107,6 +107,27 @@ TEST_CASE("advice: a forward pass inside the backward pass is recomputation") {
   CHECK(find(advice_of(job(kAbsent)), "recomputation") == nullptr);  // a gradient: nothing is recorded
 }
 
+TEST_CASE("advice: the place of recomputation is where the program asks for it, or the loop in which it does") {
+  const auto line = [](std::string_view called) {
+    const std::vector<std::string> block{"train.py(30): forward", "torch/utils/checkpoint.py(354): checkpoint",
+                                         "train.py(10): block"};
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::mm", 4 * ms, block, {.sequence = 7, .dims = kTwoSquares});
+      thread.nested("autograd::engine::evaluate_function: MmBackward0", "aten::mm", 6 * ms,
+                    {.sequence = 7, .fwd_thread = 1}, {.sequence = 8, .dims = kTwoSquares});
+    });
+    run.stack_steps[0].code = {{"train.py", 10, "", 0}, {"train.py", 30, std::string(called), 33}};
+    const Answer answer = advice_of(run);
+    const Finding* found = find(answer, "recomputation");
+    REQUIRE(found != nullptr);
+    CHECK(found->where.function == "forward");
+    return found->where.line;
+  };
+  CHECK(line("checkpoint") == 33);
+  CHECK(line("__next__") == 33);
+  CHECK(line("mlp") == 30);
+}
+
 TEST_CASE("advice: the same node of the graph gone back through twice is a graph that was retained") {
   const Run run = run_of([](Thread& thread) {
     thread.op("aten::mm", 4 * ms, {}, {.sequence = 7, .dims = kTwoSquares});

@@ -80,4 +80,9 @@ const Passes& passes(const Case& about) {
   return about.shared<Passes>([](const Case& one) { return Passes(one); });
 }
 
+Code reason_code(const Case& about, const Work& work) {
+  if (work.operation == SliceId::none) return about.code(work);
+  return about.code(*work.trace, passes(about).reason(*work.trace, work.operation));
+}
+
 }  // namespace stepscope::diagnose

@@ -45,4 +45,7 @@ class Passes {
 // Shared by the causes of a case.
 const Passes& passes(const Case& about);
 
+// Where work comes from: of the backward pass where the forward operator does, since the program only calls backward().
+Code reason_code(const Case& about, const Work& work);
+
 }  // namespace stepscope::diagnose

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diagnose/model_calls.h"
 #include "diagnose/steps_fixture.h"
 
 namespace stepscope::diagnose {
@@ -59,6 +60,34 @@ TEST_CASE("advice: requests of any length that are answered one by one, and word
   // One request may be just a position longer than the one before.
   CHECK(Calls{.lengths = {8, 9, 7, 12, 6}}.has("tiny_batches"));
   CHECK(Calls{.lengths = {8, 8, 8, 8, 8}}.has("tiny_batches"));
+}
+
+TEST_CASE("advice: requests of two threads at a time are those of each, however they lie beside one another") {
+  TraceFixture f;
+  const TrackId one = f.host("1"), other = f.host("2");
+  // The one goes from word to word, the other answers whole texts.
+  for (int i = 0; i < 6; i++) {
+    const std::int64_t at_ns = i * 12 * ms;
+    const std::string words = "[[1000, 64], [1, " + std::to_string(8 + i) + "], [], [], []]";
+    f.op(one, "stepscope.module: model (Net)", at_ns, 10 * ms);
+    f.op(one, "aten::embedding", at_ns + 10 * us, (8 + i) * ms / 2, {.dims = words});
+    f.op(other, "stepscope.module: model (Net)", at_ns + 3 * ms, 11 * ms);
+    f.op(other, "aten::embedding", at_ns + 3010 * us, 10 * ms, {.dims = "[[1000, 64], [4, 30], [], [], []]"});
+  }
+  Run run;
+  run.traces.push_back(std::move(f.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  derive::derive_run(run, 1);
+  const simulate::Predictor predictor(run);
+  const Result<Case> about = Case::of(run, predictor);
+  REQUIRE(about);
+  const std::vector<ModelCall>& calls = model_calls(*about);
+  REQUIRE(calls.size() == 12);
+  for (std::size_t i = 0; i < calls.size(); i++) {
+    CHECK(calls[i].track == (i < 6 ? one : other));
+    CHECK(calls[i].sizes == (i < 6 ? Sizes{1, static_cast<std::int64_t>(8 + i)} : Sizes{4, 30}));
+    for (const std::uint32_t node : calls[i].nodes) CHECK(about->work(node).track == calls[i].track);
+  }
 }
 
 TEST_CASE("advice: few requests, batches of them, and requests that come one by one are no tiny batches") {

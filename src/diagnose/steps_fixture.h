@@ -43,6 +43,15 @@ class Thread {
     f.op(cpu_, name, at_ns_, ns, ids);
     at_ns_ += ns;
   }
+  // One call of the functions of `code`, outermost first, around all that `body` does.
+  template <class Body>
+  void call(const std::vector<std::string>& code, const Body& body) {
+    const std::int64_t from_ns = at_ns_;
+    body();
+    for (const std::string& frame : code) {
+      if (frames_) f.slice(cpu_, "python_function", frame, from_ns, at_ns_ - from_ns);
+    }
+  }
   void code(std::int64_t ns, std::vector<std::string> code = {}) {
     put_frames(code, ns);
     at_ns_ += ns;

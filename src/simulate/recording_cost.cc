@@ -15,6 +15,7 @@
 #include "model/telemetry.h"
 #include "model/windows.h"
 #include "simulate/core_waits.h"
+#include "simulate/step_pieces.h"
 
 namespace stepscope::simulate {
 namespace {
@@ -71,11 +72,9 @@ std::vector<Uneven> uneven_phases(const Trace& history) {
   std::vector<Uneven> out(history.steps.size());
   for (std::size_t row = 0; row < history.slices.size(); row++) {
     const std::size_t phase = uneven_index(history.slices.phase[row]);
-    const auto after = std::upper_bound(history.steps.begin(), history.steps.end(), history.slices.start_ns[row],
-                                        [](std::int64_t t, const Step& step) { return t < step.start_ns; });
-    if (phase == kUneven.size() || after == history.steps.begin()) continue;
-    out[static_cast<std::size_t>(after - history.steps.begin()) - 1][phase] +=
-        static_cast<double>(history.slices.dur_ns[row]);
+    const std::size_t step = step_begun_at(history.steps, history.slices.start_ns[row]);
+    if (phase == kUneven.size() || step == history.steps.size()) continue;
+    out[step][phase] += static_cast<double>(history.slices.dur_ns[row]);
   }
   return out;
 }
@@ -182,12 +181,58 @@ bool is_alone(const Run& run, const StepWindow& window) {
   return timelines(run).size() == 1 && run.traces[window.trace].device.size() == 0;
 }
 
+// How much of a step's difference from the usual ones is each node's, by which pieces differ among the recorded steps:
+// memory that comes from the system in some of them, an operator whose sizes change. A twentieth of what each piece
+// takes counts as well: where all is alike, all of it is longer or shorter.
+std::vector<double> shares_by_difference(const Run& run, const ReplayGraph& graph, const StepWindow& window,
+                                         const std::vector<std::int64_t>& node_ns) {
+  constexpr double kOfAll = 0.05;
+  std::vector<double> out(graph.size(), 0);
+  for (const StepPieces& steps : step_pieces(run, graph, window, node_ns)) {
+    std::vector<std::int64_t> each;
+    for (const auto& [step, piece] : steps) each.push_back(piece.ns);
+    each.resize(std::max(each.size(), static_cast<std::size_t>(window.steps)));  // 0 where a step has none
+    const std::int64_t middle = median(each).value_or(0);
+    double differs = 0;
+    for (const std::int64_t ns : each) differs += static_cast<double>(std::abs(ns - middle));
+    differs /= static_cast<double>(each.size());
+    for (const auto& [step, piece] : steps) {
+      if (piece.ns <= 0) continue;
+      const double share = kOfAll + differs / static_cast<double>(piece.ns);
+      for (const std::uint32_t node : piece.nodes) {
+        out[node] = share * static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]);
+      }
+    }
+  }
+  return out;
+}
+
+// Takes so much off the nodes (below 0: adds it), by their shares, or evenly where there are none. No work goes, or
+// becomes many times what it was: what that leaves is given back.
+double spread(const ReplayGraph& graph, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares,
+              double excess_ns, std::vector<std::int64_t>& node_ns) {
+  constexpr double kLeastLeft = 0.1, kMostLeft = 4;
+  const auto cost = [&](std::uint32_t node) {
+    return std::max(0.0, static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]));
+  };
+  const auto share = [&](std::uint32_t node) { return shares.empty() ? cost(node) : shares[node]; };
+  double total = 0, left_ns = excess_ns;
+  for (const std::uint32_t node : nodes) total += share(node);
+  for (const std::uint32_t node : nodes) {
+    const double wanted = total > 0 ? excess_ns * share(node) / total : 0;
+    const auto taken = std::clamp(wanted, (1 - kMostLeft) * cost(node), (1 - kLeastLeft) * cost(node));
+    node_ns[node] += static_cast<std::int64_t>(taken);
+    left_ns -= taken;
+  }
+  return left_ns;
+}
+
 // A step that is far off the one of its length among usual steps is made as long as that. What the program does beside
 // its operators may wait for a disk or a network, and takes as long as these like: where it has most of a step, the
-// difference is its. Else all work is longer or shorter, of a batch that is unusual; not where ranks wait for others.
+// difference is its. Else it is that of what differs from step to step; not where ranks wait for others.
 void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
                 const std::vector<std::uint32_t>& work, bool phases_known, std::vector<std::int64_t>& node_ns) {
-  constexpr double kFarOff = 0.2, kMostOfStep = 0.5, kLeastLeft = 0.1, kMostLeft = 4;
+  constexpr double kFarOff = 0.2, kMostOfStep = 0.5;
   const Trace& trace = run.traces[window.trace];
   struct OneStep {
     double work_ns = 0, code_ns = 0;
@@ -214,17 +259,17 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
   for (const auto& [step, own] : steps) by_length.push_back(&own);
   std::stable_sort(by_length.begin(), by_length.end(),
                    [](const OneStep* a, const OneStep* b) { return a->work_ns > b->work_ns; });
+  std::vector<double> shares;
   for (std::size_t k = 0; k < by_length.size(); k++) {
     const OneStep& own = *by_length[k];
     const double excess_ns = own.work_ns - usual.by_length_ns[k];
     if (std::abs(excess_ns) < kFarOff * usual.by_length_ns[k]) continue;
     const bool is_code = own.code_ns >= kMostOfStep * own.work_ns;
     if (!is_code && (!phases_known || !is_alone(run, window))) continue;
-    const double left = std::clamp(1 - excess_ns / (is_code ? own.code_ns : own.work_ns), kLeastLeft, kMostLeft);
-    for (const std::uint32_t node : is_code ? own.code : own.all) {
-      const auto cost = static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]);
-      node_ns[node] += static_cast<std::int64_t>(cost * (1 - left));
-    }
+    if (!is_code && shares.empty()) shares = shares_by_difference(run, graph, window, node_ns);
+    double left_ns = excess_ns;
+    if (!is_code) left_ns = spread(graph, own.all, shares, left_ns, node_ns);
+    spread(graph, is_code ? own.code : own.all, {}, left_ns, node_ns);
   }
 }
 

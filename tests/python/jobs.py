@@ -80,6 +80,18 @@ LEAVE = "dist.destroy_process_group()"
 LEAVE_IN_PEACE = f"{LEAVE}; __import__('time').sleep(0.3)"
 
 
+def together(processes: int) -> str:
+    """Code after which so many processes of a job in one folder go on together: on a busy machine one imports torch
+    seconds before another, and a report would rightly say so."""
+    return f"""
+    import os, pathlib, time
+    pathlib.Path(f"began.{{os.getpid()}}").touch()
+    end = time.monotonic() + 120
+    while len(list(pathlib.Path().glob("began.*"))) < {processes} and time.monotonic() < end:
+        time.sleep(0.01)
+"""
+
+
 class Job:
     """A command under `stepscope run`, and what came of it."""
 

@@ -23,7 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from jobs import needs_torch
+from jobs import needs_torch, together
 from test_faults import STAND_IN
 from viewer import Viewer
 
@@ -49,15 +49,6 @@ SRUN = """
 """
 
 
-# On a busy machine one task imports torch seconds before another, and would be told of as late.
-TOGETHER = """
-import os, pathlib
-pathlib.Path(f"began.{os.getpid()}").touch()
-end = time.monotonic() + 120
-while len(list(pathlib.Path().glob("began.*"))) < 2 and time.monotonic() < end:
-    time.sleep(0.01)
-
-"""
 # Where a page tells a reader to wait, it is until the job has done a step, however busy the machine is.
 UNTIL_IT_RUNS = """
 sleep() {
@@ -123,7 +114,7 @@ class Machine:
     def place(self, name: str) -> Path:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        begins = TOGETHER if name == "slurm.md" else ""
+        begins = textwrap.dedent(together(2)) if name == "slurm.md" else ""
         (folder / "train.py").write_text(self.train.replace("layers = ", begins + "layers = ", 1))
         return folder
 

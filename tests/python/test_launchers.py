@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from jobs import LOOP, NET, Job, Place, needs_torch, read, report, rows
+from jobs import LOOP, NET, Job, Place, needs_torch, read, report, rows, together
 
 HOOKS = Path(__file__).resolve().parents[2] / "python" / "stepscope" / "hooks"
 TORCHRUN = ["-m", "torch.distributed.run", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
@@ -426,21 +426,11 @@ SRUN = """
 """
 
 
-# On a busy machine one task imports torch seconds before another, which the report would rightly say.
-TOGETHER = """
-    import os, pathlib, time
-    pathlib.Path(f"began.{os.getpid()}").touch()
-    end = time.monotonic() + 120
-    while len(list(pathlib.Path().glob("began.*"))) < 3 and time.monotonic() < end:
-        time.sleep(0.01)
-"""
-
-
 @needs_torch
 @pytest.mark.parametrize("where", ["inside", "outside"])
 def test_tasks_of_an_srun_are_one_run(place: Place, where: str) -> None:
     srun = [sys.executable, place.script(SRUN, "srun.py"), "-n", "3"]
-    job = [sys.executable, place.script(NET + TOGETHER + LOOP), "20"]
+    job = [sys.executable, place.script(NET + together(3) + LOOP), "20"]
     if where == "inside":
         metrics = place.folder / "job.prom"
         done = place.execute([*srun, *place.command(*job, options=("--steps", "2:5", "--openmetrics", str(metrics)))])

@@ -1,5 +1,7 @@
 // Arithmetic in float64, where training and serving do with float32: twice the bytes, and half the arithmetic a second
 // or less.
+#include <utility>
+
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/inputs.h"
@@ -29,11 +31,13 @@ void find_float64(const Case& about, std::vector<Diagnosis>& out) {
     operators.add(node, work, work.trace->name(work.operation), 0.5, 0.5, work.device ? 0 : kFloat64CallNs);
   }
   if (!operators.worth_saying()) return;
-  out.push_back(operators.diagnosis(
+  Diagnosis found = operators.diagnosis(
       {.cause = "precision",
        .sentence = "Arithmetic runs in float64: twice the bytes, and at most half the speed of float32",
        .next = "Make inputs and parameters float32: .float() where the data is made (arrays of NumPy are float64), no "
-               "torch.set_default_dtype(torch.float64), no .double()"}));
+               "torch.set_default_dtype(torch.float64), no .double()"});
+  found.rest_stays = true;
+  out.push_back(std::move(found));
 }
 
 }  // namespace

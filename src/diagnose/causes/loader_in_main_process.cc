@@ -50,7 +50,7 @@ Cause loader_in_main_process_cause() {
                  : "DataLoader(..., num_workers=1, persistent_workers=True) helps little where no core is idle: make "
                    "__getitem__ cheaper, or prepare the data before",
             lost, left);
-        found.elsewhere = true;
+        found.rest_stays = true;
         out.push_back(std::move(found));
       }};
 }

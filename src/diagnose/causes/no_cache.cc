@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@ constexpr std::int64_t kTokenCallNs = 6'000;
 
 // The same model, given one position more than in the call before.
 bool grows_by_one(const ModelCall& before, const ModelCall& now) {
-  if (before.module != now.module || before.trace != now.trace || before.sizes.size() != now.sizes.size()) return false;
+  if (!are_alike(before, now) || before.sizes.size() != now.sizes.size()) return false;
   std::size_t longer = 0;
   for (std::size_t i = 0; i < now.sizes.size(); i++) {
     if (now.sizes[i] == before.sizes[i]) continue;
@@ -95,8 +96,8 @@ void add_with_cache(const std::vector<Grown>& calls, Gathered& again) {
 }
 
 // Where the calls of a model come from that the program does not call by its name: the function that goes from word to
-// word.
-void put_loop(const Case& about, const std::vector<const ModelCall*>& calls, Place& place) {
+// word. False: not known.
+bool put_loop(const Case& about, const std::vector<const ModelCall*>& calls, Place& place) {
   const auto first_operator = [&](const ModelCall& call) {
     for (const std::uint32_t node : call.nodes) {
       if (const SliceId operation = about.work(node).operation; operation != SliceId::none) return operation;
@@ -110,8 +111,9 @@ void put_loop(const Case& about, const std::vector<const ModelCall*>& calls, Pla
     const Code code = about.places.around(*calls[i]->trace, before, now);
     if (code.own() == nullptr) continue;
     code.put_into(place);
-    return;
+    return true;
   }
+  return false;
 }
 
 }  // namespace
@@ -119,8 +121,10 @@ void put_loop(const Case& about, const std::vector<const ModelCall*>& calls, Pla
 Cause no_cache_cause() {
   return {"no_cache", "All words read again for each new one", [](const Case& about, std::vector<Diagnosis>& out) {
             // A program may call the layers of its model itself, each of which then grows on its own.
-            std::map<std::pair<const Trace*, std::string_view>, std::vector<const ModelCall*>> models;
-            for (const ModelCall& call : model_calls(about)) models[{call.trace, call.module}].push_back(&call);
+            std::map<std::tuple<const Trace*, std::string_view, TrackId>, std::vector<const ModelCall*>> models;
+            for (const ModelCall& call : model_calls(about)) {
+              models[{call.trace, call.module, call.track}].push_back(&call);
+            }
             Gathered again(about);
             std::size_t count = 0;
             std::int64_t longest = 0;
@@ -140,7 +144,10 @@ Cause no_cache_cause() {
             const Trace& trace = *again.names().first().example.trace;
             const std::string_view module = again.names().first().name;
             if (!put_model(about, trace, module, found.finding.where)) {
-              put_loop(about, models.at({&trace, module}), found.finding.where);
+              for (const auto& [model, calls] : models) {
+                const bool is_it = std::get<0>(model) == &trace && std::get<1>(model) == module;
+                if (is_it && put_loop(about, calls, found.finding.where)) break;
+              }
             }
             found.finding.evidence.push_back({.text = "Calls in a row, each one position longer",
                                               .value = static_cast<std::int64_t>(count),

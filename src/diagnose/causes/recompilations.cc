@@ -29,7 +29,8 @@ std::unordered_map<SliceId, CompileId> compiled_again(const Trace& trace) {
 // The model in whose call the work is; empty: none.
 std::string_view model_around(const Case& about, const Work& work) {
   for (const ModelCall& call : model_calls(about)) {
-    if (call.trace == work.trace && call.start_ns <= work.start_ns && work.start_ns < call.end_ns) return call.module;
+    if (call.trace != work.trace || call.track != work.track) continue;
+    if (call.start_ns <= work.start_ns && work.start_ns < call.end_ns) return call.module;
   }
   return {};
 }

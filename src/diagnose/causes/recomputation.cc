@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/intervals.h"
 #include "diagnose/cause.h"
@@ -64,12 +65,21 @@ Cause recomputation_cause() {
               again.add(node, work, work.inside == SliceId::none ? "" : work.trace->name(work.inside), 0, 0.05);
             });
             if (!again.worth_saying()) return;
-            out.push_back(again.diagnosis(
+            Diagnosis found = again.diagnosis(
                 {.cause = "memory",
                  .sentence = "Activations are thrown away and computed again in the backward pass",
                  .next = "Where memory is not short, leave out torch.utils.checkpoint, or checkpoint fewer blocks; "
                          "stepscope report PATH --only memory says how much is in use",
-                 .doubt = "whether memory suffices without it is for you to say"}));
+                 .doubt = "whether memory suffices without it is for you to say"});
+            // Not what is computed again is to be changed, but where the program says that it be so.
+            const Work& example = again.names().first().example;
+            if (const auto place = about.places.call_into(*example.trace, reason_code(about, example),
+                                                          "torch/utils/checkpoint.py", "checkpoint")) {
+              found.finding.where.function = place->function;
+              found.finding.where.file = place->file;
+              found.finding.where.line = place->line;
+            }
+            out.push_back(std::move(found));
           }};
 }
 

@@ -30,7 +30,8 @@ void add_call(const Case& about, const ModelCall& call, Gathered& to) {
 
 // Is it given one position more than the call before?
 bool goes_on(const std::vector<ModelCall>& calls, std::size_t i) {
-  if (i == 0 || i >= calls.size() || calls[i].sizes.size() != calls[i - 1].sizes.size()) return false;
+  if (i == 0 || i >= calls.size() || !are_alike(calls[i - 1], calls[i])) return false;
+  if (calls[i].sizes.size() != calls[i - 1].sizes.size()) return false;
   std::int64_t more = 0, less = 0;
   for (std::size_t d = 0; d < calls[i].sizes.size(); d++) {
     const std::int64_t change = calls[i].sizes[d] - calls[i - 1].sizes[d];
@@ -57,7 +58,7 @@ Cause tiny_batches_cause() {
               const ModelCall& call = calls[i];
               const bool one = !call.trains && call.sizes.size() > 1 && call.sizes[0] == 1 &&
                                elements(call.sizes) > 1;  // one word follows from the one before
-              const bool behind = i > 0 && calls[i - 1].module == call.module && calls[i - 1].trace == call.trace &&
+              const bool behind = i > 0 && are_alike(calls[i - 1], call) &&
                                   calls[i - 1].sizes.size() == call.sizes.size() && !is_next_word(calls, i) &&
                                   static_cast<double>(call.start_ns - calls[i - 1].end_ns) <
                                       kRightBehind * static_cast<double>(call.end_ns - call.start_ns);

@@ -1,0 +1,63 @@
+#include "simulate/step_pieces.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "model/normal_name.h"
+
+namespace stepscope::simulate {
+namespace {
+
+// The slice that a piece is of, and the one that follows.
+using Kind = std::pair<StringId, StringId>;
+
+// Names differ where they hold the number of the step.
+class Names {
+ public:
+  explicit Names(const Trace& trace) : trace_(trace) {}
+
+  StringId of(SliceId slice) {
+    if (slice == SliceId::none) return StringId::none;
+    const StringId name = trace_.slices.name[slice];
+    const auto [at, added] = known_.try_emplace(name, name);
+    if (added) at->second = first_.try_emplace(normal_name(trace_.name(slice)), name).first->second;
+    return at->second;
+  }
+
+ private:
+  const Trace& trace_;
+  std::map<StringId, StringId> known_;
+  std::map<std::string, StringId> first_;  // of its normal name
+};
+
+}  // namespace
+
+std::vector<StepPieces> step_pieces(const Run& run, const ReplayGraph& graph, const StepWindow& window,
+                                    const std::vector<std::int64_t>& taken_ns) {
+  const Trace& trace = run.traces[window.trace];
+  const Lane& lane = graph.lanes[window.lane];
+  Names names(trace);
+  std::map<Kind, StepPieces> kinds;
+  for (std::size_t i = 0; i < lane.nodes.size(); i++) {
+    const std::uint32_t node = lane.nodes[i];
+    if (graph.start_ns[node] < window.start_ns || graph.start_ns[node] >= window.end_ns) continue;
+    const std::size_t step = step_begun_at(trace.steps, graph.start_ns[node] - trace.clock.offset_ns);
+    if (step == trace.steps.size() || trace.steps[step].track != lane.track) continue;
+    const SliceId next = i + 1 < lane.nodes.size() ? graph.slice[lane.nodes[i + 1]] : SliceId::none;
+    StepPiece& here = kinds[{names.of(graph.slice[node]), names.of(next)}][step];
+    here.ns += graph.costs.cost_ns[node] - taken_ns[node];
+    here.nodes.push_back(node);
+  }
+  std::vector<StepPieces> out;
+  for (auto& [kind, pieces] : kinds) out.push_back(std::move(pieces));
+  return out;
+}
+
+std::size_t step_begun_at(const std::vector<Step>& steps, std::int64_t time_ns) {
+  const auto after = std::upper_bound(steps.begin(), steps.end(), time_ns,
+                                      [](std::int64_t t, const Step& step) { return t < step.start_ns; });
+  return static_cast<std::size_t>((after == steps.begin() ? steps.end() : after - 1) - steps.begin());
+}
+
+}  // namespace stepscope::simulate
