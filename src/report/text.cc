@@ -83,6 +83,9 @@ void write_rows(Page& page, const Table& table) {
 void write_answer_details(Page& page, const Answer& answer) {
   page.section(answer.name + (answer.summary.empty() ? "" : ": " + answer.summary));
   write_scalars(page, answer);
+  // Before tables, which may have many rows.
+  if (!answer.findings.empty()) page.line();
+  for (const auto& finding : answer.findings) write_finding(page, finding);
   std::string empty;
   for (const auto& table : answer.tables) {
     if (answer.name == "quality" && table.name == "issues") continue;  // shown below, with their places
@@ -102,8 +105,6 @@ void write_answer_details(Page& page, const Answer& answer) {
     page.line();
     page.hanging(page.ink(Ink::dim, "  Tables without rows: "), page.ink(Ink::dim, empty));
   }
-  if (!answer.findings.empty()) page.line();
-  for (const auto& finding : answer.findings) write_finding(page, finding);
   bool first = true;
   for (const auto& note : answer.notes) {
     if (is_said(answer, note)) continue;
