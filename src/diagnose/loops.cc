@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "diagnose/code_between.h"
@@ -30,7 +31,10 @@ struct Row {
   std::vector<StringId> names;
 };
 
-std::vector<Row> rows_of(const Case& about, const Trace& trace) {
+// Per operator of a backward pass: the code behind it.
+using BehindBackward = std::unordered_map<SliceId, std::vector<std::uint32_t>>;
+
+std::vector<Row> rows_of(const Case& about, const Trace& trace, BehindBackward& behind) {
   std::vector<Row> rows(1);
   StepId step = StepId::none;
   for (Operation& one : about.operations(trace)) {
@@ -38,7 +42,10 @@ std::vector<Row> rows_of(const Case& about, const Trace& trace) {
     const bool backward = is_backward(trace.name(one.slice));
     if ((backward || at != step) && !rows.back().operations.empty()) rows.emplace_back();
     step = at;
-    if (backward) continue;
+    if (backward) {
+      behind[one.slice] = std::move(one.after);
+      continue;
+    }
     rows.back().names.push_back(trace.slices.name[one.slice]);
     rows.back().operations.push_back(std::move(one));
   }
@@ -137,9 +144,10 @@ void add_code(const Case& about, Loop& loop) {
 }
 
 // The nodes of the backward operators that belong to the operators of the loop.
-void add_backward(const Case& about, Loop& loop) {
+void add_backward(const Case& about, const BehindBackward& behind, Loop& loop) {
   const Passes& of = passes(about);
   loop.backward.resize(loop.period);
+  loop.behind_backward.resize(loop.period);
   std::set<SliceId> seen;
   for (std::size_t i = 0; i < loop.operations.size(); i++) {
     for (const SliceId operation : of.backward(*loop.trace, loop.operations[i].slice)) {
@@ -147,6 +155,10 @@ void add_backward(const Case& about, Loop& loop) {
       const std::vector<std::uint32_t>& nodes = of.nodes(*loop.trace, operation);
       std::vector<std::uint32_t>& all = loop.backward[i % loop.period];
       all.insert(all.end(), nodes.begin(), nodes.end());
+      const auto code = behind.find(operation);
+      if (code == behind.end()) continue;
+      std::vector<std::uint32_t>& after = loop.behind_backward[i % loop.period];
+      after.insert(after.end(), code->second.begin(), code->second.end());
     }
   }
 }
@@ -166,7 +178,8 @@ std::vector<Loop> loops(const Case& about) {
   std::vector<Loop> out;
   for (const Trace& trace : timelines(about.run)) {
     if (!about.places.known(trace)) continue;  // what is a layer and what a loop cannot be told
-    for (const Row& row : rows_of(about, trace)) {
+    BehindBackward behind;
+    for (const Row& row : rows_of(about, trace, behind)) {
       std::vector<bool> used(row.names.size(), false);
       find_in(about, trace, row, used, out);
       find_varied(about, trace, row, used, out);
@@ -174,7 +187,7 @@ std::vector<Loop> loops(const Case& about) {
     for (Loop& loop : out) {
       if (loop.trace != &trace) continue;
       add_code(about, loop);
-      add_backward(about, loop);
+      add_backward(about, behind, loop);
     }
   }
   return out;
@@ -265,7 +278,10 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const 
   const auto forward = loop.by_place(false);
   for (std::size_t i = 0; i < loop.period; i++) join(forward[i], false, gains(i), call_of_smallest(about, loop, i));
   for (const auto& nodes : loop.by_place(true)) join(nodes, true, false);
-  for (std::size_t i = 0; i < loop.period; i++) join(loop.backward[i], false, gains(i));
+  for (std::size_t i = 0; i < loop.period; i++) {
+    join(loop.backward[i], false, gains(i));
+    join(loop.behind_backward[i], true, false);
+  }
 }
 
 }  // namespace

@@ -15,10 +15,11 @@ namespace stepscope::diagnose {
 
 struct Loop {
   const Trace* trace = nullptr;
-  std::vector<Operation> operations;                 // turns one after the other
-  std::size_t period = 1;                            // operators in a turn
-  std::vector<std::vector<std::uint32_t>> backward;  // nodes of the backward pass per operator of a turn
-  Code code;                                         // of the first turn's longest operator
+  std::vector<Operation> operations;  // turns one after the other
+  std::size_t period = 1;             // operators in a turn
+  // Of the backward pass, per operator of a turn: nodes of its operators, and of the code behind them.
+  std::vector<std::vector<std::uint32_t>> backward, behind_backward;
+  Code code;  // of the first turn's longest operator
   Phase phase = Phase::other;
   bool varied = false;  // its turns call other operators from time to time: this is one of them
 
