@@ -2,7 +2,7 @@
 //
 // The partition behind every finding: at each instant of the steps one thing is on the path (simulate/predict.h). A fix
 // alters nodes of the graph, and explains the stretches of the path that are of these. So findings that explain the
-// same time can be told, and none is worth more than the time that it explains.
+// same time can be told, and none is played as taking more than the time that it explains.
 #pragma once
 
 #include <any>

@@ -84,11 +84,12 @@ bool keeps_journal(const CodePlaces& places, const Trace& trace, const CodeFrame
   return std::any_of(kWrites.begin(), kWrites.end(), calls) && std::none_of(kTrains.begin(), kTrains.end(), calls);
 }
 
-// Is it busy in one of Python's own that moves files? A disk may write only when its file takes the place of another.
+// Is it busy in one of Python's own that moves files, as os.replace() and no str.replace() does? A disk may write only
+// when its file takes the place of another.
 bool moves_files(const Code& code, const CodeFrame& own) {
-  constexpr std::array<std::string_view, 6> kMoves{"replace", "rename", "link", "unlink", "remove", "close"};
+  constexpr std::array<std::string_view, 5> kMoves{"replace", "rename", "link", "unlink", "remove"};
   const CodeFrame* below = &own + 1;
-  return below < code.stack.data() + code.stack.size() && below->file.empty() &&
+  return below < code.stack.data() + code.stack.size() && below->file.empty() && !below->is_method &&
          std::find(kMoves.begin(), kMoves.end(), below->function) != kMoves.end();
 }
 

@@ -54,7 +54,7 @@ std::int64_t first_line(const std::vector<const CodeCall*>& calls, const CodeFra
   return first;
 }
 
-// A part of the function around it; in newer Pythons it is no frame of its own.
+// A part of the function around it; in newer Pythons only a generator is a frame of its own.
 bool is_comprehension(std::string_view function) {
   constexpr std::array<std::string_view, 4> names{"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"};
   return std::find(names.begin(), names.end(), function) != names.end();
@@ -235,17 +235,17 @@ Code CodePlaces::around(const Trace& trace, SliceId first, SliceId second) const
   return code;
 }
 
-SliceId CodePlaces::calling_frame(const Trace& trace, SliceId operation) const {
+CodePlaces::Caller CodePlaces::caller_of(const Trace& trace, SliceId operation) const {
   const Map* map = map_of(trace);
   const Landmark* same = map == nullptr ? nullptr : landmark_of(*map, trace, operation);
-  if (same == nullptr) return SliceId::none;
+  if (same == nullptr) return {};
   const Slices& slices = map->frames->slices;
   for (SliceId at = slices.parent[same->slice]; at != SliceId::none; at = slices.parent[at]) {
     if (map->frames->kind(at) != SliceKind::python_function) continue;
     const Map::Frame kind = kind_of(*map, at);
-    if (kind != Map::Frame::other) return kind == Map::Frame::own ? at : SliceId::none;
+    if (kind != Map::Frame::other) return {kind == Map::Frame::own ? at : SliceId::none, same->slice};
   }
-  return SliceId::none;
+  return {};
 }
 
 std::optional<Place> CodePlaces::call_into(const Trace& trace, const Code& code, std::string_view file,
@@ -258,7 +258,9 @@ std::optional<Place> CodePlaces::call_into(const Trace& trace, const Code& code,
   outside.stack.assign(code.stack.begin(), into);
   const CodeFrame* own = outside.own();
   if (own == nullptr) return std::nullopt;
+  const CodeFrame& below = code.stack[static_cast<std::size_t>(own - outside.stack.data()) + 1];
   Place place{.function = own->function, .file = own->file, .line = call_line(*map, *own, called)};
+  if (*place.line == 0) place.line = call_line(*map, *own, below.function);
   if (*place.line > 0) return place;
   const CodeCall* loop = loop_around(trace, outside);
   place.line = loop == nullptr ? own->line : loop->line;
@@ -546,7 +548,10 @@ std::int64_t CodePlaces::take_out_comprehensions(const Map& map, std::vector<Cod
   std::int64_t line = 0;
   std::vector<CodeFrame> kept;
   for (CodeFrame& frame : stack) {
-    if (!kept.empty() && is_comprehension_of(map, kept.back(), frame)) {
+    // A generator may be asked for its items by what is built in: sum(), "".join().
+    const auto around =
+        std::find_if(kept.rbegin(), kept.rend(), [](const CodeFrame& outer) { return !outer.file.empty(); });
+    if (around != kept.rend() && is_comprehension_of(map, *around, frame)) {
       line = frame.line;
       continue;
     }

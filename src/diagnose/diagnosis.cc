@@ -48,7 +48,7 @@ std::string part_of(const Work& work, std::uint32_t row, bool handed_over) {
   return work.operation == SliceId::none ? "code between operators" : "operators on the host";
 }
 
-// No fix gives more than the time that it explains. Played it may: a thread that does not wait comes earlier by as much
+// No fix takes more than the time that it explains. Played it may: a thread that does not wait comes earlier by as much
 // as it had waited, and may come before what nothing in the recording shows that it needs.
 void limit_to_explained(const Case& about, std::int64_t explained_ns, Prediction& made) {
   const std::int64_t left_ns = std::max<std::int64_t>(about.path_ns - explained_ns, 1);

@@ -105,30 +105,44 @@ void find_in(const Case& about, const Trace& trace, const Row& row, std::vector<
   }
 }
 
-// Turns that differ, since a condition decides what they call: operators that one call of a function calls itself, so
-// often that no source has them one by one.
+// Turns that differ, since a condition decides what they call: operators that one call of a function calls itself, one
+// of them so often that no source has them one by one, the others beside it. No model is called meanwhile: what a
+// program does between layers, or from word to word, is no such loop.
 void find_varied(const Case& about, const Trace& trace, const Row& row, const std::vector<bool>& used,
                  std::vector<Loop>& out) {
-  std::map<SliceId, std::map<StringId, std::vector<std::size_t>>> by_call;
+  struct Called {
+    std::vector<std::size_t> places;
+    std::set<SliceId> known;  // by the operators with frames that tell where they come from
+  };
+  std::vector<SliceId> frames;  // that call the operators of the row
+  std::map<SliceId, std::map<StringId, Called>> by_call;
   for (std::size_t i = 0; i < row.names.size(); i++) {
-    if (used[i]) continue;
-    const SliceId frame = about.places.calling_frame(trace, row.operations[i].slice);
-    if (frame != SliceId::none) by_call[frame][row.names[i]].push_back(i);
+    const CodePlaces::Caller caller = about.places.caller_of(trace, row.operations[i].slice);
+    frames.push_back(caller.frame);
+    if (used[i] || caller.frame == SliceId::none) continue;
+    Called& of = by_call[caller.frame][row.names[i]];
+    of.places.push_back(i);
+    of.known.insert(caller.operation);
   }
   for (const auto& [frame, names] : by_call) {
-    const bool often =
-        std::any_of(names.begin(), names.end(), [](const auto& one) { return one.second.size() >= kOften; });
-    if (!often) continue;
-    for (const auto& [name, places] : names) {
-      if (places.size() < kLeastTurns) continue;
+    const auto most = std::max_element(names.begin(), names.end(), [](const auto& a, const auto& b) {
+      return a.second.known.size() < b.second.known.size();
+    });
+    if (most->second.known.size() < kOften) continue;
+    const std::size_t first = most->second.places.front(), last = most->second.places.back();
+    const auto begin = frames.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = frames.begin() + static_cast<std::ptrdiff_t>(last);
+    if (std::find(begin, end, SliceId::none) != end) continue;
+    if (about.places.loop_around(trace, about.code(trace, row.operations[first].slice)) == nullptr) continue;
+    const std::string_view range = range_around(trace, row.operations[first].slice);
+    for (const auto& [name, called] : names) {
+      if (called.known.size() < kLeastTurns) continue;
       Loop loop{.trace = &trace, .varied = true};
-      const std::string_view range = range_around(trace, row.operations[places.front()].slice);
-      for (const std::size_t i : places) {
-        if (range_around(trace, row.operations[i].slice) == range) loop.operations.push_back(row.operations[i]);
+      for (const std::size_t i : called.places) {
+        const bool beside = i >= first && i <= last && range_around(trace, row.operations[i].slice) == range;
+        if (beside) loop.operations.push_back(row.operations[i]);
       }
-      if (loop.turns() < kLeastTurns) continue;
-      const Code code = about.code(trace, loop.operations.front().slice);
-      if (about.places.loop_around(trace, code) != nullptr) out.push_back(std::move(loop));
+      if (loop.turns() >= kLeastTurns) out.push_back(std::move(loop));
     }
   }
 }
@@ -167,7 +181,8 @@ void add_backward(const Case& about, const BehindBackward& behind, Loop& loop) {
 
 std::vector<std::vector<std::uint32_t>> Loop::by_place(bool after) const {
   std::vector<std::vector<std::uint32_t>> out(period);
-  for (std::size_t i = 0; i < operations.size() - (after ? 1 : 0); i++) {
+  const std::size_t end = after && !operations.empty() ? operations.size() - 1 : operations.size();
+  for (std::size_t i = 0; i < end; i++) {
     const auto& nodes = after ? operations[i].after : operations[i].nodes;
     out[i % period].insert(out[i % period].end(), nodes.begin(), nodes.end());
   }
@@ -367,7 +382,8 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     // before a backward pass.
     const bool learns = std::any_of(loop.backward.begin(), loop.backward.end(),
                                     [](const std::vector<std::uint32_t>& nodes) { return !nodes.empty(); });
-    const bool is_known = loop.phase != Phase::other && (loop.phase != Phase::forward || learns);
+    const bool is_forward = loop.phase == Phase::forward && (learns || !goes_back(*loop.trace));
+    const bool is_known = loop.phase != Phase::other && (loop.phase != Phase::forward || is_forward);
     if (is_known) finding.where.phase = std::string(to_string(loop.phase));
     loop.code.put_into(finding.where);
     finding.sentence = std::string(words.sentence);

@@ -19,7 +19,7 @@ namespace stepscope::diagnose {
 
 inline constexpr std::int64_t us = 1000, ms = 1000 * us;
 
-// What a gain is told as that the graph played has: docs/advice.md, "What is left".
+// What a gain is told as that the graph played has: docs/advice.md, "Gain".
 inline double at_most(double played) { return played / (1 - 0.2 * (1 - 1 / played)); }
 inline double at_least(double played) { return played / (1 + 0.05 * (1 - 1 / played)); }
 

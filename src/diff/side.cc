@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/key_index.h"
 #include "model/collective_work.h"
@@ -15,8 +18,8 @@ namespace {
 constexpr std::uint32_t kNoSample = 0xffffffff;
 
 // Steps of one kind have one name but for its numbers.
-std::string kind_of(const Step& step) {
-  std::string kind = normal_name(step.name);
+std::string kind_of(std::string_view name) {
+  std::string kind = normal_name(name);
   std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
   return kind;
 }
@@ -45,7 +48,7 @@ class Extractor {
       Samples& samples = samples_.emplace_back(trace.steps.size(), kNoSample);
       const std::vector<Interval> walls = step_walls(trace);
       for (std::size_t i = 0; i < trace.steps.size(); i++) {
-        if (trace.steps[i].partial || kind_of(trace.steps[i]) != kind_ || walls[i].end <= walls[i].start) {
+        if (trace.steps[i].partial || kind_of(trace.steps[i].name) != kind_ || walls[i].end <= walls[i].start) {
           side_.left_out++;
           continue;
         }
@@ -186,8 +189,10 @@ class Extractor {
   StringId name_of(const Trace& trace, SliceId slice) {
     if (slice == SliceId::none) return StringId::none;
     const StringId name = normal(trace, trace.slices.name[slice]);
-    const bool is_step = trace.kind(slice) == SliceKind::user_annotation && names_[name] == kind_;
-    return is_step ? names_.intern("(code between operators)") : name;
+    if (trace.kind(slice) != SliceKind::user_annotation) return name;
+    const auto [known, is_new] = is_step_.try_emplace(name, false);
+    if (is_new) known->second = kind_of(names_[name]) == kind_;
+    return known->second ? names_.intern("(code between operators)") : name;
   }
 
   const Run& run_;
@@ -198,6 +203,7 @@ class Extractor {
   std::vector<Samples> samples_;  // per trace
   std::vector<StringId> normal_;  // per name of the trace in hand
   std::map<std::tuple<Level, StringId, StringId, StringId>, std::size_t> index_;
+  std::unordered_map<StringId, bool> is_step_;  // names of annotations
   KeyIndex path_index_;
 };
 
@@ -213,7 +219,7 @@ std::map<std::string, std::int64_t> step_kinds(const Run& run) {
   std::map<std::string, std::int64_t> kinds;
   for (const Trace& trace : timelines(run)) {
     for (const Step& step : trace.steps) {
-      if (!step.partial) kinds[kind_of(step)] += step.end_ns - step.start_ns;
+      if (!step.partial) kinds[kind_of(step.name)] += step.end_ns - step.start_ns;
     }
   }
   return kinds;

@@ -15,12 +15,14 @@ PythonFrame read_python_frame(std::string_view name) {
       return {std::string(name.substr(colon + 3)), std::string(name.substr(0, open)), line};
     }
   }
-  for (const std::string_view start : {"<built-in method ", "<built-in function "}) {
+  constexpr std::string_view kMethod = "<built-in method ";
+  const bool is_method = name.starts_with(kMethod);
+  for (const std::string_view start : {kMethod, std::string_view("<built-in function ")}) {
     if (!name.starts_with(start)) continue;
     name.remove_prefix(start.size());
     name = name.substr(0, std::min(name.find(" of "), name.find('>')));
   }
-  return {.function = std::string(name), .file = ""};
+  return {.function = std::string(name), .file = "", .is_method = is_method};
 }
 
 bool has_python_frames(const Trace& trace) {

@@ -13,7 +13,8 @@ namespace stepscope {
 // of Tensor object at 0x7f…>" the function is "item"; any other name is the function as it is.
 struct PythonFrame {
   std::string function, file;
-  std::int64_t line = 0;  // at which the function begins; 0: none
+  std::int64_t line = 0;   // at which the function begins; 0: none
+  bool is_method = false;  // built in, of an object and not of a module
 };
 
 PythonFrame read_python_frame(std::string_view name);

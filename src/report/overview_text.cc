@@ -220,9 +220,11 @@ void write_findings(Page& page, const Report& report) {
   const auto all = findings_by_worth(report);
   if (all.empty()) return;
   page.section("Findings");
+  // Other answers price what they find by the recorded steps.
   const Answer* advice = report.answer(kAdvice);
-  const bool any_gain = std::any_of(all.begin(), all.end(), [](const Finding* one) { return one->gain.has_value(); });
-  if (advice != nullptr && any_gain) write_recorded(page, *advice, "gains are");
+  const bool any_gain = advice != nullptr && std::any_of(advice->findings.begin(), advice->findings.end(),
+                                                         [](const Finding& one) { return one.gain.has_value(); });
+  if (any_gain) write_recorded(page, *advice, "gains that advise tells are");
   for (const Finding* finding : all) write_finding(page, *finding);
 }
 

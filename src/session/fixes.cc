@@ -152,17 +152,20 @@ void add_fixes(const Run& a, const Run& b, Answer& comparison) {
                   {"predicted_high", ValueType::real, Unit::none, "And at most"}}};
   std::vector<const Finding*> gone;
   std::set<std::string> told;
+  std::set<About> told_apart;  // functions of one name in a file stand for one another
   for (const Finding& finding : before->findings) {
     if (!promises(finding)) continue;
     const bool apart = then.has_several(finding.id) && then.alone(finding) > 0;
-    if (!apart && !told.insert(finding.id).second) continue;  // the one worth most stands for them
+    // The one worth most stands for them.
+    if (apart ? !told_apart.insert(about(finding)).second : !told.insert(finding.id).second) continue;
     const std::int64_t then_ns = apart ? then.alone(finding) : then.together(finding.id);
     const std::int64_t left_ns = apart ? now.alone(finding) : now.together(finding.id);
     if (then_ns <= 0) continue;
     // A function of another name may have it now: then there is as much of it as before.
     const std::int64_t less_ns = then.together(finding.id) - now.together(finding.id);
-    const double most_left = kGone * static_cast<double>(then_ns);
-    const bool is_gone = static_cast<double>(left_ns)<most_left&& static_cast<double>(less_ns)> most_left;
+    const double half_ns = kGone * static_cast<double>(then_ns);
+    const bool is_less = static_cast<double>(less_ns) >= half_ns;
+    const bool is_gone = is_less && static_cast<double>(left_ns) <= half_ns;
     if (is_gone) gone.push_back(&finding);
     const std::string place = place_of(finding);
     table.rows.push_back({finding.id, place.empty() ? Value() : Value(place), then_ns, left_ns, is_gone,

@@ -208,21 +208,22 @@ std::vector<double> shares_by_difference(const Run& run, const ReplayGraph& grap
 }
 
 // Takes so much off the nodes (below 0: adds it), by their shares, or evenly where there are none. No work goes, or
-// becomes many times what it was: what that leaves is given back.
+// becomes many times what it was when `before_ns` had been taken off: what that leaves is given back.
 double spread(const ReplayGraph& graph, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares,
-              double excess_ns, std::vector<std::int64_t>& node_ns) {
+              double excess_ns, const std::vector<std::int64_t>& before_ns, std::vector<std::int64_t>& node_ns) {
   constexpr double kLeastLeft = 0.1, kMostLeft = 4;
   const auto cost = [&](std::uint32_t node) {
-    return std::max(0.0, static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]));
+    return std::max(0.0, static_cast<double>(graph.costs.cost_ns[node] - before_ns[node]));
   };
   const auto share = [&](std::uint32_t node) { return shares.empty() ? cost(node) : shares[node]; };
   double total = 0, left_ns = excess_ns;
   for (const std::uint32_t node : nodes) total += share(node);
   for (const std::uint32_t node : nodes) {
     const double wanted = total > 0 ? excess_ns * share(node) / total : 0;
-    const auto taken = std::clamp(wanted, (1 - kMostLeft) * cost(node), (1 - kLeastLeft) * cost(node));
-    node_ns[node] += static_cast<std::int64_t>(taken);
-    left_ns -= taken;
+    const auto so_far = static_cast<double>(node_ns[node] - before_ns[node]);
+    const auto sum = std::clamp(so_far + wanted, (1 - kMostLeft) * cost(node), (1 - kLeastLeft) * cost(node));
+    node_ns[node] = before_ns[node] + static_cast<std::int64_t>(sum);
+    left_ns -= sum - so_far;
   }
   return left_ns;
 }
@@ -259,6 +260,7 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
   for (const auto& [step, own] : steps) by_length.push_back(&own);
   std::stable_sort(by_length.begin(), by_length.end(),
                    [](const OneStep* a, const OneStep* b) { return a->work_ns > b->work_ns; });
+  const std::vector<std::int64_t> before_ns = node_ns;
   std::vector<double> shares;
   for (std::size_t k = 0; k < by_length.size(); k++) {
     const OneStep& own = *by_length[k];
@@ -266,10 +268,10 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
     if (std::abs(excess_ns) < kFarOff * usual.by_length_ns[k]) continue;
     const bool is_code = own.code_ns >= kMostOfStep * own.work_ns;
     if (!is_code && (!phases_known || !is_alone(run, window))) continue;
-    if (!is_code && shares.empty()) shares = shares_by_difference(run, graph, window, node_ns);
+    if (!is_code && shares.empty()) shares = shares_by_difference(run, graph, window, before_ns);
     double left_ns = excess_ns;
-    if (!is_code) left_ns = spread(graph, own.all, shares, left_ns, node_ns);
-    spread(graph, is_code ? own.code : own.all, {}, left_ns, node_ns);
+    if (!is_code) left_ns = spread(graph, own.all, shares, left_ns, before_ns, node_ns);
+    spread(graph, is_code ? own.code : own.all, {}, left_ns, before_ns, node_ns);
   }
 }
 
