@@ -24,7 +24,7 @@ WORKERS = """
 
     def slow(rows):
         total = 0
-        for number in range(200_000):
+        for number in range(800_000):
             total += number % 7
         return torch.stack(rows)
 
