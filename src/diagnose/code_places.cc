@@ -235,7 +235,7 @@ Code CodePlaces::around(const Trace& trace, SliceId first, SliceId second) const
   return code;
 }
 
-CodePlaces::Caller CodePlaces::caller_of(const Trace& trace, SliceId operation) const {
+CodePlaces::FunctionCall CodePlaces::call_around(const Trace& trace, SliceId operation) const {
   const Map* map = map_of(trace);
   const Landmark* same = map == nullptr ? nullptr : landmark_of(*map, trace, operation);
   if (same == nullptr) return {};

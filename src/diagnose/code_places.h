@@ -63,11 +63,11 @@ class CodePlaces {
   Code around(const Trace& trace, SliceId first, SliceId second) const;
   // Which call of a function of the program calls an operator itself, with no model between; and as which operator that
   // was recorded with frames, since several may be told by one where steps differ. Slices of the trace with frames.
-  struct Caller {
+  struct FunctionCall {
     SliceId frame = SliceId::none;  // none: not known, or a model calls it
     SliceId operation = SliceId::none;
   };
-  Caller caller_of(const Trace& trace, SliceId operation) const;
+  FunctionCall call_around(const Trace& trace, SliceId operation) const;
   // Where the program calls what is in a library's file ("torch/utils/checkpoint.py") by that name, else the loop or
   // the function in which it does. nullopt: it is not on the stack.
   std::optional<Place> call_into(const Trace& trace, const Code& code, std::string_view file,

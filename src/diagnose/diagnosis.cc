@@ -72,8 +72,7 @@ bool has_device(const Case& about) {
 }
 
 // What is left of a step on the host runs faster once what was beside it no longer takes its caches and cores, and what
-// comes in the place of what is gone takes something too. Of 36 faults that were mended and measured on a machine of
-// two cores the played range alone held what the mending gave in a third of the runs, this one in three of five.
+// comes in the place of what is gone takes something too. How far this holds: examples/gallery/README.md.
 void allow_for_rest(const Case& about, bool rest_stays, Prediction& made) {
   constexpr double kFaster = 0.2, kSlower = 0.05;  // by so much of the share of the step that goes
   // What a device does is in no cache of the host; and a range that begins at nothing is wide already.

@@ -117,12 +117,12 @@ void find_varied(const Case& about, const Trace& trace, const Row& row, const st
   std::vector<SliceId> frames;  // that call the operators of the row
   std::map<SliceId, std::map<StringId, Called>> by_call;
   for (std::size_t i = 0; i < row.names.size(); i++) {
-    const CodePlaces::Caller caller = about.places.caller_of(trace, row.operations[i].slice);
-    frames.push_back(caller.frame);
-    if (used[i] || caller.frame == SliceId::none) continue;
-    Called& of = by_call[caller.frame][row.names[i]];
+    const CodePlaces::FunctionCall call = about.places.call_around(trace, row.operations[i].slice);
+    frames.push_back(call.frame);
+    if (used[i] || call.frame == SliceId::none) continue;
+    Called& of = by_call[call.frame][row.names[i]];
     of.places.push_back(i);
-    of.known.insert(caller.operation);
+    of.known.insert(call.operation);
   }
   for (const auto& [frame, names] : by_call) {
     const auto most = std::max_element(names.begin(), names.end(), [](const auto& a, const auto& b) {
@@ -382,9 +382,8 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     // before a backward pass.
     const bool learns = std::any_of(loop.backward.begin(), loop.backward.end(),
                                     [](const std::vector<std::uint32_t>& nodes) { return !nodes.empty(); });
-    const bool is_forward = loop.phase == Phase::forward && (learns || !goes_back(*loop.trace));
-    const bool is_known = loop.phase != Phase::other && (loop.phase != Phase::forward || is_forward);
-    if (is_known) finding.where.phase = std::string(to_string(loop.phase));
+    const bool is_inferred = loop.phase == Phase::forward && !learns && goes_back(*loop.trace);
+    if (loop.phase != Phase::other && !is_inferred) finding.where.phase = std::string(to_string(loop.phase));
     loop.code.put_into(finding.where);
     finding.sentence = std::string(words.sentence);
     finding.evidence = {{.text = "Of the steps", .value = about.share(found.time_ns), .unit = Unit::ratio},

@@ -22,8 +22,8 @@ std::optional<double> lost_beside(const Case& about) {
   return std::clamp(static_cast<double>(*cores) / *speed - 1, 0.0, 1.0);
 }
 
-// What the steps wait where the idle cores give their workers no more than a core or two: a batch takes as long as now,
-// and handing it over. Part of what is loaded.
+// What the steps still wait for their workers, as a part of what loading takes now: on a core a batch takes as long as
+// it does here, and then it is handed over. Workers without an idle core of their own make none.
 double waits_for_workers(const Case& about, const Loading& load) {
   constexpr double kHandedOver = 1.3, kWorkers = 4;  // as many as are advised
   const double cores = std::clamp(load.idle_cores.value_or(kWorkers), kIdleCore, kWorkers);
