@@ -22,43 +22,72 @@ constexpr std::array<std::string_view, 13> kMakers{
 // What is shorter is no large tensor.
 constexpr std::int64_t kLongMakeNs = 100'000;
 constexpr std::int64_t kLargeBytes = 1 << 20;  // of memory that goes back to the system when a tensor is let go
+// What is let go and is as large as this makes glibc look what it can give back, not only of this tensor
+// (FASTBIN_CONSOLIDATION_THRESHOLD of its malloc).
+constexpr std::int64_t kGivesBackBytes = 64 << 10;
 
 // Giving memory back takes a while for each page of it; as often as fast or as slow.
 constexpr double kLeastBytesPerNs = 10, kMostBytesPerNs = 40;
 
-// Large pieces of memory that a rank's host gives back, with when, clock of its file.
-std::vector<std::pair<std::int64_t, std::int64_t>> given_back(const Trace& trace) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> times;
+struct LetGo {
+  std::int64_t time_ns = 0, bytes = 0;  // clock of its file
+};
+
+// Memory of a rank's host that is let go, by time.
+std::vector<LetGo> let_go(const Trace& trace) {
+  std::vector<LetGo> all;
   for (std::size_t row = 0; row < trace.memory.size(); row++) {
     if (trace.memory.device_type[row] != 0 || !trace.memory.bytes.has(row)) continue;
-    if (trace.memory.bytes[row] <= -kLargeBytes)
-      times.emplace_back(trace.memory.time_ns[row], -trace.memory.bytes[row]);
+    if (trace.memory.bytes[row] <= -kGivesBackBytes)
+      all.push_back({trace.memory.time_ns[row], -trace.memory.bytes[row]});
   }
-  std::sort(times.begin(), times.end());
-  return times;
+  std::sort(all.begin(), all.end(), [](const LetGo& a, const LetGo& b) { return a.time_ns < b.time_ns; });
+  return all;
 }
 
-// Between operators a thread lets go of what it made for the step before.
+struct Stretch {
+  std::uint32_t node = 0;
+  Work work;
+};
+
+// Between operators a thread lets go of what it made for the step before. Memory goes back to the system then, or with
+// something smaller that is let go later in the step, once what lies behind it is free.
 void add_letting_go(const Case& about, const std::set<const Trace*>& makes, Gathered& to) {
-  std::map<const Trace*, std::vector<std::pair<std::int64_t, std::int64_t>>> times;
-  for (const Trace* trace : makes) times[trace] = given_back(*trace);
+  std::map<const Trace*, std::vector<Stretch>> stretches;
   for_each_work(about, [&](std::uint32_t node, const Work& work) {
     if (!work.between_operators() || work.cost_ns < kLongMakeNs || !makes.contains(work.trace)) return;
-    const auto& all = times[work.trace];
-    double bytes = 0;
-    for (auto at = std::lower_bound(all.begin(), all.end(), std::pair(work.start_ns, std::int64_t{0}));
-         at != all.end() && at->first <= work.start_ns + work.cost_ns; ++at) {
-      bytes += static_cast<double>(at->second);
-    }
-    // No more of the stretch than that can take: the rest is other code.
-    const auto cost = static_cast<double>(work.cost_ns);
-    const double most_gone = std::min(cost, bytes / kLeastBytesPerNs),
-                 least_gone = std::min(cost, bytes / kMostBytesPerNs);
-    if (bytes > 0) {
-      to.add_ns(node, work, "memory given back", static_cast<std::int64_t>(cost - most_gone),
-                static_cast<std::int64_t>(cost - least_gone));
-    }
+    stretches[work.trace].push_back({node, work});
   });
+  for (auto& [trace, all] : stretches) {
+    std::sort(all.begin(), all.end(),
+              [](const Stretch& a, const Stretch& b) { return a.work.start_ns < b.work.start_ns; });
+    const std::vector<LetGo> times = let_go(*trace);
+    auto next = times.begin();
+    std::vector<LetGo> held;  // let go, and not seen to go back
+    for (const auto& [node, work] : all) {
+      const std::int64_t end_ns = work.start_ns + work.cost_ns;
+      bool goes_back = false;
+      for (; next != times.end() && next->time_ns <= end_ns; ++next) {
+        if (next->time_ns >= work.start_ns) goes_back = true;
+        if (next->bytes >= kLargeBytes) held.push_back(*next);
+      }
+      if (!goes_back) continue;
+      double bytes = 0;
+      for (const LetGo& one : held) {
+        const bool this_step = one.time_ns > end_ns - about.path_ns / about.steps;
+        if (this_step) bytes += static_cast<double>(one.bytes);
+      }
+      held.clear();
+      // No more of the stretch than that can take: the rest is other code.
+      const auto cost = static_cast<double>(work.cost_ns);
+      const double most_gone = std::min(cost, bytes / kLeastBytesPerNs),
+                   least_gone = std::min(cost, bytes / kMostBytesPerNs);
+      if (bytes > 0) {
+        to.add_ns(node, work, "memory given back", static_cast<std::int64_t>(cost - most_gone),
+                  static_cast<std::int64_t>(cost - least_gone));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
-constexpr std::int64_t kCallNs = 3'000;  // of an operator, whatever it does
+constexpr std::int64_t kCallNs = 2'000;  // of an operator, whatever it does
 
 // Anomaly mode looks for NaN behind each node of the backward pass: is it inside of one of these, right below the node?
 bool looks_for_nan(const Work& work) {
@@ -31,10 +31,33 @@ bool looks_for_nan(const Work& work) {
 // Operators for which a node of the graph was made.
 using Noted = std::set<std::pair<const Trace*, SliceId>>;
 
+// The number of a thread goes on with each node that is made, whether the backward pass comes to it or not: the last
+// operator that has one made it.
+void add_makers(const Trace& trace, Noted& to) {
+  struct Maker {
+    std::int64_t start_ns = 0;
+    SliceId slice = SliceId::none;
+  };
+  std::map<TrackId, std::map<std::int64_t, Maker>> threads;
+  for (std::size_t row = 0; row < trace.ops.size(); row++) {
+    if (!trace.ops.sequence.has(row) || trace.ops.sequence[row] < 0 || trace.ops.fwd_thread.has(row)) continue;
+    const SliceId slice = trace.ops.slice[row];
+    const std::int64_t start_ns = trace.slices.start_ns[slice];
+    Maker& maker = threads[trace.slices.track[slice]][trace.ops.sequence[row]];
+    if (maker.slice == SliceId::none || start_ns >= maker.start_ns) maker = {start_ns, slice};
+  }
+  for (const auto& [thread, numbers] : threads) {
+    for (const auto& [number, maker] : numbers) {
+      if (numbers.contains(number + 1)) to.insert({&trace, maker.slice});
+    }
+  }
+}
+
 Noted noted_operators(const Case& about) {
   Noted out;
   for (const Trace& trace : timelines(about.run)) {
     for (const stepscope::Backward& pair : trace.backward) out.insert({&trace, pair.forward});
+    add_makers(trace, out);
   }
   return out;
 }
@@ -44,15 +67,16 @@ struct StackCost {
 };
 
 // What writing down a Python stack costs: all of the time of what does nothing else, another look at the same memory.
+// The mean, since all of them count, the long ones too.
 StackCost stack_cost(const Case& about, const Noted& noted) {
-  constexpr std::size_t kFewest = 10;
-  std::vector<std::int64_t> costs;
+  constexpr std::int64_t kFewest = 10;
+  std::int64_t count = 0, total_ns = 0;
   for_each_work(about, [&](std::uint32_t, const Work& work) {
     if (work.device || work.operation == SliceId::none || !noted.contains({work.trace, work.inside})) return;
-    if (is_view(work.trace->name(work.inside)) && work.cost_ns > kCallNs) costs.push_back(work.cost_ns);
+    if (is_view(work.trace->name(work.inside)) && work.cost_ns > kCallNs) count++, total_ns += work.cost_ns - kCallNs;
   });
-  if (costs.size() < kFewest) return {};
-  const std::int64_t usual = *median(std::move(costs)) - kCallNs;
+  if (count < kFewest) return {};
+  const std::int64_t usual = total_ns / count;
   return {usual - usual / 10, usual + usual / 10};
 }
 

@@ -41,24 +41,39 @@ struct Grown {
   std::int64_t positions = 0, cost_ns = 0;
 };
 
+double middle(std::vector<double>& values) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
 // What a call with one position would take. The calls are an experiment: each is one position longer than the one
-// before, so the line through their costs says what calling the model takes at all. nullopt: too few lengths.
+// before, so the line through their costs says what calling the model takes at all. The shorter half says it better:
+// attention grows faster than its length, which turns the line; and it is Theil and Sen's line, which the last call of
+// an answer, with what else happens there, turns no more than others. nullopt: too few lengths.
 std::optional<double> one_position_ns(const std::vector<Grown>& calls) {
   constexpr double kFarApart = 1.3;  // the longest over the shortest: else the line is noise
   std::map<std::int64_t, std::vector<std::int64_t>> by_length;
   for (const Grown& one : calls) by_length[one.positions].push_back(one.cost_ns);
-  if (by_length.size() < kFewestInARow ||
+  if (by_length.size() < 2 * kFewestInARow ||
       static_cast<double>(by_length.rbegin()->first) < kFarApart * static_cast<double>(by_length.begin()->first)) {
     return std::nullopt;
   }
-  double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  std::vector<std::pair<double, double>> shorter;
   for (const auto& [length, costs] : by_length) {
-    const auto at = static_cast<double>(length), cost = static_cast<double>(median(costs).value_or(0));
-    n++, x += at, y += cost, xx += at * at, xy += at * cost;
+    if (shorter.size() == (by_length.size() + 1) / 2) break;
+    shorter.emplace_back(static_cast<double>(length), static_cast<double>(median(costs).value_or(0)));
   }
-  const double slope = (n * xy - x * y) / (n * xx - x * x);
+  std::vector<double> slopes, starts;
+  for (std::size_t i = 0; i < shorter.size(); i++) {
+    for (std::size_t j = 0; j < i; j++) {
+      slopes.push_back((shorter[i].second - shorter[j].second) / (shorter[i].first - shorter[j].first));
+    }
+  }
+  const double slope = middle(slopes);
   if (slope <= 0) return std::nullopt;
-  return std::max(0.0, (y - slope * x) / n) + slope;
+  for (const auto& [length, cost] : shorter) starts.push_back(cost - slope * length);
+  return std::max(0.0, middle(starts)) + slope;
 }
 
 // Calls of one model, one after the other, that are given one position more each time; in_a_row: at most.
@@ -86,9 +101,9 @@ void add_with_cache(const std::vector<Grown>& calls, Gathered& again) {
     const double part = 1.0 / static_cast<double>(one.positions);
     if (alone_ns && one.cost_ns > 0) {
       // Keeping and reading what is kept takes something too, and products of one row are slow for their size.
-      constexpr double kLeastMore = 1.5, kMostMore = 2.5;
+      constexpr double kMostMore = 2;
       const double alone = std::clamp(*alone_ns / static_cast<double>(one.cost_ns), part, 1.0);
-      again.add(one.call->nodes, one.call->module, std::min(1.0, kLeastMore * alone), std::min(1.0, kMostMore * alone));
+      again.add(one.call->nodes, one.call->module, alone, std::min(1.0, kMostMore * alone));
     } else {
       again.add(one.call->nodes, one.call->module, part, std::min(1.0, 4 * part), kTokenCallNs);
     }
