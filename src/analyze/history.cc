@@ -40,11 +40,10 @@ RankHistory look(const Trace& trace) {
     const auto phase =
         std::find(kMarkedPhases.begin(), kMarkedPhases.end(), static_cast<Phase>(trace.slices.phase[row]));
     if (phase == kMarkedPhases.end()) continue;
-    const std::int64_t start = trace.slices.start_ns[row];
-    const auto after = std::upper_bound(out.steps.begin(), out.steps.end(), start,
-                                        [](std::int64_t t, const StepTime& step) { return t < step.start_ns; });
-    if (after == out.steps.begin() || start >= (after - 1)->start_ns + (after - 1)->dur_ns) continue;
-    (after - 1)->phase_ns[static_cast<std::size_t>(phase - kMarkedPhases.begin())] += trace.slices.dur_ns[row];
+    const StepId step = trace.step_at(trace.slices.start_ns[row]);
+    if (step == StepId::none) continue;
+    out.steps[static_cast<std::size_t>(step)].phase_ns[static_cast<std::size_t>(phase - kMarkedPhases.begin())] +=
+        trace.slices.dur_ns[row];
   }
   return out;
 }

@@ -77,10 +77,10 @@ bool shows(const Code& code, const Sign& sign) {
 }
 
 // Does the function only keep a journal? It writes, and what it works out goes nowhere else: it is not the loop itself.
-bool keeps_journal(const CodePlaces& places, const Trace& trace, const CodeFrame& own) {
+bool keeps_journal(const Source& source, const CodeFrame& own) {
   constexpr std::array<std::string_view, 5> kWrites{"write", "writerow", "add_scalar", "add_scalars", "add_histogram"};
   constexpr std::array<std::string_view, 3> kTrains{"backward", "step", "zero_grad"};
-  const auto calls = [&](std::string_view called) { return places.calls(trace, own, called); };
+  const auto calls = [&](std::string_view called) { return source.calls(own, called); };
   return std::any_of(kWrites.begin(), kWrites.end(), calls) && std::none_of(kTrains.begin(), kTrains.end(), calls);
 }
 
@@ -96,7 +96,7 @@ bool moves_files(const Code& code, const CodeFrame& own) {
 // By file and line of the function.
 using Journals = std::map<std::pair<std::string, std::int64_t>, bool>;
 
-Doing doing_of(const CodePlaces& places, const Work& work, const Code& code, Journals& journals) {
+Doing doing_of(const Source& source, const Work& work, const Code& code, Journals& journals) {
   if (work.name() == kGarbageCollection) return Doing::collecting;
   if (work.slice != SliceId::none &&
       work.trace->slices.phase[work.slice] == static_cast<std::uint8_t>(Phase::checkpoint)) {
@@ -105,9 +105,7 @@ Doing doing_of(const CodePlaces& places, const Work& work, const Code& code, Jou
   if (code.stack.empty()) return Doing::unknown;
   // A function that saves also opens, renames and looks for files.
   const CodeFrame* own = code.own();
-  const auto saves = [&] {
-    return own != nullptr && (places.calls(*work.trace, *own, "save") || places.calls(*work.trace, *own, "dump"));
-  };
+  const auto saves = [&] { return own != nullptr && (source.calls(*own, "save") || source.calls(*own, "dump")); };
   for (const Sign& sign : kSigns) {
     if (!shows(code, sign)) continue;
     return sign.doing == Doing::reading && saves() ? Doing::saving : sign.doing;
@@ -115,7 +113,7 @@ Doing doing_of(const CodePlaces& places, const Work& work, const Code& code, Jou
   if (own == nullptr) return Doing::computing;
   if (moves_files(code, *own) && saves()) return Doing::saving;
   const auto [known, is_new] = journals.try_emplace({own->file, own->line});
-  if (is_new) known->second = keeps_journal(places, *work.trace, *own);
+  if (is_new) known->second = keeps_journal(source, *own);
   return known->second ? Doing::logging : Doing::computing;
 }
 
@@ -147,7 +145,7 @@ std::vector<BetweenOperators> code_between(const Case& about) {
     if (!work.between_operators() || work.cost_ns < kLongNs) continue;
     if (work.slice != SliceId::none && work.trace->kind(work.slice) == SliceKind::runtime) continue;
     BetweenOperators one{.node = node, .code = about.code(work)};
-    one.doing = doing_of(about.places, work, one.code, journals);
+    one.doing = doing_of(about.places.source(*work.trace), work, one.code, journals);
     // Where frames are recorded and none of the program's is there, it is not the program that works.
     if (one.doing == Doing::unknown && about.places.known(*work.trace)) continue;
     // Outside of steps a gap of which nothing is known may be anything: before the work, behind it.
@@ -170,7 +168,7 @@ Function function_of(const Code& code) {
 // What happens in few steps is not in the one with frames: where the source calls it in one place only, that is it.
 const CodeCall* only_call(const Case& about, const BetweenOperators& one, const WordsOf& words) {
   if (words.called.empty() || one.code.below(words.called) != nullptr) return nullptr;
-  return about.places.only_call(*about.work(one.node).trace, words.called);
+  return about.places.source(*about.work(one.node).trace).only_call(words.called);
 }
 
 // What the program calls there is torch's own, if anything: an optimizer's Python, a graph that is freed.

@@ -2,30 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <unordered_set>
 
 #include "model/windows.h"
 
 namespace stepscope::diagnose {
 namespace {
-
-// Where a recording does not say which files are the program's own: what is surely none of them.
-bool is_library(std::string_view file) {
-  constexpr std::array<std::string_view, 5> inside{"site-packages/", "dist-packages/", "/lib/python3", "<frozen",
-                                                   "_stepscope_hooks/"};
-  constexpr std::array<std::string_view, 32> first{
-      "torch/",           "numpy/",         "threading.py",   "contextlib.py", "typing.py",
-      "functools.py",     "logging/",       "json/",          "re/",           "abc.py",
-      "enum.py",          "weakref.py",     "_weakrefset.py", "copy.py",       "collections/",
-      "multiprocessing/", "concurrent/",    "asyncio/",       "queue.py",      "selectors.py",
-      "socket.py",        "pickle.py",      "random.py",      "signal.py",     "warnings.py",
-      "inspect.py",       "dataclasses.py", "os.py",          "subprocess.py", "tempfile.py",
-      "shutil.py",        "runpy.py"};
-  const auto has = [&](std::string_view part) { return file.find(part) != file.npos; };
-  return file.empty() || std::any_of(inside.begin(), inside.end(), has) ||
-         std::any_of(first.begin(), first.end(), [&](std::string_view part) { return file.starts_with(part); });
-}
 
 // The thread of the steps; without any the one with most operators.
 TrackId main_thread(const Trace& trace) {
@@ -43,26 +25,10 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { return (a ^ (b + 0x9e377
 
 std::uint64_t key_of(std::string_view name) { return std::hash<std::string_view>()(name); }
 
-// Frames that were there when a recording began have the line at which they were then, the others that at which their
-// function begins: as `calls`, those of its file, has it.
-std::int64_t first_line(const std::vector<const CodeCall*>& calls, const CodeFrame& frame) {
-  if (frame.function == "<module>") return 1;
-  std::int64_t first = 0;
-  for (const CodeCall* call : calls) {
-    if (call->function_line <= frame.line) first = std::max(first, call->function_line);
-  }
-  return first;
-}
-
 // A part of the function around it; in newer Pythons only a generator is a frame of its own.
 bool is_comprehension(std::string_view function) {
   constexpr std::array<std::string_view, 4> names{"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"};
   return std::find(names.begin(), names.end(), function) != names.end();
-}
-
-const CodeCall* first_called(const std::vector<CodeCall>& all, std::string_view called) {
-  const auto found = std::find_if(all.begin(), all.end(), [&](const CodeCall& call) { return call.called == called; });
-  return found == all.end() ? nullptr : &*found;
 }
 
 // From the first slice of a thread to the end of the last.
@@ -77,51 +43,11 @@ Interval time_of(const Trace& trace, TrackId track) {
 
 }  // namespace
 
-const CodeFrame* Code::own() const {
-  const auto last = std::find_if(stack.rbegin(), stack.rend(), [](const CodeFrame& frame) { return frame.own; });
-  return last == stack.rend() ? nullptr : &*last;
-}
-
-const CodeFrame* Code::caller() const {
-  const CodeFrame* last = own();
-  for (const CodeFrame* frame = last; last != nullptr && frame != stack.data();) {
-    if ((--frame)->own) return frame;
-  }
-  return nullptr;
-}
-
-std::string_view class_of_module_frame(std::string_view function) {
-  constexpr std::string_view kModule = "nn.Module: ";
-  if (!function.starts_with(kModule)) return {};
-  function.remove_prefix(kModule.size());
-  return function.substr(0, function.rfind('_'));
-}
-
-bool CodeFrame::is(std::string_view function_or_file) const {
-  const bool is_file = function_or_file.find('/') != std::string_view::npos || function_or_file.ends_with(".py");
-  return is_file ? file.starts_with(function_or_file) : function == function_or_file;
-}
-
-const CodeFrame* Code::below(std::string_view function_or_file) const {
-  const CodeFrame* from = own();
-  for (const CodeFrame* frame = from == nullptr ? stack.data() : from; frame != stack.data() + stack.size(); frame++) {
-    if (frame->is(function_or_file)) return frame;
-  }
-  return nullptr;
-}
-
-void Code::put_into(Place& place) const {
-  const CodeFrame* frame = own();
-  if (frame == nullptr) return;
-  place.function = frame->function;
-  place.file = frame->file;
-  place.line = call_line > 0 ? call_line : frame->line;
-}
-
 CodePlaces::CodePlaces(const Run& run) : run_(run) {
   for (const Trace& trace : timelines(run)) {
-    Map& map = maps_.emplace_back();
-    map.frames = trace_with_frames(run, trace);
+    const Trace* frames = trace_with_frames(run, trace);
+    Map& map = maps_.emplace_back(frames == nullptr ? trace : *frames);
+    map.frames = frames;
     if (map.frames == nullptr) continue;
     map.track = main_thread(trace);
     map.frames_track = main_thread(*map.frames);
@@ -142,7 +68,6 @@ CodePlaces::CodePlaces(const Run& run) : run_(run) {
     }
     map.frames_time = time_of(*map.frames, map.frames_track);
     map.leaves = LeafTimes(*map.frames).of(map.frames_track);
-    for (const CodeCall& call : map.frames->code) map.calls[call.file].push_back(&call);
   }
 }
 
@@ -176,6 +101,10 @@ const CodePlaces::Map* CodePlaces::map_of(const Trace& trace) const {
 }
 
 bool CodePlaces::known(const Trace& trace) const { return map_of(trace) != nullptr; }
+
+const Source& CodePlaces::source(const Trace& trace) const {
+  return maps_[static_cast<std::size_t>(&trace - run_.traces.data())].source;
+}
 
 const CodePlaces::Landmark* CodePlaces::same_as(const Map& map, std::size_t slot) const {
   const Landmark& mark = map.own[slot];
@@ -229,7 +158,7 @@ Code CodePlaces::around(const Trace& trace, SliceId first, SliceId second) const
   }
   const CodeFrame* own = code.own();
   if (called != SliceId::none && own != nullptr && own + 1 == code.stack.data() + code.stack.size()) {
-    const std::int64_t line = call_line(*map, *own, read_python_frame(frames.name(called)).function);
+    const std::int64_t line = map->source.call_line(*own, read_python_frame(frames.name(called)).function);
     if (line > 0) code.call_line = line;
   }
   return code;
@@ -259,10 +188,10 @@ std::optional<Place> CodePlaces::call_into(const Trace& trace, const Code& code,
   const CodeFrame* own = outside.own();
   if (own == nullptr) return std::nullopt;
   const CodeFrame& below = code.stack[static_cast<std::size_t>(own - outside.stack.data()) + 1];
-  Place place{.function = own->function, .file = own->file, .line = call_line(*map, *own, called)};
-  if (*place.line == 0) place.line = call_line(*map, *own, below.function);
+  Place place{.function = own->function, .file = own->file, .line = map->source.call_line(*own, called)};
+  if (*place.line == 0) place.line = map->source.call_line(*own, below.function);
   if (*place.line > 0) return place;
-  const CodeCall* loop = loop_around(trace, outside);
+  const CodeCall* loop = map->source.loop_around(outside);
   place.line = loop == nullptr ? own->line : loop->line;
   return place;
 }
@@ -296,44 +225,23 @@ Code CodePlaces::between(const Trace& trace, TrackId track, std::int64_t time_ns
   return heaviest_in(*map, {when, Interval{0, 0}});
 }
 
-bool CodePlaces::calls(const Trace& trace, const CodeFrame& frame, std::string_view called) const {
-  const Map* map = map_of(trace);
-  return map != nullptr && call_line(*map, frame, called) > 0;
-}
-
 std::optional<Place> CodePlaces::way_to(const Trace& trace, const Code& code, std::string_view called) const {
   const Map* map = map_of(trace);
   if (map == nullptr) return std::nullopt;
   for (std::size_t i = code.stack.size(); i-- > 0;) {
     const CodeFrame& frame = code.stack[i];
-    const std::int64_t line = frame.own ? call_line(*map, frame, called) : 0;
+    const std::int64_t line = frame.own ? map->source.call_line(frame, called) : 0;
     if (line == 0) continue;
     for (std::size_t up = i; up-- > 0;) {
       const CodeFrame& caller = code.stack[up];
       if (!caller.own) continue;
-      const std::int64_t from = call_line(*map, caller, frame.function);
+      const std::int64_t from = map->source.call_line(caller, frame.function);
       if (from > 0) return Place{.function = caller.function, .file = caller.file, .line = from};
       break;
     }
     return Place{.function = frame.function, .file = frame.file, .line = line};
   }
   return std::nullopt;
-}
-
-const CodeCall* CodePlaces::loop_around(const Trace& trace, const Code& code) const {
-  const Map* map = map_of(trace);
-  const CodeFrame* own = code.own();
-  if (map == nullptr || own == nullptr) return nullptr;
-  const auto calls = map->calls.find(own->file);
-  const CodeCall* last = nullptr;
-  if (calls == map->calls.end()) return nullptr;
-  const std::int64_t first = first_line(calls->second, *own), before = std::max(code.call_line, own->line);
-  for (const CodeCall* call : calls->second) {
-    if (call->function_line != first || call->called != "__next__") continue;
-    if (before != first && call->line > before) continue;
-    if (last == nullptr || call->line > last->line) last = call;
-  }
-  return last;
 }
 
 std::vector<PythonFrame> CodePlaces::called_functions(const Trace& trace, std::string_view begins) const {
@@ -356,100 +264,6 @@ std::vector<PythonFrame> CodePlaces::called_functions(const Trace& trace, std::s
   std::vector<PythonFrame> out;
   for (const auto& [ns, name] : found) out.push_back(read_python_frame(frames.strings[name]));
   return out;
-}
-
-bool CodePlaces::carries(const Trace& trace, const CodeCall& loop, std::int64_t line) const {
-  const Map* map = map_of(trace);
-  if (map == nullptr) return false;
-  const auto calls = map->calls.find(loop.file);
-  if (calls == map->calls.end()) return false;
-  constexpr std::string_view kCarries = "(carries) ";
-  for (const CodeCall* call : calls->second) {
-    if (call->function_line != loop.function_line || call->line != loop.line) continue;
-    if (!std::string_view(call->called).starts_with(kCarries)) continue;
-    const std::string_view digits = std::string_view(call->called).substr(kCarries.size());
-    std::int64_t last = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), last);
-    return line <= last;
-  }
-  return false;
-}
-
-bool CodePlaces::keeps(const Trace& trace, const CodeFrame& function) const {
-  const Map* map = map_of(trace);
-  if (map == nullptr) return false;
-  const auto calls = map->calls.find(function.file);
-  if (calls == map->calls.end()) return false;
-  const std::int64_t first = first_line(calls->second, function);
-  return std::any_of(calls->second.begin(), calls->second.end(),
-                     [&](const CodeCall* call) { return call->function_line == first && call->called == "(keeps)"; });
-}
-
-const CodeCall* CodePlaces::drops(const Trace& trace, const CodeFrame& caller, std::string_view called) const {
-  constexpr std::string_view kDrops = "(drops) ";
-  const Map* map = map_of(trace);
-  if (map == nullptr) return nullptr;
-  const auto calls = map->calls.find(caller.file);
-  if (calls == map->calls.end()) return nullptr;
-  const std::int64_t first = first_line(calls->second, caller);
-  const CodeCall* dropped = nullptr;
-  std::size_t all = 0, drops = 0;
-  for (const CodeCall* call : calls->second) {
-    if (call->function_line != first) continue;
-    const std::string_view name = call->called;
-    if (name == called) all++;
-    if (!name.starts_with(kDrops) || name.substr(kDrops.size()) != called) continue;
-    drops++;
-    if (dropped == nullptr) dropped = call;
-  }
-  return all > drops ? nullptr : dropped;  // names are all that is known: another one of that name may be this
-}
-
-// The call behind a "for" from which the program comes to this one; nullptr: there is none.
-const CodeCall* CodePlaces::loop_that_calls(const Map& map, const CodeCall& call) const {
-  constexpr int kDeepest = 8;
-  const CodeCall* at = &call;
-  for (int level = 0; at != nullptr && level < kDeepest; level++) {
-    const auto calls = map.calls.find(at->file);
-    if (calls == map.calls.end()) break;
-    const CodeCall* function = nullptr;
-    for (const CodeCall* one : calls->second) {
-      if (one->function_line != at->function_line) continue;
-      if (one->called == "__next__" && one->line <= at->line) return at;
-      if (one->called.starts_with("def ")) function = one;
-    }
-    if (function == nullptr) break;
-    at = first_called(map.frames->code, std::string_view(function->called).substr(4));
-  }
-  return nullptr;
-}
-
-const CodeCall* CodePlaces::call_in_loop(const Trace& trace, std::string_view called) const {
-  const Map* map = map_of(trace);
-  if (map == nullptr) return nullptr;
-  for (const CodeCall& call : map->frames->code) {
-    if (call.called != called) continue;
-    if (const CodeCall* found = loop_that_calls(*map, call)) return found;
-  }
-  return nullptr;
-}
-
-const CodeCall* CodePlaces::only_call(const Trace& trace, std::string_view called) const {
-  const Map* map = map_of(trace);
-  const Trace& with_code = map == nullptr ? trace : *map->frames;
-  const CodeCall* only = nullptr;
-  for (const CodeCall& call : with_code.code) {
-    if (call.called != called) continue;
-    if (only != nullptr) return nullptr;
-    only = &call;
-  }
-  return only;
-}
-
-const CodeCall* CodePlaces::first_call(const Trace& trace, std::string_view called) const {
-  const Map* map = map_of(trace);
-  const Trace& with_code = map == nullptr ? trace : *map->frames;
-  return first_called(with_code.code, called);
 }
 
 const Code& CodePlaces::heaviest_in(const Map& map, const Stretches& when) const {
@@ -502,17 +316,13 @@ Code CodePlaces::find_heaviest(const Map& map, const Stretches& stretches) const
   return std::max_element(most->second.called.begin(), most->second.called.end(), less)->second.code;
 }
 
-bool CodePlaces::is_own(const Map& map, std::string_view file) {
-  return map.calls.empty() ? !is_library(file) : map.calls.contains(std::string(file));
-}
-
 CodePlaces::Map::Frame CodePlaces::kind_of(const Map& map, SliceId frame) {
   const auto [at, is_new] = map.kinds.try_emplace(map.frames->slices.name[frame], Map::Frame::other);
   if (is_new) {
     const PythonFrame read = read_python_frame(map.frames->name(frame));
     if (!class_of_module_frame(read.function).empty()) {
       at->second = Map::Frame::model;
-    } else if (is_own(map, read.file)) {
+    } else if (map.source.is_own(read.file)) {
       at->second = Map::Frame::own;
     }
   }
@@ -525,19 +335,19 @@ Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
   for (SliceId at = leaf; at != SliceId::none; at = frames.slices.parent[at]) {
     if (frames.kind(at) != SliceKind::python_function) continue;
     CodeFrame frame{read_python_frame(frames.name(at))};
-    frame.own = is_own(map, frame.file);
+    frame.own = map.source.is_own(frame.file);
     code.stack.push_back(std::move(frame));
   }
   std::reverse(code.stack.begin(), code.stack.end());
   const std::int64_t comprehension_line = take_out_comprehensions(map, code.stack);
   const CodeFrame* own = code.own();
   if (const CodeFrame* caller = code.caller()) {
-    const std::int64_t line = call_line(map, *caller, caller[1].function);
-    if (line > 0 && has_loop_before(map, *caller, line)) code.caller_line = line;
+    const std::int64_t line = map.source.call_line(*caller, caller[1].function);
+    if (line > 0 && map.source.has_loop_before(*caller, line)) code.caller_line = line;
   }
   if (own == nullptr) return code;
   const bool calls = own + 1 < code.stack.data() + code.stack.size();
-  if (calls) code.call_line = call_line(map, *own, own[1].function);
+  if (calls) code.call_line = map.source.call_line(*own, own[1].function);
   if (code.call_line == 0) code.call_line = comprehension_line;
   return code;
 }
@@ -563,43 +373,7 @@ std::int64_t CodePlaces::take_out_comprehensions(const Map& map, std::vector<Cod
 }
 
 bool CodePlaces::is_comprehension_of(const Map& map, const CodeFrame& around, const CodeFrame& frame) {
-  if (!is_comprehension(frame.function) || !frame.own || !around.own || frame.file != around.file) return false;
-  const auto calls = map.calls.find(frame.file);
-  return calls == map.calls.end() || first_line(calls->second, frame) == first_line(calls->second, around);
-}
-
-bool CodePlaces::has_loop_before(const Map& map, const CodeFrame& own, std::int64_t line) {
-  const auto calls = map.calls.find(own.file);
-  if (calls == map.calls.end()) return false;
-  const std::int64_t first = first_line(calls->second, own);
-  return std::any_of(calls->second.begin(), calls->second.end(), [&](const CodeCall* call) {
-    return call->function_line == first && call->called == "__next__" && call->line <= line;
-  });
-}
-
-// Where a function of the program calls one of that name; of several that behind a loop's beginning, since what is
-// called before the loop of the steps is in none of them. 0: not known.
-std::int64_t CodePlaces::call_line(const Map& map, const CodeFrame& own, std::string_view called) {
-  const auto calls = map.calls.find(own.file);
-  if (calls == map.calls.end()) return 0;
-  // A model is no function of that name in the source: "nn.Module: Net_0" is where the hooks noted "(calls) Net".
-  std::string model;
-  if (const std::string_view class_name = class_of_module_frame(called); !class_name.empty()) {
-    model = "(calls) " + std::string(class_name);
-    called = model;
-  }
-  const std::int64_t first = first_line(calls->second, own);
-  std::int64_t line = 0, loop_line = 0;
-  for (const CodeCall* call : calls->second) {
-    if (call->function_line != first) continue;
-    if (call->called == "__next__" && (loop_line == 0 || call->line < loop_line)) loop_line = call->line;
-  }
-  for (const CodeCall* call : calls->second) {
-    if (call->function_line != first || call->called != called) continue;
-    if (loop_line > 0 && call->line > loop_line) return call->line;
-    if (line == 0) line = call->line;
-  }
-  return line;
+  return is_comprehension(frame.function) && frame.own && around.own && map.source.is_one_function(frame, around);
 }
 
 }  // namespace stepscope::diagnose

@@ -55,7 +55,8 @@ Diagnosis Gathered::diagnosis(const Words& words) const {
   finding.sentence = words.sentence;
   if (most.example.operation != SliceId::none) finding.where.op = most.name;
   about_.put_place(most.example, reason_code(about_, most.example), finding.where);
-  const CodeCall* call = words.called.empty() ? nullptr : about_.places.only_call(*most.example.trace, words.called);
+  const CodeCall* call =
+      words.called.empty() ? nullptr : about_.places.source(*most.example.trace).only_call(words.called);
   if (call != nullptr) {
     finding.where.file = call->file;
     finding.where.line = call->line;

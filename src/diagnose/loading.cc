@@ -42,7 +42,7 @@ Loading look_at_loading(const Case& about) {
   out.ready = batches_ready(about.trace);
   out.keeps_up = workers_keep_up(about.trace);
   if (out.longest != simulate::kNone && out.code.below("__next__") == nullptr) {
-    const CodeCall* loop = about.places.loop_around(*about.work(out.longest).trace, out.code);
+    const CodeCall* loop = about.places.source(*about.work(out.longest).trace).loop_around(out.code);
     if (loop != nullptr) out.code.call_line = loop->line;
   }
   const auto busy = rate_in_steps(about.run, about.trace.rank.rank, "cpu_time");

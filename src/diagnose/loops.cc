@@ -133,7 +133,7 @@ void find_varied(const Case& about, const Trace& trace, const Row& row, const st
     const auto begin = frames.begin() + static_cast<std::ptrdiff_t>(first);
     const auto end = frames.begin() + static_cast<std::ptrdiff_t>(last);
     if (std::find(begin, end, SliceId::none) != end) continue;
-    if (about.places.loop_around(trace, about.code(trace, row.operations[first].slice)) == nullptr) continue;
+    if (about.places.source(trace).loop_around(about.code(trace, row.operations[first].slice)) == nullptr) continue;
     const std::string_view range = range_around(trace, row.operations[first].slice);
     for (const auto& [name, called] : names) {
       if (called.known.size() < kLeastTurns) continue;
@@ -341,8 +341,9 @@ bool calls_modules_without_learning(const Case& about, const Loop& loop) {
 
 // By the program's source: a recurrent network, a walk, layers.
 bool needs_the_turn_before(const Case& about, const Loop& loop) {
-  const CodeCall* source = about.places.loop_around(*loop.trace, loop.code);
-  return source != nullptr && about.places.carries(*loop.trace, *source, std::max(loop.code.call_line, source->line));
+  const Source& source = about.places.source(*loop.trace);
+  const CodeCall* begins = source.loop_around(loop.code);
+  return begins != nullptr && source.carries(*begins, std::max(loop.code.call_line, begins->line));
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ const std::vector<ModelCall>& model_calls(const Case& about) {
 
 bool put_model(const Case& about, const Trace& trace, std::string_view module, Place& place) {
   place.module = std::string(module);
-  const CodeCall* call = about.places.first_call(trace, "(calls) " + std::string(module));
+  const CodeCall* call = about.places.source(trace).first_call("(calls) " + std::string(module));
   if (call == nullptr) return false;
   place.file = call->file;
   place.line = call->line;

@@ -102,8 +102,9 @@ class Candidates {
     const auto [at, is_new] =
         known_.try_emplace({Function(caller.file, caller.line), Function(frame.file, frame.line)}, nullptr);
     if (!is_new) return at->second;
-    const CodeCall* call = about_.places.drops(trace_, caller, frame.function);
-    if (call == nullptr || about_.places.keeps(trace_, frame)) return nullptr;
+    const Source& source = about_.places.source(trace_);
+    const CodeCall* call = source.drops(caller, frame.function);
+    if (call == nullptr || source.keeps(frame)) return nullptr;
     Candidate& to = all_[{frame.file, frame.line}];
     to.function = frame;
     to.caller = caller;

@@ -21,6 +21,12 @@ const Scalar* Answer::scalar(std::string_view wanted) const {
   return found == scalars.end() ? nullptr : &*found;
 }
 
+std::optional<std::int64_t> Answer::whole(std::string_view wanted) const {
+  const Scalar* found = scalar(wanted);
+  const auto* number = found == nullptr ? nullptr : std::get_if<std::int64_t>(&found->value);
+  return number == nullptr ? std::nullopt : std::optional(*number);
+}
+
 const Table* Answer::table(std::string_view wanted) const {
   const auto found = std::find_if(tables.begin(), tables.end(), [&](const Table& t) { return t.name == wanted; });
   return found == tables.end() ? nullptr : &*found;

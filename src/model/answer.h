@@ -127,6 +127,8 @@ struct Answer {
   std::vector<std::string> notes;  // sentences: what was assumed, what is missing and how to record it
 
   const Scalar* scalar(std::string_view name) const;
+  // The whole number that it has; nullopt: there is none of that name, or it is unknown.
+  std::optional<std::int64_t> whole(std::string_view scalar) const;
   const Table* table(std::string_view name) const;
 };
 

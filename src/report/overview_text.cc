@@ -57,11 +57,10 @@ class ColumnOf {
 void write_step_line(Page& page, const Answer& overview) {
   const auto step = shown(&overview, "step_time_median_ns");
   const auto spread = shown(&overview, "step_time_spread");
-  const auto steps = overview.scalar("whole_step_count");
   std::vector<std::string> items;
   if (window_of(overview) == "steps" && step) {
     items.push_back(page.ink(Ink::strong, "Step " + *step) + (spread ? " ±" + *spread : ""));
-    if (const auto* count = steps == nullptr ? nullptr : std::get_if<std::int64_t>(&steps->value)) {
+    if (const auto count = overview.whole("whole_step_count")) {
       items.push_back("median of " + format_plural(static_cast<std::uint64_t>(*count), "whole step"));
     }
   } else {

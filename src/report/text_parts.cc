@@ -244,12 +244,7 @@ void write_finding(Page& page, const Finding& finding) {
 
 void write_recorded(Page& page, const Answer& advice, std::string_view which) {
   constexpr double kTelling = 0.03;
-  const auto time_of = [&](std::string_view name) {
-    const Scalar* scalar = advice.scalar(name);
-    const auto* ns = scalar == nullptr ? nullptr : std::get_if<std::int64_t>(&scalar->value);
-    return ns == nullptr ? std::int64_t{0} : *ns;
-  };
-  const std::int64_t usual_ns = time_of("step_ns"), more_ns = time_of("recording_ns");
+  const std::int64_t usual_ns = advice.whole("step_ns").value_or(0), more_ns = advice.whole("recording_ns").value_or(0);
   if (std::abs(static_cast<double>(more_ns)) < kTelling * static_cast<double>(usual_ns)) return;
   page.hanging("", fmt::format("Recorded steps took {}; {} of the job's other steps, {} each",
                                format_value(usual_ns + more_ns, Unit::ns), which, format_value(usual_ns, Unit::ns)));

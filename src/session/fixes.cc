@@ -29,13 +29,6 @@ std::optional<Answer> advice_on(const Run& run) {
   return *std::move(made);
 }
 
-// By the steps that predictions are about: those that nobody recorded, where they were marked. 0: not known.
-std::int64_t step_time(const Answer& advice) {
-  const Scalar* step = advice.scalar("step_ns");
-  const auto* ns = step == nullptr ? nullptr : std::get_if<std::int64_t>(&step->value);
-  return ns == nullptr ? 0 : *ns;
-}
-
 // Time per step that findings explain; of several of one id together.
 std::map<std::string, std::int64_t> times_by_id(const Answer& advice) {
   std::map<std::string, std::int64_t> out;
@@ -66,7 +59,7 @@ About about(const Finding& finding) {
 class Explained {
  public:
   explicit Explained(const Answer& advice) : by_id_(times_by_id(advice)) {
-    const std::int64_t step_ns = step_time(advice);
+    const std::int64_t step_ns = advice.whole("step_ns").value_or(0);
     for (const Finding& finding : advice.findings) {
       count_[finding.id]++;
       for (const Evidence& evidence : finding.evidence) {
@@ -104,8 +97,10 @@ std::string place_of(const Finding& finding) {
 }
 
 std::optional<double> real_speedup(const Answer& before, const Answer& after) {
-  if (step_time(before) <= 0 || step_time(after) <= 0) return std::nullopt;
-  return static_cast<double>(step_time(before)) / static_cast<double>(step_time(after));
+  // By the steps that predictions are about: those that nobody recorded, where they were marked.
+  const std::int64_t before_ns = before.whole("step_ns").value_or(0), after_ns = after.whole("step_ns").value_or(0);
+  if (before_ns <= 0 || after_ns <= 0) return std::nullopt;
+  return static_cast<double>(before_ns) / static_cast<double>(after_ns);
 }
 
 // A gain that may be none, since nobody knows what runs there, is no prediction to hold against the second run.

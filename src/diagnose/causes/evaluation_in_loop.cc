@@ -80,7 +80,7 @@ Cause evaluation_in_loop_cause() {
           where.file = std::move(way->file);
           where.line = way->line;
           where.function = std::move(way->function);
-        } else if (const CodeCall* call = about.places.call_in_loop(about.trace, "eval")) {
+        } else if (const CodeCall* call = about.places.source(about.trace).call_in_loop("eval")) {
           where.file = call->file;
           where.line = call->line;
           where.function.reset();

@@ -31,9 +31,9 @@ Cause long_steps_cause() {
         const CodeCall* call = nullptr;
         std::size_t candidates = 0;
         for (const Habit& one : kHabits) {
-          const CodeCall* first = about.places.first_call(about.trace, one.called);
+          const CodeCall* first = about.places.source(about.trace).first_call(one.called);
           if (first == nullptr) continue;
-          const CodeCall* in_loop = about.places.call_in_loop(about.trace, one.called);
+          const CodeCall* in_loop = about.places.source(about.trace).call_in_loop(one.called);
           habit = &one, call = in_loop == nullptr ? first : in_loop;
           candidates++;
         }

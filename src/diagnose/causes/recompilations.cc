@@ -63,7 +63,7 @@ Cause recompilations_cause() {
         // Where it is compiled in one place the change belongs there; else the model's call is at least what compiles.
         const Work& example = compiling.names().first().example;
         const std::string_view model = model_around(about, example);
-        if (about.places.only_call(*example.trace, "compile") == nullptr && !model.empty()) {
+        if (about.places.source(*example.trace).only_call("compile") == nullptr && !model.empty()) {
           put_model(about, *example.trace, model, found.finding.where);
         }
         out.push_back(std::move(found));

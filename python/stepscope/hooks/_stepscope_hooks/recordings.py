@@ -151,9 +151,7 @@ class Recordings:
         recorder, current = self.active
         recorder.end_step()
         capture = self.capture
-        by_itself = self.settings.automatic and SECONDS not in self.asked
-        unasked = by_itself and self.by_clock(current)
-        if unasked and not capture.without_optimizer:
+        if self.unasked(current) and not capture.without_optimizer:
             self.release()  # before the first step of an optimizer: its steps are the better answer
             recorder.stop()
             moments.left.leaves(None, in_step=False)
@@ -173,6 +171,10 @@ class Recordings:
 
     def by_clock(self, window: Window | str) -> bool:
         return window == SECONDS or (window == STACKS and self.stacks_by_clock)
+
+    def unasked(self, window: Window | str) -> bool:
+        """Is it some time of a job without steps, of a length that nobody said?"""
+        return self.settings.automatic and SECONDS not in self.asked and self.by_clock(window)
 
     def record_on(self, recorder: Recorder) -> None:
         """One more step, unless that would cost more than it may."""
@@ -213,7 +215,8 @@ class Recordings:
         self.note_batches(recorder)
         if not recorder.cut():
             last = f" after step {recorder.steps[-1]}" if recorder.steps else ""
-            self.notes.problem(f"the window ended{last}: {moments.STILL_OPEN}")
+            if not self.unasked(window):
+                self.notes.problem(f"the window ended{last}: {moments.STILL_OPEN}")
             self.give_up(window)
             self.drop(recorder, "cut short by a range that did not end")
         elif recorder.part > before:

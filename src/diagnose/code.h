@@ -1,0 +1,41 @@
+// What of the program's code ran: a stack of Python frames, and where the program calls what is below it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "model/answer.h"
+#include "model/python_frames.h"
+
+namespace stepscope::diagnose {
+
+// "Net" of "nn.Module: Net_0", as torch calls the frame of a module; empty: it is another function.
+std::string_view class_of_module_frame(std::string_view function);
+
+struct CodeFrame : PythonFrame {
+  bool own = false;  // of the program itself, not of Python, torch or another library
+
+  // Is it called so, or does its file begin so ("torch/_dynamo/", "socket.py")?
+  bool is(std::string_view function_or_file) const;
+  std::string_view module_class() const { return class_of_module_frame(function); }
+  bool is_module() const { return !module_class().empty(); }
+};
+
+// What the program did in a stretch: most of its time.
+struct Code {
+  std::vector<CodeFrame> stack;  // outermost first; empty: not known
+  std::int64_t call_line = 0;    // where the innermost function of the program calls what is below it, or of the
+                                 // comprehension of it that is busy itself; 0: not known
+  std::int64_t caller_line = 0;  // where caller() calls that function, behind a "for"; 0: not known
+
+  // The innermost function of the program itself; nullptr: none.
+  const CodeFrame* own() const;
+  // The function of the program that calls that one; nullptr: none.
+  const CodeFrame* caller() const;
+  // A frame from that one inwards which is called so, or whose file begins so; nullptr: none.
+  const CodeFrame* below(std::string_view function_or_file) const;
+  void put_into(Place& place) const;
+};
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,184 @@
+#include "diagnose/source.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <utility>
+
+namespace stepscope::diagnose {
+namespace {
+
+// Where a recording does not say which files are the program's own: what is surely none of them.
+bool is_library(std::string_view file) {
+  constexpr std::array<std::string_view, 5> inside{"site-packages/", "dist-packages/", "/lib/python3", "<frozen",
+                                                   "_stepscope_hooks/"};
+  constexpr std::array<std::string_view, 32> first{
+      "torch/",           "numpy/",         "threading.py",   "contextlib.py", "typing.py",
+      "functools.py",     "logging/",       "json/",          "re/",           "abc.py",
+      "enum.py",          "weakref.py",     "_weakrefset.py", "copy.py",       "collections/",
+      "multiprocessing/", "concurrent/",    "asyncio/",       "queue.py",      "selectors.py",
+      "socket.py",        "pickle.py",      "random.py",      "signal.py",     "warnings.py",
+      "inspect.py",       "dataclasses.py", "os.py",          "subprocess.py", "tempfile.py",
+      "shutil.py",        "runpy.py"};
+  const auto has = [&](std::string_view part) { return file.find(part) != file.npos; };
+  return file.empty() || std::any_of(inside.begin(), inside.end(), has) ||
+         std::any_of(first.begin(), first.end(), [&](std::string_view part) { return file.starts_with(part); });
+}
+
+// A function is known by the line at which it begins. Frames that were there when a recording began have the line at
+// which they were then, the others that at which their function begins: as `calls`, those of its file, has it.
+std::int64_t first_line(const std::vector<const CodeCall*>& calls, const CodeFrame& frame) {
+  if (frame.function == "<module>") return 1;
+  std::int64_t first = 0;
+  for (const CodeCall* call : calls) {
+    if (call->function_line <= frame.line) first = std::max(first, call->function_line);
+  }
+  return first;
+}
+
+bool is_loop(const CodeCall& call) { return call.called == "__next__"; }
+
+}  // namespace
+
+Source::Source(const std::vector<CodeCall>& code) : code_(&code) {
+  for (const CodeCall& call : code) files_[call.file].push_back(&call);
+}
+
+const Source::Calls& Source::of_file(std::string_view file) const {
+  static const Calls none;
+  const auto calls = files_.find(file);
+  return calls == files_.end() ? none : calls->second;
+}
+
+bool Source::is_own(std::string_view file) const { return files_.empty() ? !is_library(file) : files_.contains(file); }
+
+bool Source::is_one_function(const CodeFrame& a, const CodeFrame& b) const {
+  const Calls& calls = of_file(a.file);
+  return a.file == b.file && first_line(calls, a) == first_line(calls, b);
+}
+
+std::int64_t Source::call_line(const CodeFrame& function, std::string_view called) const {
+  // A model is no function of that name in the source: "nn.Module: Net_0" is where the hooks noted "(calls) Net".
+  std::string model;
+  if (const std::string_view class_name = class_of_module_frame(called); !class_name.empty()) {
+    model = "(calls) " + std::string(class_name);
+    called = model;
+  }
+  const Calls& calls = of_file(function.file);
+  const std::int64_t first = first_line(calls, function);
+  std::int64_t line = 0, loop_line = 0;
+  for (const CodeCall* call : calls) {
+    if (call->function_line != first || !is_loop(*call)) continue;
+    if (loop_line == 0 || call->line < loop_line) loop_line = call->line;
+  }
+  for (const CodeCall* call : calls) {
+    if (call->function_line != first || call->called != called) continue;
+    if (loop_line > 0 && call->line > loop_line) return call->line;
+    if (line == 0) line = call->line;
+  }
+  return line;
+}
+
+const CodeCall* Source::drops(const CodeFrame& function, std::string_view called) const {
+  constexpr std::string_view kDrops = "(drops) ";
+  const Calls& calls = of_file(function.file);
+  const std::int64_t first = first_line(calls, function);
+  const CodeCall* dropped = nullptr;
+  std::size_t all = 0, drops = 0;
+  for (const CodeCall* call : calls) {
+    if (call->function_line != first) continue;
+    const std::string_view name = call->called;
+    if (name == called) all++;
+    if (!name.starts_with(kDrops) || name.substr(kDrops.size()) != called) continue;
+    drops++;
+    if (dropped == nullptr) dropped = call;
+  }
+  return all > drops ? nullptr : dropped;  // names are all that is known: another one of that name may be this
+}
+
+bool Source::keeps(const CodeFrame& function) const {
+  const Calls& calls = of_file(function.file);
+  const std::int64_t first = first_line(calls, function);
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const CodeCall* call) { return call->function_line == first && call->called == "(keeps)"; });
+}
+
+bool Source::has_loop_before(const CodeFrame& function, std::int64_t line) const {
+  const Calls& calls = of_file(function.file);
+  const std::int64_t first = first_line(calls, function);
+  return std::any_of(calls.begin(), calls.end(), [&](const CodeCall* call) {
+    return call->function_line == first && is_loop(*call) && call->line <= line;
+  });
+}
+
+const CodeCall* Source::loop_around(const Code& code) const {
+  const CodeFrame* own = code.own();
+  if (own == nullptr) return nullptr;
+  const Calls& calls = of_file(own->file);
+  const CodeCall* last = nullptr;
+  const std::int64_t first = first_line(calls, *own), before = std::max(code.call_line, own->line);
+  for (const CodeCall* call : calls) {
+    if (call->function_line != first || !is_loop(*call)) continue;
+    if (before != first && call->line > before) continue;
+    if (last == nullptr || call->line > last->line) last = call;
+  }
+  return last;
+}
+
+bool Source::carries(const CodeCall& loop, std::int64_t line) const {
+  constexpr std::string_view kCarries = "(carries) ";
+  for (const CodeCall* call : of_file(loop.file)) {
+    if (call->function_line != loop.function_line || call->line != loop.line) continue;
+    if (!std::string_view(call->called).starts_with(kCarries)) continue;
+    const std::string_view digits = std::string_view(call->called).substr(kCarries.size());
+    std::int64_t last = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), last);
+    return line <= last;
+  }
+  return false;
+}
+
+const CodeCall* Source::first_call(std::string_view called) const {
+  const auto found =
+      std::find_if(code_->begin(), code_->end(), [&](const CodeCall& call) { return call.called == called; });
+  return found == code_->end() ? nullptr : &*found;
+}
+
+const CodeCall* Source::only_call(std::string_view called) const {
+  const CodeCall* only = nullptr;
+  for (const CodeCall& call : *code_) {
+    if (call.called != called) continue;
+    if (only != nullptr) return nullptr;
+    only = &call;
+  }
+  return only;
+}
+
+// The call behind a "for" from which the program comes to this one; nullptr: there is none.
+const CodeCall* Source::loop_that_calls(const CodeCall& call) const {
+  constexpr int kDeepest = 8;
+  constexpr std::string_view kDef = "def ";
+  const CodeCall* at = &call;
+  for (int level = 0; at != nullptr && level < kDeepest; level++) {
+    const CodeCall* function = nullptr;
+    for (const CodeCall* one : of_file(at->file)) {
+      if (one->function_line != at->function_line) continue;
+      if (is_loop(*one) && one->line <= at->line) return at;
+      if (one->called.starts_with(kDef)) function = one;
+    }
+    if (function == nullptr) break;
+    at = first_call(std::string_view(function->called).substr(kDef.size()));
+  }
+  return nullptr;
+}
+
+const CodeCall* Source::call_in_loop(std::string_view called) const {
+  for (const CodeCall& call : *code_) {
+    if (call.called != called) continue;
+    if (const CodeCall* found = loop_that_calls(call)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace stepscope::diagnose

@@ -1,0 +1,61 @@
+// What the program's own source calls, function by function, as the hooks read it while the job ran (Trace::code).
+//
+// It is known by names alone: where a function calls one of a name, which loop is before a line, what a loop carries
+// from turn to turn.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "diagnose/code.h"
+#include "model/trace.h"
+
+namespace stepscope::diagnose {
+
+class Source {
+ public:
+  explicit Source(const std::vector<CodeCall>& code);
+
+  // Is a file the program's own? Where nothing of the source is known: is it none of Python, torch and libraries?
+  bool is_own(std::string_view file) const;
+  // Are both frames of one function?
+  bool is_one_function(const CodeFrame& a, const CodeFrame& b) const;
+
+  // Where that function of the program calls one of that name; of several that behind a loop's beginning, since what
+  // is called before the loop of the steps is in none of them. 0: not known.
+  std::int64_t call_line(const CodeFrame& function, std::string_view called) const;
+  bool calls(const CodeFrame& function, std::string_view called) const { return call_line(function, called) > 0; }
+  // Where that function calls one of that name and never uses what it gives back; nullptr: nowhere.
+  const CodeCall* drops(const CodeFrame& function, std::string_view called) const;
+  // Does that function set what is there when it is done?
+  bool keeps(const CodeFrame& function) const;
+
+  // Does that function have a "for" before that line, or at it?
+  bool has_loop_before(const CodeFrame& function, std::int64_t line) const;
+  // The last "for" of the function of the program before the line that the code names; nullptr: not known.
+  const CodeCall* loop_around(const Code& code) const;
+  // Does each turn of that loop need what the turn before it made: `state = cell(x, state)`? `line`: what is asked
+  // about; behind the end of the loop it is none of it.
+  bool carries(const CodeCall& loop, std::int64_t line) const;
+
+  // The first call of something of that name; nullptr: there is none.
+  const CodeCall* first_call(std::string_view called) const;
+  // The one call of something of that name; nullptr: there is none, or more than one.
+  const CodeCall* only_call(std::string_view called) const;
+  // The call behind a "for" from which the program comes to one of that name: where evaluate() calls eval(), that of
+  // evaluate(). nullptr: there is none.
+  const CodeCall* call_in_loop(std::string_view called) const;
+
+ private:
+  using Calls = std::vector<const CodeCall*>;
+
+  const Calls& of_file(std::string_view file) const;
+  const CodeCall* loop_that_calls(const CodeCall& call) const;
+
+  const std::vector<CodeCall>* code_;
+  std::unordered_map<std::string_view, Calls> files_;
+};
+
+}  // namespace stepscope::diagnose
