@@ -27,7 +27,9 @@ struct Code {
   std::vector<CodeFrame> stack;  // outermost first; empty: not known
   std::int64_t call_line = 0;    // where the innermost function of the program calls what is below it, or of the
                                  // comprehension of it that is busy itself; 0: not known
-  std::int64_t caller_line = 0;  // where caller() calls that function, behind a "for"; 0: not known
+  std::int64_t caller_line = 0;  // where caller() calls that function, behind a "for", and not on each of its items; 0:
+                                 // not known
+  std::int64_t seen_ns = 0;      // what the stretch took where its frames were recorded; 0: not known
 
   // The innermost function of the program itself; nullptr: none.
   const CodeFrame* own() const;

@@ -302,7 +302,7 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
   }
   for (const auto& [function, stretches] : functions) {
     Diagnosis found;
-    std::int64_t time_ns = 0, all_ns = 0, longest_ns = 0;
+    std::int64_t time_ns = 0, all_ns = 0, seen_ns = 0, longest_ns = 0;
     const BetweenOperators* longest = nullptr;
     const double no_core = words.doing == Doing::computing ? part_without_core(about) : 0;
     for (const BetweenOperators* one : stretches) {
@@ -315,7 +315,7 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
       found.rewrite.nodes.push_back({one->node, static_cast<std::int64_t>(least * static_cast<double>(cost)),
                                      static_cast<std::int64_t>(most * static_cast<double>(cost))});
       time_ns += static_cast<std::int64_t>((1 - wait) * static_cast<double>(about.on_path(one->node)));
-      all_ns += cost;
+      all_ns += cost, seen_ns += one->code.seen_ns;
       if (cost > longest_ns) longest_ns = cost, longest = one;
     }
     if (longest == nullptr || about.share(time_ns) < kWorthSaying) continue;
@@ -357,6 +357,15 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
                                          "pause",
                                          100 * pause)
                            : "");
+    // The code that was seen is none that takes as long: what a step does now and then is in no other.
+    constexpr std::int64_t kLonger = 4, kTellingNs = 500'000;
+    const auto count = static_cast<std::int64_t>(stretches.size());
+    if (seen_ns > 0 && all_ns > kLonger * seen_ns && all_ns - seen_ns > kTellingNs * count) {
+      put_doubt(finding,
+                fmt::format("where frames were recorded it took {:.2g} ms in place of {:.2g} ms: what else runs "
+                            "there is not known",
+                            static_cast<double>(seen_ns / count) / 1e6, static_cast<double>(all_ns / count) / 1e6));
+    }
     finding.next = std::string(words.next);
     if (words.doing == Doing::unknown) doubt_unrecorded(about.share(time_ns), found);
     out.push_back(std::move(found));

@@ -295,6 +295,7 @@ Code CodePlaces::find_heaviest(const Map& map, const Stretches& stretches) const
     std::map<std::string, Called> called;  // by what it calls; "": its own work
   };
   std::map<std::pair<std::string, std::int64_t>, Function> functions;
+  std::int64_t seen_ns = 0;
   for (const auto& [leaf, ns] : by_leaf) {
     Code code = stack_of(map, leaf);
     if (std::any_of(code.stack.begin(), code.stack.end(),
@@ -305,6 +306,7 @@ Code CodePlaces::find_heaviest(const Map& map, const Stretches& stretches) const
     Function& function =
         functions[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
     function.ns += ns;
+    seen_ns += ns;
     const bool calls = own != nullptr && own + 1 < code.stack.data() + code.stack.size();
     Called& called = function.called[calls ? own[1].function : ""];
     if (called.ns == 0) called.code = std::move(code);
@@ -313,7 +315,9 @@ Code CodePlaces::find_heaviest(const Map& map, const Stretches& stretches) const
   const auto less = [](const auto& a, const auto& b) { return a.second.ns < b.second.ns; };
   const auto most = std::max_element(functions.begin(), functions.end(), less);
   if (most == functions.end()) return {};
-  return std::max_element(most->second.called.begin(), most->second.called.end(), less)->second.code;
+  Code code = std::max_element(most->second.called.begin(), most->second.called.end(), less)->second.code;
+  code.seen_ns = seen_ns;
+  return code;
 }
 
 CodePlaces::Map::Frame CodePlaces::kind_of(const Map& map, SliceId frame) {
@@ -343,7 +347,8 @@ Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
   const CodeFrame* own = code.own();
   if (const CodeFrame* caller = code.caller()) {
     const std::int64_t line = map.source.call_line(*caller, caller[1].function);
-    if (line > 0 && map.source.has_loop_before(*caller, line)) code.caller_line = line;
+    const bool in_loop = line > 0 && map.source.has_loop_before(*caller, line);
+    if (in_loop && !map.source.calls_on_each(*caller, caller[1].function, line)) code.caller_line = line;
   }
   if (own == nullptr) return code;
   const bool calls = own + 1 < code.stack.data() + code.stack.size();

@@ -231,7 +231,7 @@ Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
     for (Diagnosis& one : found) all.push_back(priced(about, cause.id, std::move(one)));
   }
   std::stable_sort(all.begin(), all.end(), [](const Priced& a, const Priced& b) {
-    return worth(a.diagnosis.finding) > worth(b.diagnosis.finding);
+    return expected_step(a.diagnosis.finding) < expected_step(b.diagnosis.finding);
   });
   say_what_is_shared(about, all);
   for (Priced& one : all) say_how_sure(about, one);

@@ -227,6 +227,44 @@ TEST_CASE("advice: a file that takes the place of another is part of saving it")
   CHECK(find(job("save", "<built-in method replace of str object at 0x7f>"), "checkpoint_in_loop") == nullptr);
 }
 
+TEST_CASE("advice: what is done too often is where the loop calls it, but not where it calls each of its callbacks") {
+  const auto line = [](std::string_view on_each) {
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::mm", 6 * ms, {"train.py(30): main"});
+      thread.code(4 * ms, {"train.py(30): main", "train.py(10): keep", "torch/serialization.py(940): save"});
+      thread.op("aten::relu", 400 * us, {"train.py(30): main"});
+    });
+    run.stack_steps[0].code = {{"train.py", 10, "def keep", 10}, {"train.py", 10, "save", 12},
+                               {"train.py", 26, "def main", 26}, {"train.py", 26, "__next__", 31},
+                               {"train.py", 26, "keep", 33},     {"train.py", 26, std::string(on_each), 33}};
+    const Answer answer = advice_of(run);
+    const Finding* found = find(answer, "checkpoint_in_loop");
+    REQUIRE(found != nullptr);
+    return found->where.line;
+  };
+  CHECK(line("(drops) keep") == 33);
+  CHECK(line("(each) keep") == 12);
+}
+
+TEST_CASE("advice: code that took far less where its frames were recorded may not be what takes long") {
+  const auto confidence = [](std::int64_t seen_ns) {
+    int step = 0;
+    const Run run = run_of([&](Thread& thread) {
+      thread.op("aten::mm", 5 * ms, {"train.py(30): main"});
+      thread.code(step++ < 4 ? 5 * ms : seen_ns, {"train.py(30): main", "train.py(10): rarest"});
+      thread.op("aten::add", 10 * ms, {"train.py(30): main"});
+    });
+    const Answer answer = advice_of(run);
+    const Finding* found = find(answer, "python_in_step");
+    REQUIRE(found != nullptr);
+    CHECK((found->confidence_reason.find("5 ms") != std::string::npos) == (seen_ns < 1 * ms));
+    return found->confidence;
+  };
+  CHECK(confidence(5 * ms) == "high");
+  CHECK(confidence(2 * ms) == "high");
+  CHECK(confidence(300 * us) == "medium");
+}
+
 TEST_CASE("advice: numbers that are made for a log alone") {
   const auto job = [](std::string_view as_called, std::string_view last) {
     const std::vector<std::string> main{"train.py(30): main"}, add{"train.py(30): main", "train.py(10): add"};

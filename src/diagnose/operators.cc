@@ -40,6 +40,12 @@ bool is_elementwise(std::string_view name) {
   return model != nullptr && model->family == costs::Family::elementwise;
 }
 
+bool is_reduction(std::string_view name) {
+  static constexpr std::array<std::string_view, 11> kReductions{
+      "sum", "mean", "amax", "amin", "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "logsumexp"};
+  return is_any(name, kReductions);
+}
+
 bool is_product(std::string_view name) {
   static constexpr std::array<std::string_view, 9> kProducts{
       "mm", "bmm", "addmm", "matmul", "linear", "einsum", "baddbmm", "addbmm", "_addmm_activation"};

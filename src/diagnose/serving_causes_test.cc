@@ -115,6 +115,33 @@ TEST_CASE("advice: what a service keeps for a backward pass; more where torch an
   CHECK(gain("Net") < 1.2);
 }
 
+TEST_CASE("advice: a graph that nobody goes back through costs inside of operators, and where it is let go") {
+  const auto gain = [](bool noted, int tensors) {
+    std::int64_t number = 0;
+    Run run = run_of(
+        [&](Thread& thread) {
+          for (int request = 0; request < 3; request++) {
+            // A recurrent network: one operator with a hundred in it.
+            thread.begin_range();
+            thread.op("aten::gru", 2 * us, {}, {.dims = "[[4, 100, 64]]"});
+            for (int i = 0; i < 100; i++) {
+              thread.op("aten::tanh", 4 * us, {}, {.sequence = noted ? number++ : number, .dims = "[[4, 64]]"});
+            }
+            thread.end_range("stepscope.module: reader (GRU)");
+            for (int i = 0; i < tensors; i++) thread.freed(1024);
+            thread.code(200 * us);
+          }
+        },
+        false);
+    const Answer answer = advice_of(run);
+    const Finding* found = find(answer, "no_inference_mode");
+    return found == nullptr || !found->gain ? 1 : found->gain->speedup_high;
+  };
+  CHECK(gain(true, 0) > 1.2);
+  CHECK(gain(true, 100) > gain(true, 0) + 0.2);
+  CHECK(gain(false, 100) < gain(true, 100));
+}
+
 TEST_CASE("advice: a program that calls the layers of its model itself reads all words again in each of them") {
   const auto job = [](bool grows) {
     return run_of(

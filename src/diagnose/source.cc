@@ -80,6 +80,17 @@ std::int64_t Source::call_line(const CodeFrame& function, std::string_view calle
   return line;
 }
 
+bool Source::calls_on_each(const CodeFrame& function, std::string_view called, std::int64_t line) const {
+  constexpr std::string_view kEach = "(each) ";
+  const Calls& calls = of_file(function.file);
+  const std::int64_t first = first_line(calls, function);
+  return std::any_of(calls.begin(), calls.end(), [&](const CodeCall* call) {
+    const std::string_view name = call->called;
+    return call->function_line == first && call->line == line && name.starts_with(kEach) &&
+           name.substr(kEach.size()) == called;
+  });
+}
+
 const CodeCall* Source::drops(const CodeFrame& function, std::string_view called) const {
   constexpr std::string_view kDrops = "(drops) ";
   const Calls& calls = of_file(function.file);

@@ -122,7 +122,7 @@ void put_by_worth(Report& report) {
     const Finding &a = report.finding(one), &b = report.finding(other);
     const bool a_repeats = repeats_advice(report, one), b_repeats = repeats_advice(report, other);
     if (a_repeats != b_repeats) return b_repeats;
-    if (worth(a) != worth(b)) return worth(a) > worth(b);
+    if (expected_step(a) != expected_step(b)) return expected_step(a) < expected_step(b);
     return doubt(a) < doubt(b);
   });
 }

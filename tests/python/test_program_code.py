@@ -130,6 +130,9 @@ def test_rows_of_a_source() -> None:
                 loss.backward(retain_graph=True)
                 count = evaluate(model)
                 journal.add(step)
+                for callback in callbacks:
+                    callback.after_step(step)
+                    callback.state.clear()
     """)
     rows = set(program_code._rows(ast.parse(text)))
     assert rows >= {
@@ -137,14 +140,17 @@ def test_rows_of_a_source() -> None:
         (2, "(drops) eval", 3),
         (2, "eval", 3),
         (5, "__next__", 6),
-        (5, f"{program_code.CARRIES} 10", 6),
+        (5, f"{program_code.CARRIES} 13", 6),
         (5, "cell", 7),
         (5, "backward", 8),
         (5, program_code.RETAINS, 8),
         (5, "evaluate", 9),
         (5, "add", 10),
         (5, "(drops) add", 10),
+        (5, "__next__", 11),
+        (5, "(each) after_step", 12),
     }
+    assert [row for row in rows if row[1].startswith(program_code.EACH)] == [(5, "(each) after_step", 12)]
     assert (5, "(drops) evaluate", 9) not in rows
 
 

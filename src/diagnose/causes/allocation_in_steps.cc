@@ -9,6 +9,7 @@
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/let_go.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 
@@ -29,22 +30,6 @@ constexpr std::int64_t kGivesBackBytes = 64 << 10;
 // Giving memory back takes a while for each page of it; as often as fast or as slow.
 constexpr double kLeastBytesPerNs = 10, kMostBytesPerNs = 40;
 
-struct LetGo {
-  std::int64_t time_ns = 0, bytes = 0;  // clock of its file
-};
-
-// Memory of a rank's host that is let go, by time.
-std::vector<LetGo> let_go(const Trace& trace) {
-  std::vector<LetGo> all;
-  for (std::size_t row = 0; row < trace.memory.size(); row++) {
-    if (trace.memory.device_type[row] != 0 || !trace.memory.bytes.has(row)) continue;
-    if (trace.memory.bytes[row] <= -kGivesBackBytes)
-      all.push_back({trace.memory.time_ns[row], -trace.memory.bytes[row]});
-  }
-  std::sort(all.begin(), all.end(), [](const LetGo& a, const LetGo& b) { return a.time_ns < b.time_ns; });
-  return all;
-}
-
 struct Stretch {
   std::uint32_t node = 0;
   Work work;
@@ -61,7 +46,7 @@ void add_letting_go(const Case& about, const std::set<const Trace*>& makes, Gath
   for (auto& [trace, all] : stretches) {
     std::sort(all.begin(), all.end(),
               [](const Stretch& a, const Stretch& b) { return a.work.start_ns < b.work.start_ns; });
-    const std::vector<LetGo> times = let_go(*trace);
+    const std::vector<LetGo> times = let_go(*trace, kGivesBackBytes);
     auto next = times.begin();
     std::vector<LetGo> held;  // let go, and not seen to go back
     for (const auto& [node, work] : all) {

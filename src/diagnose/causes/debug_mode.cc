@@ -1,11 +1,11 @@
 // Modes of torch that look for faults, left on: they cost with each operator.
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/noted.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "model/answer_parts.h"
@@ -28,51 +28,17 @@ bool looks_for_nan(const Work& work) {
          name == "aten::is_nonzero";
 }
 
-// Operators for which a node of the graph was made.
-using Noted = std::set<std::pair<const Trace*, SliceId>>;
-
-// The number of a thread goes on with each node that is made, whether the backward pass comes to it or not: the last
-// operator that has one made it.
-void add_makers(const Trace& trace, Noted& to) {
-  struct Maker {
-    std::int64_t start_ns = 0;
-    SliceId slice = SliceId::none;
-  };
-  std::map<TrackId, std::map<std::int64_t, Maker>> threads;
-  for (std::size_t row = 0; row < trace.ops.size(); row++) {
-    if (!trace.ops.sequence.has(row) || trace.ops.sequence[row] < 0 || trace.ops.fwd_thread.has(row)) continue;
-    const SliceId slice = trace.ops.slice[row];
-    const std::int64_t start_ns = trace.slices.start_ns[slice];
-    Maker& maker = threads[trace.slices.track[slice]][trace.ops.sequence[row]];
-    if (maker.slice == SliceId::none || start_ns >= maker.start_ns) maker = {start_ns, slice};
-  }
-  for (const auto& [thread, numbers] : threads) {
-    for (const auto& [number, maker] : numbers) {
-      if (numbers.contains(number + 1)) to.insert({&trace, maker.slice});
-    }
-  }
-}
-
-Noted noted_operators(const Case& about) {
-  Noted out;
-  for (const Trace& trace : timelines(about.run)) {
-    for (const stepscope::Backward& pair : trace.backward) out.insert({&trace, pair.forward});
-    add_makers(trace, out);
-  }
-  return out;
-}
-
 struct StackCost {
   std::int64_t least_ns = 20'000, most_ns = 200'000;
 };
 
 // What writing down a Python stack costs: all of the time of what does nothing else, another look at the same memory.
 // The mean, since all of them count, the long ones too.
-StackCost stack_cost(const Case& about, const Noted& noted) {
+StackCost stack_cost(const Case& about, const Noted& nodes) {
   constexpr std::int64_t kFewest = 10;
   std::int64_t count = 0, total_ns = 0;
   for_each_work(about, [&](std::uint32_t, const Work& work) {
-    if (work.device || work.operation == SliceId::none || !noted.contains({work.trace, work.inside})) return;
+    if (work.device || work.operation == SliceId::none || !nodes.has(*work.trace, work.inside)) return;
     if (is_view(work.trace->name(work.inside)) && work.cost_ns > kCallNs) count++, total_ns += work.cost_ns - kCallNs;
   });
   if (count < kFewest) return {};
@@ -88,8 +54,8 @@ Cause debug_mode_cause() {
             Gathered looks(about);
             bool any = false;
             // Each operator of the forward pass writes down its whole Python stack.
-            const Noted noted = told ? noted_operators(about) : Noted();
-            const StackCost stack = stack_cost(about, noted);
+            const Noted& nodes = noted(about);
+            const StackCost stack = told ? stack_cost(about, nodes) : StackCost();
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
               if (work.operation == SliceId::none) return;
               const Trace& trace = *work.trace;
@@ -102,7 +68,7 @@ Cause debug_mode_cause() {
                 if (!looks_for_nan(work)) return;
                 any = any || trace.name(work.inside) == "aten::isnan";
                 looks.add(node, work, "aten::isnan", 0, 0);
-              } else if (told && !work.device && noted.contains({&trace, work.inside})) {
+              } else if (told && !work.device && nodes.has(trace, work.inside)) {
                 const std::int64_t own = std::min(work.cost_ns, kCallNs);
                 looks.add_ns(node, work, trace.name(work.inside), std::max(own, work.cost_ns - stack.most_ns),
                              std::max(own, work.cost_ns - stack.least_ns));

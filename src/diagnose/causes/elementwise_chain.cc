@@ -1,6 +1,8 @@
 // Chains of elementwise operators on tensors of one size: each of them goes through memory again, where one operator,
 // or a compiler, goes through it once.
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
@@ -14,25 +16,42 @@ constexpr std::size_t kShortestChain = 4;
 constexpr std::int64_t kSmallestChain = 1 << 12;  // elements: less is all call
 constexpr std::int64_t kChainCallNs = 3'000;
 
-using Chain = std::vector<const Operator*>;
+struct Chain {
+  std::vector<const Operator*> operators;  // on tensors of one size
+  std::vector<const Operator*> small;      // between them, on what one of them summed up
+};
 
+// What is summed up over a dimension is gone through again by what comes next, as in a normalization by hand: part of
+// the chain where more of it follows.
 std::vector<Chain> chains(const Case& about) {
+  constexpr std::int64_t kSummedUp = 16;  // times as many elements as what is left of them, at least
   std::vector<Chain> out;
   Chain chain;
   const auto close = [&] {
-    if (chain.size() >= kShortestChain) out.push_back(chain);
-    chain.clear();
+    while (!chain.operators.empty() && is_reduction(chain.operators.back()->name)) chain.operators.pop_back();
+    if (chain.operators.size() >= kShortestChain) {
+      std::erase_if(chain.small, [&](const Operator* one) { return one > chain.operators.back(); });
+      out.push_back(std::move(chain));
+    }
+    chain = {};
   };
   for (const Operator& one : forward_operators(about)) {
     if (is_view(one.name)) continue;
     const std::int64_t elements = one.inputs->elements();
-    const bool fits = is_elementwise(one.name) && one.phase != Phase::optimizer && elements >= kSmallestChain;
-    if (!fits) {
-      close();
-      continue;
+    const bool goes_along = (is_elementwise(one.name) || is_reduction(one.name)) && one.phase != Phase::optimizer;
+    if (goes_along && !chain.operators.empty() && chain.operators.back()->trace == one.trace) {
+      const std::int64_t size = chain.operators.back()->inputs->elements();
+      if (elements == size) {
+        chain.operators.push_back(&one);
+        continue;
+      }
+      if (elements * kSummedUp <= size && is_reduction(chain.operators.back()->name)) {
+        chain.small.push_back(&one);
+        continue;
+      }
     }
-    if (!chain.empty() && (chain.back()->inputs->elements() != elements || chain.back()->trace != one.trace)) close();
-    chain.push_back(&one);
+    close();
+    if (goes_along && elements >= kSmallestChain) chain.operators.push_back(&one);
   }
   close();
   return out;
@@ -47,13 +66,21 @@ Cause elementwise_chain_cause() {
         std::size_t longest = 0;
         const Passes& pass = passes(about);
         for (const Chain& chain : chains(about)) {
-          longest = std::max(longest, chain.size());
-          // Each reads one tensor at least and writes one; all together read one or two and write one.
-          const double least = 1.0 / static_cast<double>(chain.size()), most = std::min(1.0, 3 * least);
-          for (const Operator* one : chain) {
+          longest = std::max(longest, chain.operators.size());
+          // Each reads one tensor at least and writes one; all together read one or two and write one, and go through
+          // them again behind each sum.
+          const auto count = static_cast<double>(chain.operators.size());
+          const auto sums = static_cast<double>(std::count_if(chain.operators.begin(), chain.operators.end(),
+                                                              [](const auto* one) { return is_reduction(one->name); }));
+          const double least = (1 + sums) / count, most = std::min(1.0, (3 + sums) / count);
+          for (const Operator* one : chain.operators) {
             const bool hard = is_transcendental(one->name);
-            work_of.add(pass.nodes(*one->trace, one->slice), one->name, hard ? 0.6 : 0, hard ? 1 : most);
+            work_of.add(pass.nodes(*one->trace, one->slice), one->name, hard ? 0.6 : sums / count, hard ? 1 : most);
             work_of.add(pass.backward_nodes(*one->trace, one->slice), one->name, least, most, hard ? 0 : kChainCallNs);
+          }
+          for (const Operator* one : chain.small) {
+            work_of.add(pass.nodes(*one->trace, one->slice), one->name, 0, most);
+            work_of.add(pass.backward_nodes(*one->trace, one->slice), one->name, 0, most);
           }
         }
         if (!work_of.worth_saying()) return;

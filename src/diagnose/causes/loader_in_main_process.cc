@@ -10,6 +10,8 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
+constexpr double kHandedOver = 1.3;  // times what making a batch takes: that a worker makes it and hands it over
+
 // Part of what is loaded that the thread of the steps still loses when a worker loads it beside: cores of which all
 // work are slower than one that works alone, since many of them share a core's units or its memory. As measured in this
 // very job, where torch has one thread (hooks: torch_settings.py); nullopt: not known.
@@ -25,10 +27,33 @@ std::optional<double> lost_beside(const Case& about) {
 // What the steps still wait for their workers, as a part of what loading takes now: on a core a batch takes as long as
 // it does here, and then it is handed over. Workers without an idle core of their own make none.
 double waits_for_workers(const Case& about, const Loading& load) {
-  constexpr double kHandedOver = 1.3, kWorkers = 4;  // as many as are advised
+  constexpr double kWorkers = 4;  // as many as are advised
   const double cores = std::clamp(load.idle_cores.value_or(kWorkers), kIdleCore, kWorkers);
   const auto loads_ns = static_cast<double>(std::max<std::int64_t>(load.time_ns, 1));
   return std::clamp(kHandedOver / cores - (static_cast<double>(about.path_ns) - loads_ns) / loads_ns, 0.0, 1.0);
+}
+
+// Work of all cores together that is left over at the least, as a part of what loading takes now: they cannot do more
+// than they idle now.
+double bound_by_cores(const Case& about, const Loading& load) {
+  const auto cores = number_set(about.trace, "cores");
+  if (!cores || *cores < 1 || !load.idle_cores) return 0;
+  const auto steps_ns = static_cast<double>(about.path_ns);
+  const auto loads_ns = static_cast<double>(std::max<std::int64_t>(load.time_ns, 1));
+  const double busy = 1 - std::clamp(*load.idle_cores / static_cast<double>(*cores), 0.0, 1.0);
+  return std::clamp((busy * steps_ns - (steps_ns - loads_ns)) / loads_ns, 0.0, 1.0);
+}
+
+// What the steps lose at the most where torch's threads take all cores, as a part of what loading takes now: a worker
+// and they share them, so that both are slower for it.
+double loses_to_a_worker(const Case& about, const Loading& load) {
+  const auto cores = number_set(about.trace, "cores"), threads = number_set(about.trace, "torch_threads");
+  if (!cores || !threads || *cores < 2 || *threads < *cores) return 0;
+  const auto loads_ns = static_cast<double>(std::max<std::int64_t>(load.time_ns, 1));
+  const double computes_ns = static_cast<double>(about.path_ns) - loads_ns;
+  const double slower = static_cast<double>(*threads + 1) / static_cast<double>(*cores);
+  const double waits_ns = std::max(0.0, kHandedOver * loads_ns - computes_ns);
+  return std::clamp((waits_ns + (slower - 1) * computes_ns) / loads_ns, 0.0, 1.0);
 }
 
 }  // namespace
@@ -42,8 +67,11 @@ Cause loader_in_main_process_cause() {
         if (load.where == LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
         // Workers need cores: without an idle one they take their time from the step.
         const bool room = load.idle_cores.value_or(1) >= kIdleCore;
-        const double lost = room ? lost_beside(about).value_or(0) : 0,
-                     left = room ? std::min(1.0, std::max(lost, waits_for_workers(about, load)) + 0.05) : 0.6;
+        constexpr double kLeftWithoutRoom = 0.6;  // of what is made cheaper, or before, all may be gone
+        const double lost = room ? std::max(lost_beside(about).value_or(0), bound_by_cores(about, load)) : 0,
+                     waits = std::max(room ? waits_for_workers(about, load) + 0.05 : kLeftWithoutRoom,
+                                      loses_to_a_worker(about, load)),
+                     left = std::min(1.0, std::max(lost + 0.05, waits));
         Diagnosis found = waits_for_loader(
             about, load, "Batches are loaded in the training process itself, while the step waits",
             room ? "DataLoader(..., num_workers=4, persistent_workers=True), and pin_memory=True where a GPU takes them"

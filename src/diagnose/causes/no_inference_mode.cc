@@ -1,11 +1,14 @@
 // A model that only answers, while autograd notes all that a backward pass would need.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 
+#include "diagnose/let_go.h"
 #include "diagnose/model_calls.h"
+#include "diagnose/noted.h"
 #include "diagnose/passes.h"
 #include "model/windows.h"
 
@@ -57,37 +60,74 @@ class SlowPath {
   std::map<std::pair<const Trace*, SliceId>, bool> operators_;
 };
 
+// What an operator costs less for which no node of the graph is made, and nothing is kept: measured on a small model,
+// 0.5 us a node.
+constexpr std::int64_t kLeastNoteNs = 400, kMostNoteNs = 1'200;
+constexpr double kMemoryPart = 0.1;  // of its time, at most: memory that is kept is not used again meanwhile
+
+void add_noting(const Case& about, const ModelCall& call, const std::vector<std::uint32_t>& nodes, Gathered& to) {
+  std::int64_t total_ns = 0;
+  for (const std::uint32_t node : nodes) total_ns += about.cost_ns(node);
+  if (total_ns <= 0) return;
+  const auto left = [&](double kept, std::int64_t note_ns) {
+    return std::max(0.25, kept - static_cast<double>(note_ns) / static_cast<double>(total_ns));
+  };
+  to.add(nodes, call.module, left(1 - kMemoryPart, kMostNoteNs), left(1, kLeastNoteNs));
+}
+
+// Where the answer is there, the graph is let go, node by node, with the tensors that it kept.
+void add_letting_go(const Case& about, const std::set<std::pair<const Trace*, TrackId>>& threads, Gathered& to) {
+  constexpr std::int64_t kLongNs = 100'000;  // less is the program's own code, to which a few tensors add little
+  constexpr double kLeastNs = 300, kMostNs = 1'500;  // of a tensor and its node
+  std::map<const Trace*, std::vector<LetGo>> let_go_of;
+  for (const auto& [trace, thread] : threads) let_go_of.try_emplace(trace, let_go(*trace, 1));
+  for_each_work(about, [&](std::uint32_t node, const Work& work) {
+    if (!work.between_operators() || work.cost_ns < kLongNs || !threads.contains({work.trace, work.track})) return;
+    const std::vector<LetGo>& all = let_go_of.at(work.trace);
+    const auto later = [](const LetGo& one, std::int64_t time_ns) { return one.time_ns < time_ns; };
+    const auto from = std::lower_bound(all.begin(), all.end(), work.start_ns, later);
+    const auto to_end = std::lower_bound(from, all.end(), work.start_ns + work.cost_ns, later);
+    const auto tensors = static_cast<double>(to_end - from);
+    const auto gone = [&](double each_ns) {
+      return std::min(work.cost_ns, static_cast<std::int64_t>(tensors * each_ns));
+    };
+    if (tensors > 0) {
+      to.add_ns(node, work, "graph let go", work.cost_ns - gone(kMostNs), work.cost_ns - gone(kLeastNs));
+    }
+  });
+}
+
 }  // namespace
 
 Cause no_inference_mode_cause() {
   return {"no_inference_mode", "Autograd notes what nobody needs", [](const Case& about, std::vector<Diagnosis>& out) {
-            // Noting an operator and letting go of it again; beside it memory that is kept until the answer is there.
-            constexpr std::int64_t kLeastNoteNs = 1'000, kMostNoteNs = 6'000;
-            constexpr double kMemoryPart = 0.1;
-            const std::vector<ModelCall>& calls = model_calls(about);
-            Gathered noted(about);
+            const Noted& made = noted(about);
+            Gathered needless(about);
             SlowPath slow(about);
             bool any_slow = false;
-            for (const ModelCall& call : calls) {
+            std::set<std::pair<const Trace*, TrackId>> threads;
+            for (const ModelCall& call : model_calls(about)) {
               if (call.trains || goes_back(*call.trace)) return;  // a job that trains
               if (!call.recorded) continue;
+              threads.insert({call.trace, call.track});
+              std::map<SliceId, std::vector<std::uint32_t>> makers;
               for (const std::uint32_t node : call.nodes) {
                 const Work work = about.work(node);
-                if (!work.device && work.role == simulate::NodeRole::host && slow.has(work)) {
+                if (work.device || work.role != simulate::NodeRole::host) continue;
+                const bool is_code = work.operation == SliceId::none;
+                if (slow.has(work)) {
                   any_slow = true;
-                  const bool is_code = work.operation == SliceId::none;
-                  noted.add(node, work, call.module, is_code ? kLeastOfItsPython : kLeastOfLayer,
-                            is_code ? kMostOfItsPython : kMostOfLayer);
-                  continue;
+                  needless.add(node, work, call.module, is_code ? kLeastOfItsPython : kLeastOfLayer,
+                               is_code ? kMostOfItsPython : kMostOfLayer);
+                } else if (!is_code && made.has(*work.trace, work.slice)) {
+                  makers[work.slice].push_back(node);
                 }
-                if (work.device || work.operation == SliceId::none || work.slice != work.operation) continue;
-                const auto kept = static_cast<std::int64_t>((1 - kMemoryPart) * static_cast<double>(work.cost_ns));
-                noted.add_ns(node, work, call.module, std::max(work.cost_ns / 4, kept - kMostNoteNs),
-                             std::max(work.cost_ns / 4, work.cost_ns - kLeastNoteNs));
               }
+              for (const auto& [maker, nodes] : makers) add_noting(about, call, nodes, needless);
             }
-            if (!noted.worth_saying()) return;
-            Diagnosis found = noted.diagnosis(
+            add_letting_go(about, threads, needless);
+            if (!needless.worth_saying()) return;
+            Diagnosis found = needless.diagnosis(
                 {.cause = "serving",
                  .sentence = "The model only answers, and autograd notes all that a backward pass would need",
                  .next = "Call it under torch.inference_mode()"});
@@ -96,7 +136,8 @@ Cause no_inference_mode_cause() {
                   {.text = "torch has one operator for a TransformerEncoderLayer, which autograd keeps it from",
                    .value = Value()});
             }
-            put_model(about, *noted.names().first().example.trace, noted.names().first().name, found.finding.where);
+            put_model(about, *needless.names().first().example.trace, needless.names().first().name,
+                      found.finding.where);
             out.push_back(std::move(found));
           }};
 }

@@ -27,6 +27,7 @@ RETAINS = "backward(retain_graph)"
 CALLS = "(calls) "  # before the model: where the program was when it called it
 KEEPS = "(keeps)"  # a function that sets what is there when it is done: an attribute, a place in a list of another's
 DROPS = "(drops) "  # before the name: what the call gives back is not used
+EACH = "(each) "  # before the name: the loop calls it on each of its items, whatever they are: callbacks, layers
 MOST_FILES = 200  # whose calls are read
 MOST_S = 0.5  # of reading: the job waits
 MOST_BYTES = 1_000_000  # of a source that is still read
@@ -110,6 +111,15 @@ def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
+def _called_on_each(loop: ast.For | ast.AsyncFor) -> Iterator[tuple[str, int]]:
+    items = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    for node in (inner for statement in loop.body for inner in ast.walk(statement)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if isinstance(node.func.value, ast.Name) and node.func.value.id in items:
+            yield node.func.attr, node.func.end_lineno or node.lineno
+
+
 def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
     def walk(node: ast.AST, function: int) -> Iterator[tuple[int, str, int]]:
         for child in ast.iter_child_nodes(node):
@@ -133,6 +143,8 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
                     yield function, RETAINS, child.func.end_lineno or child.lineno
             elif isinstance(child, (ast.For, ast.AsyncFor)):
                 yield function, "__next__", child.iter.lineno  # each turn asks for the next item there
+                for called, line in _called_on_each(child):
+                    yield function, EACH + called, line
                 if carried_state.carries(child):
                     yield function, f"{CARRIES} {child.end_lineno}", child.iter.lineno
             yield from walk(child, inside)

@@ -426,10 +426,10 @@ def next_long_step(last: Collection[tuple[int, float]], boundary: int) -> int:
     times = sorted(seconds for _, seconds in last)
     if not times:
         return boundary
-    usual = times[len(times) // 2]
+    usual = times[len(times) // 4]  # as many as half of them may be long
     # Half as much longer as the third longest is: what writing a recording adds to the step behind it is less.
     far = max(LONG * usual, (usual + times[-3:][0]) / 2)
-    long = [number for number, seconds in last if seconds > far]
+    long = [number for number, seconds in last if seconds > far][-3:]  # the first step of a job is long as well
     periods = [after - before for before, after in zip(long, long[1:])]
     if len(periods) < 2 or len(set(periods)) > 1 or not 1 < periods[0] <= LONGEST_PERIOD:  # two come by chance
         return boundary
