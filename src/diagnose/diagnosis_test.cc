@@ -265,6 +265,41 @@ TEST_CASE("advice: code that took far less where its frames were recorded may no
   CHECK(confidence(300 * us) == "medium");
 }
 
+TEST_CASE("advice: what a function makes that gives the same in each step could be kept") {
+  const auto job = [](std::string_view said, bool same_sizes, bool learns = false) {
+    std::int64_t step = 0;
+    Run run = run_of([&](Thread& thread) {
+      const std::vector<std::string> mask{"train.py(30): main", "train.py(10): mask"};
+      const std::string sizes = "[[" + std::to_string(same_sizes ? 256 : 256 + step) + ", 256]]";
+      thread.op("aten::exp", 4 * ms, mask, {.sequence = learns ? step : kAbsent, .dims = sizes});
+      thread.code(1 * ms, mask);
+      thread.op("aten::where", 3 * ms, mask, {.dims = sizes});
+      thread.op("aten::mm", 12 * ms, {"train.py(30): main"}, {.sequence = 100 + step});
+      if (learns) {
+        thread.op("autograd::engine::evaluate_function: ExpBackward0", 1 * ms, {}, {.sequence = step, .fwd_thread = 1});
+      }
+      step++;
+    });
+    run.stack_steps[0].code = {{"train.py", 10, "def mask", 10},
+                               {"train.py", 10, std::string(said), 10},
+                               {"train.py", 26, "def main", 26},
+                               {"train.py", 26, "mask", 34}};
+    return advice_of(run);
+  };
+  const Answer answer = job("(constant)", true);
+  const Finding* found = find(answer, "constant_in_steps");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.function == "main");
+  CHECK(found->where.line == 34);
+  CHECK(found->sentence.find("mask()") != std::string::npos);
+  CHECK(found->confidence == "medium");
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(at_most(20.0 / 12)).epsilon(0.01));
+  CHECK(find(job("(keeps)", true), "constant_in_steps") == nullptr);
+  CHECK(find(job("(constant)", false), "constant_in_steps") == nullptr);       // of another size each time
+  CHECK(find(job("(constant)", true, true), "constant_in_steps") == nullptr);  // of what learns
+}
+
 TEST_CASE("advice: numbers that are made for a log alone") {
   const auto job = [](std::string_view as_called, std::string_view last) {
     const std::vector<std::string> main{"train.py(30): main"}, add{"train.py(30): main", "train.py(10): add"};

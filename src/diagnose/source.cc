@@ -26,16 +26,7 @@ bool is_library(std::string_view file) {
          std::any_of(first.begin(), first.end(), [&](std::string_view part) { return file.starts_with(part); });
 }
 
-// A function is known by the line at which it begins. Frames that were there when a recording began have the line at
-// which they were then, the others that at which their function begins: as `calls`, those of its file, has it.
-std::int64_t first_line(const std::vector<const CodeCall*>& calls, const CodeFrame& frame) {
-  if (frame.function == "<module>") return 1;
-  std::int64_t first = 0;
-  for (const CodeCall* call : calls) {
-    if (call->function_line <= frame.line) first = std::max(first, call->function_line);
-  }
-  return first;
-}
+constexpr std::string_view kConstant = "(constant)";
 
 bool is_loop(const CodeCall& call) { return call.called == "__next__"; }
 
@@ -53,9 +44,17 @@ const Source::Calls& Source::of_file(std::string_view file) const {
 
 bool Source::is_own(std::string_view file) const { return files_.empty() ? !is_library(file) : files_.contains(file); }
 
+std::int64_t Source::first_line(const CodeFrame& function) const {
+  if (function.function == "<module>") return 1;
+  std::int64_t first = 0;
+  for (const CodeCall* call : of_file(function.file)) {
+    if (call->function_line <= function.line) first = std::max(first, call->function_line);
+  }
+  return first;
+}
+
 bool Source::is_one_function(const CodeFrame& a, const CodeFrame& b) const {
-  const Calls& calls = of_file(a.file);
-  return a.file == b.file && first_line(calls, a) == first_line(calls, b);
+  return a.file == b.file && first_line(a) == first_line(b);
 }
 
 std::int64_t Source::call_line(const CodeFrame& function, std::string_view called) const {
@@ -66,7 +65,7 @@ std::int64_t Source::call_line(const CodeFrame& function, std::string_view calle
     called = model;
   }
   const Calls& calls = of_file(function.file);
-  const std::int64_t first = first_line(calls, function);
+  const std::int64_t first = first_line(function);
   std::int64_t line = 0, loop_line = 0;
   for (const CodeCall* call : calls) {
     if (call->function_line != first || !is_loop(*call)) continue;
@@ -83,7 +82,7 @@ std::int64_t Source::call_line(const CodeFrame& function, std::string_view calle
 bool Source::calls_on_each(const CodeFrame& function, std::string_view called, std::int64_t line) const {
   constexpr std::string_view kEach = "(each) ";
   const Calls& calls = of_file(function.file);
-  const std::int64_t first = first_line(calls, function);
+  const std::int64_t first = first_line(function);
   return std::any_of(calls.begin(), calls.end(), [&](const CodeCall* call) {
     const std::string_view name = call->called;
     return call->function_line == first && call->line == line && name.starts_with(kEach) &&
@@ -94,7 +93,7 @@ bool Source::calls_on_each(const CodeFrame& function, std::string_view called, s
 const CodeCall* Source::drops(const CodeFrame& function, std::string_view called) const {
   constexpr std::string_view kDrops = "(drops) ";
   const Calls& calls = of_file(function.file);
-  const std::int64_t first = first_line(calls, function);
+  const std::int64_t first = first_line(function);
   const CodeCall* dropped = nullptr;
   std::size_t all = 0, drops = 0;
   for (const CodeCall* call : calls) {
@@ -108,16 +107,22 @@ const CodeCall* Source::drops(const CodeFrame& function, std::string_view called
   return all > drops ? nullptr : dropped;  // names are all that is known: another one of that name may be this
 }
 
-bool Source::keeps(const CodeFrame& function) const {
+bool Source::is_said(const CodeFrame& function, std::string_view what) const {
   const Calls& calls = of_file(function.file);
-  const std::int64_t first = first_line(calls, function);
+  const std::int64_t first = first_line(function);
   return std::any_of(calls.begin(), calls.end(),
-                     [&](const CodeCall* call) { return call->function_line == first && call->called == "(keeps)"; });
+                     [&](const CodeCall* call) { return call->function_line == first && call->called == what; });
 }
+
+bool Source::keeps(const CodeFrame& function) const { return is_said(function, "(keeps)"); }
+
+bool Source::gives_the_same(const CodeFrame& function) const { return is_said(function, kConstant); }
+
+bool Source::has_constants() const { return first_call(kConstant) != nullptr; }
 
 bool Source::has_loop_before(const CodeFrame& function, std::int64_t line) const {
   const Calls& calls = of_file(function.file);
-  const std::int64_t first = first_line(calls, function);
+  const std::int64_t first = first_line(function);
   return std::any_of(calls.begin(), calls.end(), [&](const CodeCall* call) {
     return call->function_line == first && is_loop(*call) && call->line <= line;
   });
@@ -128,7 +133,7 @@ const CodeCall* Source::loop_around(const Code& code) const {
   if (own == nullptr) return nullptr;
   const Calls& calls = of_file(own->file);
   const CodeCall* last = nullptr;
-  const std::int64_t first = first_line(calls, *own), before = std::max(code.call_line, own->line);
+  const std::int64_t first = first_line(*own), before = std::max(code.call_line, own->line);
   for (const CodeCall* call : calls) {
     if (call->function_line != first || !is_loop(*call)) continue;
     if (before != first && call->line > before) continue;

@@ -20,6 +20,8 @@ class Source {
 
   // Is a file the program's own? Where nothing of the source is known: is it none of Python, torch and libraries?
   bool is_own(std::string_view file) const;
+  // At which that function begins: frames that were there when a recording began have the line at which they were then.
+  std::int64_t first_line(const CodeFrame& function) const;
   // Are both frames of one function?
   bool is_one_function(const CodeFrame& a, const CodeFrame& b) const;
 
@@ -33,6 +35,9 @@ class Source {
   const CodeCall* drops(const CodeFrame& function, std::string_view called) const;
   // Does that function set what is there when it is done?
   bool keeps(const CodeFrame& function) const;
+  // Does it give the same whenever it is called? Where has_constants() is false none does.
+  bool gives_the_same(const CodeFrame& function) const;
+  bool has_constants() const;
 
   // Does that function have a "for" before that line, or at it?
   bool has_loop_before(const CodeFrame& function, std::int64_t line) const;
@@ -54,6 +59,7 @@ class Source {
   using Calls = std::vector<const CodeCall*>;
 
   const Calls& of_file(std::string_view file) const;
+  bool is_said(const CodeFrame& function, std::string_view what) const;
   const CodeCall* loop_that_calls(const CodeCall& call) const;
 
   const std::vector<CodeCall>* code_;

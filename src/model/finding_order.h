@@ -16,8 +16,8 @@ inline double worth(const Finding& finding) {
   return finding.gain ? (finding.gain->speedup_low + finding.gain->speedup_high) / 2 : 1;
 }
 
-// The part of a step that is to be expected after the fix, between the least and the most: what findings are ordered by,
-// since a high end that may not come says less of it than of the speedup. 1 where no gain is known.
+// The part of a step that is to be expected after the fix, between the least and the most: what findings are ordered
+// by, since a high end that may not come says less of it than of the speedup. 1 where no gain is known.
 inline double expected_step(const Finding& finding) {
   return finding.gain ? (1 / finding.gain->speedup_low + 1 / finding.gain->speedup_high) / 2 : 1;
 }

@@ -328,10 +328,10 @@ struct CodeCall {
   std::string file;  // as Python frames are recorded: "train.py"
   std::int64_t function_line = 0;
   // "item", "forward"; of a function itself "def forward"; of a loop "__next__", and where its turns need what the turn
-  // before made also "(carries) 31" with its last line; of a function that sets what stays "(keeps)"; of a call that
-  // retains the graph also "backward(retain_graph)"; of one whose result is not used also "(drops) log"; of one that a loop
-  // calls on each of its items also "(each) after_step"; of a model
-  // "(calls) GPT"; empty: nothing.
+  // before made also "(carries) 31" with its last line; of a function that sets what stays "(keeps)", of one that gives
+  // the same whenever it is called "(constant)"; of a call that retains the graph also "backward(retain_graph)"; of one
+  // whose result is not used also "(drops) log"; of one that a loop calls on each of its items also "(each) save"; of a
+  // model "(calls) GPT"; empty: nothing.
   std::string called;
   std::int64_t line = 0;
 };

@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "diagnose/loops.h"
 #include "diagnose/model_calls.h"
+#include "diagnose/operators.h"
 #include "model/answer_parts.h"
 
 namespace stepscope::diagnose::causes {
@@ -95,14 +98,38 @@ Growing growing(const Case& about, const std::vector<const ModelCall*>& calls) {
   return out;
 }
 
-void add_with_cache(const std::vector<Grown>& calls, Gathered& again) {
+// What a call takes at the least, whatever it is given: its operators are called, and products read their weights.
+std::int64_t least_ns(const Case& about, const ModelCall& call) {
+  constexpr std::int64_t kBytesPerNs = 20, kElementBytes = 4;  // of a host's memory; a few cores have no more
+  const std::int64_t calling_ns = usual_call_ns(about, *call.trace);
+  std::set<SliceId> operators;
+  for (const std::uint32_t node : call.nodes) {
+    if (const Work work = about.work(node); !work.device && work.operation != SliceId::none)
+      operators.insert(work.operation);
+  }
+  std::int64_t total_ns = 0;
+  for (const SliceId one : operators) {
+    const std::string_view name = call.trace->name(one);
+    if (is_view(name)) continue;
+    const std::vector<Shape>& shapes = inputs(about).of(*call.trace, one).shapes;
+    std::int64_t bytes = 0;  // of what it is given beside its first tensor
+    for (std::size_t i = 1; i < shapes.size() && is_product(name); i++) {
+      if (!shapes[i].sizes.empty()) bytes += elements(shapes[i].sizes) * kElementBytes;
+    }
+    total_ns += std::max(calling_ns, bytes / kBytesPerNs);
+  }
+  return total_ns;
+}
+
+void add_with_cache(const Case& about, const std::vector<Grown>& calls, Gathered& again) {
   const std::optional<double> alone_ns = one_position_ns(calls);
   for (const Grown& one : calls) {
     const double part = 1.0 / static_cast<double>(one.positions);
     if (alone_ns && one.cost_ns > 0) {
       // Keeping and reading what is kept takes something too, and products of one row are slow for their size.
       constexpr double kMostMore = 2;
-      const double alone = std::clamp(*alone_ns / static_cast<double>(one.cost_ns), part, 1.0);
+      const double least = std::max(*alone_ns, static_cast<double>(least_ns(about, *one.call)));
+      const double alone = std::clamp(least / static_cast<double>(one.cost_ns), part, 1.0);
       again.add(one.call->nodes, one.call->module, alone, std::min(1.0, kMostMore * alone));
     } else {
       again.add(one.call->nodes, one.call->module, part, std::min(1.0, 4 * part), kTokenCallNs);
@@ -146,7 +173,7 @@ Cause no_cache_cause() {
             for (const auto& [model, calls] : models) {
               const Growing found = growing(about, calls);
               if (found.in_a_row < kFewestInARow) continue;
-              add_with_cache(found.calls, again);
+              add_with_cache(about, found.calls, again);
               count = std::max(count, found.in_a_row);
               for (const Grown& one : found.calls) longest = std::max(longest, one.positions);
             }

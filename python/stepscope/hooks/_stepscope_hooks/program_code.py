@@ -15,7 +15,7 @@ import sysconfig
 import time
 import warnings
 
-from . import carried_state, modules
+from . import carried_state, constants, modules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ CARRIES = "(carries)"  # and the last line of the loop that begins there: each t
 RETAINS = "backward(retain_graph)"
 CALLS = "(calls) "  # before the model: where the program was when it called it
 KEEPS = "(keeps)"  # a function that sets what is there when it is done: an attribute, a place in a list of another's
+CONSTANT = "(constant)"  # a function that gives the same whenever it is called
 DROPS = "(drops) "  # before the name: what the call gives back is not used
 EACH = "(each) "  # before the name: the loop calls it on each of its items, whatever they are: callbacks, layers
 MOST_FILES = 200  # whose calls are read
@@ -60,6 +61,7 @@ def calls() -> list[Call]:
                 warnings.simplefilter("ignore")  # of its text, which it has heard or not when it was compiled
                 tree = ast.parse(source.read(), path)
             rows.extend([(name, *row) for row in _rows(tree)])
+            rows.extend([(name, _first_line(one), CONSTANT, one.lineno) for one in constants.constants(tree)])
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return rows
@@ -107,6 +109,10 @@ def _prefixes() -> list[str]:
         return sorted({os.path.abspath(path) + os.sep for path in sys.path}, reverse=True)
 
 
+def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([function.lineno, *(one.lineno for one in function.decorator_list)])
+
+
 def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
@@ -125,7 +131,7 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
         for child in ast.iter_child_nodes(node):
             inside = function
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                inside = min([child.lineno, *(one.lineno for one in child.decorator_list)])
+                inside = _first_line(child)
                 yield inside, f"def {child.name}", child.lineno
                 if carried_state.keeps(child):
                     yield inside, KEEPS, child.lineno

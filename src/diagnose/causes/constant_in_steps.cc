@@ -1,0 +1,134 @@
+// The same made anew in each step: positions, masks, filters, distances, of which the source says that they never
+// change.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "diagnose/gathered.h"
+#include "diagnose/noted.h"
+#include "diagnose/passes.h"
+#include "model/lookup.h"
+#include "model/windows.h"
+
+namespace stepscope::diagnose::causes {
+namespace {
+
+using ConstantFunction = std::tuple<const Trace*, std::string, std::int64_t>;  // file, first line
+
+struct MadeAgain {
+  std::vector<Operation> operations;
+  std::vector<std::uint32_t> between;                                  // code between two of them
+  std::map<StepId, std::vector<std::pair<StringId, StringId>>> calls;  // names and sizes
+  Code code;                                                           // of the first
+  std::size_t frame = 0;                                               // the function in its stack
+  bool changes = false;                                                // of what learns, or of chance
+};
+
+// The outermost function around it that gives the same each time; the size of the stack: there is none.
+std::size_t constant_frame(const Source& source, const Code& code) {
+  std::size_t at = 0;
+  while (at < code.stack.size() && !(code.stack[at].own && source.gives_the_same(code.stack[at]))) at++;
+  return at;
+}
+
+std::map<ConstantFunction, MadeAgain> made_again(const Case& about) {
+  std::map<ConstantFunction, MadeAgain> out;
+  for (const Trace& trace : timelines(about.run)) {
+    const Source& source = about.places.source(trace);
+    if (!about.places.known(trace) || !source.has_constants()) continue;
+    MadeAgain* before = nullptr;
+    for (const Operation& one : about.operations(trace)) {
+      const std::string_view name = trace.name(one.slice);
+      Code code = is_backward(name) ? Code() : about.code(trace, one.slice);
+      const std::size_t at = constant_frame(source, code);
+      if (at == code.stack.size()) {
+        before = nullptr;
+        continue;
+      }
+      MadeAgain& made = out[{&trace, code.stack[at].file, source.first_line(code.stack[at])}];
+      if (before == &made) {
+        const std::vector<std::uint32_t>& after = made.operations.back().after;
+        made.between.insert(made.between.end(), after.begin(), after.end());
+      }
+      before = &made;
+      const std::size_t row = row_of(trace.ops.slice, one.slice);
+      const StringId sizes = row < trace.ops.size() ? trace.ops.input_dims[row] : StringId::none;
+      made.calls[trace.step_at(trace.slices.start_ns[one.slice])].emplace_back(trace.slices.name[one.slice], sizes);
+      made.changes = made.changes || noted(about).has(trace, one.slice) ||
+                     !passes(about).backward(trace, one.slice).empty() || name.find("rand") != std::string_view::npos;
+      if (made.operations.empty()) made.code = std::move(code), made.frame = at;
+      made.operations.push_back(one);
+    }
+  }
+  return out;
+}
+
+// Is it called in each step, for the same sizes?
+bool same_in_each_step(const Trace& trace, const MadeAgain& made) {
+  const std::vector<std::pair<StringId, StringId>>* first = nullptr;
+  std::size_t whole = 0;
+  for (std::size_t i = 0; i < trace.steps.size(); i++) {
+    if (trace.steps[i].partial) continue;
+    const auto calls = made.calls.find(static_cast<StepId>(i));
+    if (calls == made.calls.end() || (first != nullptr && calls->second != *first)) return false;
+    first = &calls->second;
+    whole++;
+  }
+  return whole > 1;
+}
+
+// Where the function is called, or, where that is torch's doing, where it calls what it makes.
+void put_constant(const Source& source, const MadeAgain& made, Place& place) {
+  const std::vector<CodeFrame>& stack = made.code.stack;
+  const CodeFrame& function = stack[made.frame];
+  place.function = function.function;
+  place.file = function.file;
+  place.line = function.line;
+  if (made.frame > 0 && stack[made.frame - 1].own) {
+    const CodeFrame& caller = stack[made.frame - 1];
+    if (const std::int64_t line = source.call_line(caller, function.function); line > 0) {
+      place.function = caller.function;
+      place.file = caller.file;
+      place.line = line;
+    }
+  } else if (made.frame + 1 < stack.size()) {
+    if (const std::int64_t line = source.call_line(function, stack[made.frame + 1].function); line > 0)
+      place.line = line;
+  }
+}
+
+}  // namespace
+
+Cause constant_in_steps_cause() {
+  return {
+      "constant_in_steps", "The same made in each step", [](const Case& about, std::vector<Diagnosis>& out) {
+        for (const auto& [key, made] : made_again(about)) {
+          const Trace& trace = *std::get<0>(key);
+          if (made.changes || !same_in_each_step(trace, made)) continue;
+          Gathered again(about);
+          for (const Operation& one : made.operations) {
+            again.add(passes(about).nodes(trace, one.slice), trace.name(one.slice), 0, 0.02);
+          }
+          for (const std::uint32_t node : made.between) again.add_along(node, 0, 0.02);
+          if (!again.worth_saying()) continue;
+          const CodeFrame& function = made.code.stack[made.frame];
+          Diagnosis found = again.diagnosis(
+              {.cause = "host",
+               .sentence = "The same is made anew in each step: " + function.function + "()",
+               .next =
+                   "Make it once and keep it: in __init__, as a buffer (register_buffer(..., persistent=False)), or "
+                   "behind functools.cache",
+               .doubt = "that it never changes is read in its source"});
+          put_constant(about.places.source(trace), made, found.finding.where);
+          found.finding.evidence.push_back({.text = "Operators of it in a step",
+                                            .value = static_cast<std::int64_t>(made.calls.begin()->second.size()),
+                                            .unit = Unit::count});
+          out.push_back(std::move(found));
+        }
+      }};
+}
+
+}  // namespace stepscope::diagnose::causes

@@ -1,0 +1,169 @@
+"""Which functions give the same whenever they are called, as the hooks read it in the program's own source."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from stepscope.hooks._stepscope_hooks import constants
+
+HEAD = """
+import math, random, torch
+from data import next_batch
+from torch import Tensor, nn
+from torch.nn import functional as F
+WIDTH = 64
+"""
+
+CONSTANT = {
+    "of numbers alone": """
+        def table() -> Tensor:
+            return torch.exp(-torch.arange(WIDTH) / math.sqrt(WIDTH)).outer(torch.ones(3))
+    """,
+    "of what the object has had since it was made": """
+        class Map(nn.Module):
+            def __init__(self, latitude: Tensor, reach: float) -> None:
+                super().__init__()
+                self.register_buffer("latitude", torch.deg2rad(latitude))
+                self.reach = reach
+
+            def distance(self) -> Tensor:
+                return (self.latitude[:, None] - self.latitude[None]).abs()
+
+            def near(self) -> Tensor:
+                return torch.where(self.distance() < self.reach, 1.0, 0.0)
+    """,
+    "filled in place, and helped by another function": """
+        def squared(x):
+            return x * x
+
+        def mask():
+            out = torch.empty(WIDTH, WIDTH).fill_(float("-inf"))
+            out[0] = 0
+            return squared(torch.triu(out, 1))
+    """,
+    "given sizes and where a tensor is": """
+        def positions(count: int, device) -> Tensor:
+            return torch.arange(count, device=device)
+
+        def forward(x: Tensor) -> Tensor:
+            count = x.shape[1]
+            return x + positions(count, x.device)
+    """,
+}
+
+NONE = {
+    "by chance": "def noise():\n    return torch.randn(WIDTH).abs()",
+    "from elsewhere": "def batch():\n    return next_batch().float()",
+    "of a tensor that it is given": """
+        def twice(x: Tensor) -> Tensor:
+            return x.mul(2)
+
+        def forward(x: Tensor) -> Tensor:
+            return twice(x)
+    """,
+    "of an item by its number": """
+        class Data:
+            def __init__(self, rows: Tensor) -> None:
+                self.rows = rows
+
+            def item(self, index: int) -> Tensor:
+                return self.rows[index].float()
+
+        def main(data):
+            for index in range(9):
+                data.item(index)
+    """,
+    "of weights": """
+        class Layer(nn.Module):
+            def __init__(self) -> None:
+                self.scale, self.table = nn.Parameter(torch.ones(3)), torch.ones(3)
+                self.shift = nn.Parameter(torch.ones(3))
+
+            def forward(self) -> Tensor:
+                return torch.exp(self.shift)
+    """,
+    "of another object's weights": """
+        class Watch:
+            def __init__(self, model: GPT) -> None:
+                self.model = model
+
+            def norm(self) -> Tensor:
+                return self.model.head.weight.norm()
+    """,
+    "of what another method changes": """
+        class Queue:
+            def __init__(self) -> None:
+                self.rows = torch.zeros(9)
+
+            def put(self, row) -> None:
+                self.rows[0] = row
+
+            def mean(self) -> Tensor:
+                return self.rows.mean()
+    """,
+    "of what changes in place": """
+        class Average:
+            def __init__(self) -> None:
+                self.rows = torch.zeros(9)
+
+            def put(self, row) -> None:
+                self.rows.lerp_(row, 0.1)
+
+            def mean(self) -> Tensor:
+                return self.rows.mean()
+    """,
+    "of a counter": """
+        class Clock:
+            def __init__(self) -> None:
+                self.step = 0
+
+            def tick(self) -> None:
+                self.step += 1
+
+            def phase(self) -> float:
+                return math.sin(self.step)
+    """,
+    "kept already": """
+        class Kept:
+            def __init__(self) -> None:
+                self.table: Tensor | None = None
+
+            def get_table(self) -> Tensor:
+                if self.table is None:
+                    self.table = torch.arange(9)
+                return self.table
+    """,
+    "that gives nothing": "def show():\n    torch.arange(WIDTH).abs()",
+    "that only reads": "def width():\n    return WIDTH",
+    "given the whole object": """
+        class Odd:
+            def __init__(self) -> None:
+                self.rows = torch.zeros(9)
+
+            def mean(self) -> Tensor:
+                return torch.stack([self])
+    """,
+}
+
+
+def found(text: str) -> list[str]:
+    return [one.name for one in constants.constants(ast.parse(HEAD + textwrap.dedent(text)))]
+
+
+@pytest.mark.parametrize("what", CONSTANT)
+def test_a_function_gives_the_same(what: str) -> None:
+    text = textwrap.dedent(CONSTANT[what])
+    meant = {"table", "distance", "near", "mask", "positions"}
+    assert set(found(text)) == {name for name in meant if f"def {name}(" in text}
+
+
+@pytest.mark.parametrize("what", NONE)
+def test_a_function_that_may_give_something_else(what: str) -> None:
+    assert found(NONE[what]) == []
+
+
+def test_functions_that_call_each_other_end() -> None:
+    assert found("def one():\n    return two()\n\ndef two():\n    return one()") == []
