@@ -361,10 +361,11 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     constexpr std::int64_t kLonger = 4, kTellingNs = 500'000;
     const auto count = static_cast<std::int64_t>(stretches.size());
     if (seen_ns > 0 && all_ns > kLonger * seen_ns && all_ns - seen_ns > kTellingNs * count) {
+      const auto each_ms = [&](std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(count) / 1e6; };
       put_doubt(finding,
                 fmt::format("where frames were recorded it took {:.2g} ms in place of {:.2g} ms: what else runs "
                             "there is not known",
-                            static_cast<double>(seen_ns / count) / 1e6, static_cast<double>(all_ns / count) / 1e6));
+                            each_ms(seen_ns), each_ms(all_ns)));
     }
     finding.next = std::string(words.next);
     if (words.doing == Doing::unknown) doubt_unrecorded(about.share(time_ns), found);
