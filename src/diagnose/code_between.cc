@@ -363,7 +363,7 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     if (seen_ns > 0 && all_ns > kLonger * seen_ns && all_ns - seen_ns > kTellingNs * count) {
       const auto each_ms = [&](std::int64_t ns) { return static_cast<double>(ns) / static_cast<double>(count) / 1e6; };
       put_doubt(finding,
-                fmt::format("where frames were recorded it took {:.2g} ms in place of {:.2g} ms: what else runs "
+                fmt::format("where frames were recorded it took {:.1f} ms in place of {:.1f} ms: what else runs "
                             "there is not known",
                             each_ms(seen_ns), each_ms(all_ns)));
     }

@@ -257,7 +257,7 @@ TEST_CASE("advice: code that took far less where its frames were recorded may no
     const Answer answer = advice_of(run);
     const Finding* found = find(answer, "python_in_step");
     REQUIRE(found != nullptr);
-    CHECK((found->confidence_reason.find("5 ms") != std::string::npos) == (seen_ns < 1 * ms));
+    CHECK((found->confidence_reason.find("5.0 ms") != std::string::npos) == (seen_ns < 1 * ms));
     return found->confidence;
   };
   CHECK(confidence(5 * ms) == "high");
