@@ -115,6 +115,17 @@ NONE = {
             def mean(self) -> Tensor:
                 return self.rows.mean()
     """,
+    "of what others change": """
+        class Memory:
+            def __init__(self) -> None:
+                self.rows = torch.zeros(9)
+
+            def mean(self) -> Tensor:
+                return self.rows.mean()
+
+        def main(memory):
+            memory.rows[0] = 1
+    """,
     "of a counter": """
         class Clock:
             def __init__(self) -> None:
@@ -135,6 +146,41 @@ NONE = {
                 if self.table is None:
                     self.table = torch.arange(9)
                 return self.table
+    """,
+    "of a name that a loop sets anew": """
+        rows = torch.zeros(9)
+
+        def mean() -> Tensor:
+            return rows.mean()
+
+        for step in range(9):
+            rows = rows + 1
+            mean()
+    """,
+    "of weights by another name": """
+        weights = list(model.parameters())
+
+        def norm() -> Tensor:
+            return torch.stack([one.norm() for one in weights]).norm()
+    """,
+    "given a number that is counted": """
+        def positions(count: int) -> Tensor:
+            return torch.arange(count)
+
+        def main():
+            count = 8
+            while True:
+                count += 1
+                positions(count)
+    """,
+    "given a number that is set twice": """
+        def positions(count: int) -> Tensor:
+            return torch.arange(count)
+
+        def main(data):
+            count = len(data)
+            count = data.draw()
+            positions(count)
     """,
     "that gives nothing": "def show():\n    torch.arange(WIDTH).abs()",
     "that only reads": "def width():\n    return WIDTH",

@@ -30,7 +30,6 @@ _MODULES = frozenset(("parameters", "named_parameters", "buffers", "named_buffer
 _CHANGES = _CHANCE | _READS | _PUTS | _WEIGHTS | _MODULES
 _PURE = frozenset(("torch", "math", "numpy", "einops"))  # packages whose functions, beside those, only compute
 _NO_DATA = ("Module", "Optimizer", "Iterator", "Iterable", "Generator", "Callable", "Any", "Loader")
-_DEEPEST = 8  # names that are set to names
 
 
 def _changes(name: str) -> bool:
@@ -88,14 +87,26 @@ class _Source:
                     package = alias.name if isinstance(one, ast.Import) else one.module or ""
                     name = (alias.asname or alias.name).partition(".")[0]
                     self.imported[name] = package.partition(".")[0] if getattr(one, "level", 0) == 0 else ""
-            elif isinstance(one, (ast.Assign, ast.AnnAssign)):
-                targets = one.targets if isinstance(one, ast.Assign) else [one.target]
-                self.names |= {
-                    inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)
-                }
+        for name, value in _set_once(_outside_functions(tree)).items():
+            if _is_data(value, None):
+                self.names.add(name)
+        self.changed: set[str] = set()  # attributes of objects, by others than themselves
         for inner in ast.walk(tree):
+            changed: ast.expr | None = None
             if isinstance(inner, ast.Global):
                 self.names -= set(inner.names)
+            elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+                if inner.func.attr.endswith("_") or _changes(inner.func.attr):
+                    changed = inner.func.value
+            elif isinstance(inner, ast.Subscript) and not isinstance(inner.ctx, ast.Load):
+                changed = inner.value
+            elif isinstance(inner, ast.Attribute) and not isinstance(inner.ctx, ast.Load):
+                changed = inner
+                self.names.discard(getattr(inner.value, "id", ""))
+            if isinstance(changed, ast.Name):
+                self.names.discard(changed.id)
+            elif isinstance(changed, ast.Attribute) and _own_attribute(changed) is None:
+                self.changed.add(changed.attr)
 
     def is_given_the_same(self, called: str) -> bool:
         """By every call of that name, of which there is one at least: numbers, sizes, where a tensor is."""
@@ -110,24 +121,20 @@ class _Source:
         given = [
             (caller, one) for caller, call in calls for one in (*call.args, *(pair.value for pair in call.keywords))
         ]
-        return bool(calls) and all(self._stays(one, self._set_in(caller)) for caller, one in given)
+        return bool(calls) and all(self._stays(one, self._set_in(caller), set()) for caller, one in given)
 
     def _set_in(self, function: ast.FunctionDef) -> dict[str, ast.expr]:
-        known = self.sets.get(id(function))
-        if known is None:
-            known = self.sets[id(function)] = {
-                inner.id: node.value
-                for node in ast.walk(function)
-                if isinstance(node, ast.Assign)
-                for target in node.targets
-                for inner in ast.walk(target)
-                if isinstance(inner, ast.Name)
-            }
-        return known
+        if id(function) not in self.sets:
+            self.sets[id(function)] = _set_once(ast.walk(function))
+        return self.sets[id(function)]
 
-    def _stays(self, value: ast.expr, sets: dict[str, ast.expr], level: int = 0) -> bool:
-        if isinstance(value, ast.Name) and value.id in sets and level < _DEEPEST:
-            return self._stays(sets[value.id], sets, level + 1)
+    def _stays(self, value: ast.expr, sets: dict[str, ast.expr], seen: set[str]) -> bool:
+        """`seen`: names that have been looked at, or are being so."""
+        if isinstance(value, ast.Name) and value.id in sets:
+            if value.id in seen:
+                return True
+            seen.add(value.id)
+            return self._stays(sets[value.id], sets, seen)
         if isinstance(value, ast.Name):
             return value.id in self.names or value.id in self.imported
         if isinstance(value, ast.Call):
@@ -138,7 +145,7 @@ class _Source:
             )
         if isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Tuple)):
             inner = [one for one in ast.iter_child_nodes(value) if isinstance(one, ast.expr)]
-            return all(self._stays(one, sets, level + 1) for one in inner)
+            return all(self._stays(one, sets, seen) for one in inner)
         return isinstance(value, ast.Constant)
 
     def gives_the_same(self, function: ast.FunctionDef, of: _Class | None) -> bool:
@@ -174,7 +181,7 @@ class _Source:
             return self._may_call(node.func, of)
         if isinstance(node, ast.Attribute):
             name = _own_attribute(node)
-            stays = name is None or id(node) in called or (of is not None and of.stays(name))
+            stays = name is None or id(node) in called or (of is not None and self._keeps(of, name))
             return isinstance(node.ctx, ast.Load) and not _changes(node.attr) and stays
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             return isinstance(node.value, ast.Name) and node.value.id in local and node.value.id != "self"
@@ -182,6 +189,9 @@ class _Source:
             known = node.id in local or node.id in self.names or node.id in self.functions
             return known or node.id in self.imported or node.id in _BUILT_IN
         return True
+
+    def _keeps(self, of: _Class, name: str) -> bool:
+        return name not in self.changed and of.stays(name)
 
     def _may_call(self, function: ast.expr, of: _Class | None) -> bool:
         if isinstance(function, ast.Name):
@@ -239,9 +249,29 @@ def _own_attribute(node: ast.AST) -> str | None:
     return node.attr if is_own and isinstance(node, ast.Attribute) else None
 
 
-def _is_data(value: ast.expr, method: ast.FunctionDef) -> bool:
-    """Is what an attribute is set to made of numbers and tensors, as far as names tell?"""
-    given = {one.arg: one for one in _parameters(method)}
+def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            yield node
+            yield from _outside_functions(node)
+
+
+def _set_once(nodes: Iterator[ast.AST]) -> dict[str, ast.expr]:
+    """Names that are set at one place, which is no loop's, with what they are set to."""
+    sets: dict[str, ast.expr] = {}
+    places: dict[str, int] = {}
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            places[node.id] = places.get(node.id, 0) + 1
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                sets.update({inner.id: node.value for inner in ast.walk(target) if isinstance(inner, ast.Name)})
+    return {name: value for name, value in sets.items() if places.get(name) == 1}
+
+
+def _is_data(value: ast.expr, method: ast.FunctionDef | None) -> bool:
+    """Is what a name, or in `method` an attribute, is set to made of numbers and tensors, as far as names tell?"""
+    given = {one.arg: one for one in _parameters(method)} if method is not None else {}
     for node in ast.walk(value):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
