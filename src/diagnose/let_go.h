@@ -12,7 +12,7 @@ struct LetGo {
   std::int64_t time_ns = 0, bytes = 0;  // clock of its file
 };
 
-// Of that many bytes or more each, by time.
-std::vector<LetGo> let_go(const Trace& trace, std::int64_t least_bytes);
+// By that thread, of that many bytes or more each; by time.
+std::vector<LetGo> let_go(const Trace& trace, TrackId thread, std::int64_t least_bytes);
 
 }  // namespace stepscope::diagnose

@@ -39,7 +39,8 @@ std::string newest_advice(const std::string& run_folder) {
   std::string out;
   std::size_t count = 0;
   for (const Finding* finding : report::advised(*made)) {
-    if (worth(*finding) < report::kWorthAdvice || count == kMostFindings) break;
+    if (count == kMostFindings) break;
+    if (worth(*finding) < report::kWorthAdvice) continue;  // they are ordered by the step that is to be expected
     out += told(*finding);
     count++;
   }

@@ -38,15 +38,15 @@ struct Stretch {
 // Between operators a thread lets go of what it made for the step before. Memory goes back to the system then, or with
 // something smaller that is let go later in the step, once what lies behind it is free.
 void add_letting_go(const Case& about, const std::set<const Trace*>& makes, Gathered& to) {
-  std::map<const Trace*, std::vector<Stretch>> stretches;
+  std::map<std::pair<const Trace*, TrackId>, std::vector<Stretch>> stretches;
   for_each_work(about, [&](std::uint32_t node, const Work& work) {
     if (!work.between_operators() || work.cost_ns < kLongMakeNs || !makes.contains(work.trace)) return;
-    stretches[work.trace].push_back({node, work});
+    stretches[{work.trace, work.track}].push_back({node, work});
   });
-  for (auto& [trace, all] : stretches) {
+  for (auto& [thread, all] : stretches) {
     std::sort(all.begin(), all.end(),
               [](const Stretch& a, const Stretch& b) { return a.work.start_ns < b.work.start_ns; });
-    const std::vector<LetGo> times = let_go(*trace, kGivesBackBytes);
+    const std::vector<LetGo> times = let_go(*thread.first, thread.second, kGivesBackBytes);
     auto next = times.begin();
     std::vector<LetGo> held;  // let go, and not seen to go back
     for (const auto& [node, work] : all) {

@@ -1,8 +1,11 @@
 // The same made anew in each step: positions, masks, filters, distances, of which the source says that they never
 // change.
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -27,11 +30,35 @@ struct MadeAgain {
   bool changes = false;                                                // of what learns, or of chance
 };
 
-// The outermost function around it that gives the same each time; the size of the stack: there is none.
-std::size_t constant_frame(const Source& source, const Code& code) {
-  std::size_t at = 0;
-  while (at < code.stack.size() && !(code.stack[at].own && source.gives_the_same(code.stack[at]))) at++;
-  return at;
+// The functions of a program that give the same each time.
+class ConstantFunctions {
+ public:
+  explicit ConstantFunctions(const Source& source) : source_(source) {}
+
+  // The outermost of them around it; the size of the stack: there is none.
+  std::size_t frame(const Code& code) {
+    std::size_t at = 0;
+    while (at < code.stack.size() && !(code.stack[at].own && has(code.stack[at]))) at++;
+    return at;
+  }
+  bool are_around(const Code& code) { return frame(code) < code.stack.size(); }
+
+ private:
+  bool has(const CodeFrame& function) {
+    const auto [known, is_new] = known_.try_emplace({function.function, function.file, function.line}, false);
+    if (is_new) known->second = source_.gives_the_same(function);
+    return known->second;
+  }
+
+  const Source& source_;
+  std::map<std::tuple<std::string, std::string, std::int64_t>, bool> known_;
+};
+
+// Does it draw numbers? Of which the source should have said so.
+bool is_by_chance(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kDraws{"rand",        "normal",    "uniform", "bernoulli",  "exponential",
+                                                   "multinomial", "geometric", "cauchy",  "log_normal_"};
+  return std::any_of(kDraws.begin(), kDraws.end(), [&](auto part) { return name.find(part) != name.npos; });
 }
 
 std::map<ConstantFunction, MadeAgain> made_again(const Case& about) {
@@ -39,26 +66,28 @@ std::map<ConstantFunction, MadeAgain> made_again(const Case& about) {
   for (const Trace& trace : timelines(about.run)) {
     const Source& source = about.places.source(trace);
     if (!about.places.known(trace) || !source.has_constants()) continue;
+    ConstantFunctions functions(source);
     MadeAgain* before = nullptr;
     for (const Operation& one : about.operations(trace)) {
       const std::string_view name = trace.name(one.slice);
       Code code = is_backward(name) ? Code() : about.code(trace, one.slice);
-      const std::size_t at = constant_frame(source, code);
+      const std::size_t at = functions.frame(code);
       if (at == code.stack.size()) {
         before = nullptr;
         continue;
       }
       MadeAgain& made = out[{&trace, code.stack[at].file, source.first_line(code.stack[at])}];
       if (before == &made) {
-        const std::vector<std::uint32_t>& after = made.operations.back().after;
-        made.between.insert(made.between.end(), after.begin(), after.end());
+        for (const std::uint32_t node : made.operations.back().after) {  // or between two calls of it
+          if (functions.are_around(about.code(about.work(node)))) made.between.push_back(node);
+        }
       }
       before = &made;
       const std::size_t row = row_of(trace.ops.slice, one.slice);
       const StringId sizes = row < trace.ops.size() ? trace.ops.input_dims[row] : StringId::none;
       made.calls[trace.step_at(trace.slices.start_ns[one.slice])].emplace_back(trace.slices.name[one.slice], sizes);
       made.changes = made.changes || noted(about).has(trace, one.slice) ||
-                     !passes(about).backward(trace, one.slice).empty() || name.find("rand") != std::string_view::npos;
+                     !passes(about).backward(trace, one.slice).empty() || is_by_chance(name);
       if (made.operations.empty()) made.code = std::move(code), made.frame = at;
       made.operations.push_back(one);
     }
@@ -66,18 +95,18 @@ std::map<ConstantFunction, MadeAgain> made_again(const Case& about) {
   return out;
 }
 
-// Is it called in each step, for the same sizes?
-bool same_in_each_step(const Trace& trace, const MadeAgain& made) {
+// Operators of it in each whole step; 0: they are not the same in all, or there is one step alone.
+std::size_t same_in_each_step(const Trace& trace, const MadeAgain& made) {
   const std::vector<std::pair<StringId, StringId>>* first = nullptr;
   std::size_t whole = 0;
   for (std::size_t i = 0; i < trace.steps.size(); i++) {
     if (trace.steps[i].partial) continue;
     const auto calls = made.calls.find(static_cast<StepId>(i));
-    if (calls == made.calls.end() || (first != nullptr && calls->second != *first)) return false;
+    if (calls == made.calls.end() || (first != nullptr && calls->second != *first)) return 0;
     first = &calls->second;
     whole++;
   }
-  return whole > 1;
+  return whole > 1 ? first->size() : 0;
 }
 
 // Where the function is called, or, where that is torch's doing, where it calls what it makes.
@@ -107,7 +136,8 @@ Cause constant_in_steps_cause() {
       "constant_in_steps", "The same made in each step", [](const Case& about, std::vector<Diagnosis>& out) {
         for (const auto& [key, made] : made_again(about)) {
           const Trace& trace = *std::get<0>(key);
-          if (made.changes || !same_in_each_step(trace, made)) continue;
+          const std::size_t count = same_in_each_step(trace, made);
+          if (made.changes || count == 0) continue;
           Gathered again(about);
           for (const Operation& one : made.operations) {
             again.add(passes(about).nodes(trace, one.slice), trace.name(one.slice), 0, 0.02);
@@ -123,9 +153,8 @@ Cause constant_in_steps_cause() {
                    "behind functools.cache",
                .doubt = "that it never changes is read in its source"});
           put_constant(about.places.source(trace), made, found.finding.where);
-          found.finding.evidence.push_back({.text = "Operators of it in a step",
-                                            .value = static_cast<std::int64_t>(made.calls.begin()->second.size()),
-                                            .unit = Unit::count});
+          found.finding.evidence.push_back(
+              {.text = "Operators of it in a step", .value = static_cast<std::int64_t>(count), .unit = Unit::count});
           out.push_back(std::move(found));
         }
       }};

@@ -41,7 +41,8 @@ std::vector<Chain> chains(const Case& about) {
     const bool goes_along = (is_elementwise(one.name) || is_reduction(one.name)) && one.phase != Phase::optimizer;
     if (goes_along && !chain.operators.empty() && chain.operators.back()->trace == one.trace) {
       const std::int64_t size = chain.operators.back()->inputs->elements();
-      if (elements == size) {
+      // Two sums in a row are of two tensors.
+      if (elements == size && !(is_reduction(one.name) && is_reduction(chain.operators.back()->name))) {
         chain.operators.push_back(&one);
         continue;
       }

@@ -100,21 +100,24 @@ Growing growing(const Case& about, const std::vector<const ModelCall*>& calls) {
 
 // What a call takes at the least, whatever it is given: its operators are called, and products read their weights.
 std::int64_t least_ns(const Case& about, const ModelCall& call) {
-  constexpr std::int64_t kBytesPerNs = 20, kElementBytes = 4;  // of a host's memory; a few cores have no more
+  constexpr std::int64_t kBytesPerNs = 20;  // of a host's memory; a few cores have no more
   const std::int64_t calling_ns = usual_call_ns(about, *call.trace);
   std::set<SliceId> operators;
+  bool device = false;
   for (const std::uint32_t node : call.nodes) {
-    if (const Work work = about.work(node); !work.device && work.operation != SliceId::none)
-      operators.insert(work.operation);
+    const Work work = about.work(node);
+    device = device || work.device;
+    if (!work.device && work.operation != SliceId::none) operators.insert(work.operation);
   }
   std::int64_t total_ns = 0;
   for (const SliceId one : operators) {
     const std::string_view name = call.trace->name(one);
     if (is_view(name)) continue;
-    const std::vector<Shape>& shapes = inputs(about).of(*call.trace, one).shapes;
+    const OperatorInputs& given = inputs(about).of(*call.trace, one);
+    const bool half = given.has_type("c10::BFloat16") || given.has_type("c10::Half");
     std::int64_t bytes = 0;  // of what it is given beside its first tensor
-    for (std::size_t i = 1; i < shapes.size() && is_product(name); i++) {
-      if (!shapes[i].sizes.empty()) bytes += elements(shapes[i].sizes) * kElementBytes;
+    for (std::size_t i = 1; i < given.shapes.size() && is_product(name) && !device; i++) {
+      if (!given.shapes[i].sizes.empty()) bytes += elements(given.shapes[i].sizes) * (half ? 2 : 4);
     }
     total_ns += std::max(calling_ns, bytes / kBytesPerNs);
   }

@@ -1,7 +1,6 @@
 // A model that only answers, while autograd notes all that a backward pass would need.
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -76,14 +75,18 @@ void add_noting(const Case& about, const ModelCall& call, const std::vector<std:
 }
 
 // Where the answer is there, the graph is let go, node by node, with the tensors that it kept.
-void add_letting_go(const Case& about, const std::set<std::pair<const Trace*, TrackId>>& threads, Gathered& to) {
+// `threads`: those that call a model which notes something, with its name.
+void add_letting_go(const Case& about, const std::map<std::pair<const Trace*, TrackId>, std::string_view>& threads,
+                    Gathered& to) {
   constexpr std::int64_t kLongNs = 100'000;  // less is the program's own code, to which a few tensors add little
   constexpr double kLeastNs = 300, kMostNs = 1'500;  // of a tensor and its node
-  std::map<const Trace*, std::vector<LetGo>> let_go_of;
-  for (const auto& [trace, thread] : threads) let_go_of.try_emplace(trace, let_go(*trace, 1));
+  constexpr double kTelling = 0.1;                   // of the stretch, at most: else it is about something else
+  std::map<std::pair<const Trace*, TrackId>, std::vector<LetGo>> let_go_of;
+  for (const auto& [thread, model] : threads) let_go_of[thread] = let_go(*thread.first, thread.second, 1);
   for_each_work(about, [&](std::uint32_t node, const Work& work) {
-    if (!work.between_operators() || work.cost_ns < kLongNs || !threads.contains({work.trace, work.track})) return;
-    const std::vector<LetGo>& all = let_go_of.at(work.trace);
+    const auto thread = threads.find({work.trace, work.track});
+    if (!work.between_operators() || work.cost_ns < kLongNs || thread == threads.end()) return;
+    const std::vector<LetGo>& all = let_go_of.at(thread->first);
     const auto later = [](const LetGo& one, std::int64_t time_ns) { return one.time_ns < time_ns; };
     const auto from = std::lower_bound(all.begin(), all.end(), work.start_ns, later);
     const auto to_end = std::lower_bound(from, all.end(), work.start_ns + work.cost_ns, later);
@@ -91,8 +94,8 @@ void add_letting_go(const Case& about, const std::set<std::pair<const Trace*, Tr
     const auto gone = [&](double each_ns) {
       return std::min(work.cost_ns, static_cast<std::int64_t>(tensors * each_ns));
     };
-    if (tensors > 0) {
-      to.add_ns(node, work, "graph let go", work.cost_ns - gone(kMostNs), work.cost_ns - gone(kLeastNs));
+    if (static_cast<double>(gone(kMostNs)) > kTelling * static_cast<double>(work.cost_ns)) {
+      to.add_ns(node, work, thread->second, work.cost_ns - gone(kMostNs), work.cost_ns - gone(kLeastNs));
     }
   });
 }
@@ -105,11 +108,10 @@ Cause no_inference_mode_cause() {
             Gathered needless(about);
             SlowPath slow(about);
             bool any_slow = false;
-            std::set<std::pair<const Trace*, TrackId>> threads;
+            std::map<std::pair<const Trace*, TrackId>, std::string_view> threads;
             for (const ModelCall& call : model_calls(about)) {
               if (call.trains || goes_back(*call.trace)) return;  // a job that trains
               if (!call.recorded) continue;
-              threads.insert({call.trace, call.track});
               std::map<SliceId, std::vector<std::uint32_t>> makers;
               for (const std::uint32_t node : call.nodes) {
                 const Work work = about.work(node);
@@ -124,6 +126,7 @@ Cause no_inference_mode_cause() {
                 }
               }
               for (const auto& [maker, nodes] : makers) add_noting(about, call, nodes, needless);
+              if (!makers.empty()) threads.try_emplace({call.trace, call.track}, call.module);
             }
             add_letting_go(about, threads, needless);
             if (!needless.worth_saying()) return;

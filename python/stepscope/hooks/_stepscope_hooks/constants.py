@@ -1,8 +1,7 @@
 """Functions that give the same whenever they are called, as the source has it: positions, masks, filters, distances.
 
-They make it of numbers and of what their object has had since it was made, never of chance or of the weights, and all
-who call them give them the same. What they give could be made once and kept. Where the source leaves a doubt, a
-function is none of these.
+They are given nothing, and make it of numbers and of what their object has had since it was made, never of chance or of
+the weights. What they give could be made once and kept. Where the source leaves a doubt, a function is none of these.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ import ast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from collections.abc import Iterable, Iterator
 
 _BUILT_IN = frozenset(("range", "len", "int", "float", "bool", "max", "min", "abs", "sum", "round", "enumerate", "zip"))
-# What is another thing each time: also all that begins with "rand".
-_CHANCE = frozenset(
-    ("normal", "multinomial", "bernoulli", "dropout", "poisson", "choice", "choices", "shuffle", "sample")
-)
+# Parts of names: what is another thing each time.
+_CHANCE = ("rand", "normal", "uniform", "bernoulli", "exponential", "geometric", "cauchy", "poisson", "dropout")
+_DRAWS = ("multinomial", "gumbel", "choice", "shuffle", "sample", "gauss", "permutation", "rng", "seed", "integers")
 # What does more than to be looked at.
 _READS = frozenset(
     ("read", "readline", "recv", "next", "get", "pop", "popleft", "load", "open", "input", "save", "print")
@@ -27,13 +24,42 @@ _PUTS = frozenset(("append", "extend", "update", "clear", "insert", "remove", "b
 # What learning changes.
 _WEIGHTS = frozenset(("weight", "bias", "grad", "data", "running_mean", "running_var", "state_dict"))
 _MODULES = frozenset(("parameters", "named_parameters", "buffers", "named_buffers", "children", "modules"))
-_CHANGES = _CHANCE | _READS | _PUTS | _WEIGHTS | _MODULES
+_CHANGES = _READS | _PUTS | _WEIGHTS | _MODULES
 _PURE = frozenset(("torch", "math", "numpy", "einops"))  # packages whose functions, beside those, only compute
 _NO_DATA = ("Module", "Optimizer", "Iterator", "Iterable", "Generator", "Callable", "Any", "Loader")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_MORE_THAN_LOOKED_AT = (
+    ast.Global,
+    ast.Nonlocal,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.Delete,
+    ast.Import,
+    ast.ImportFrom,
+    *_FUNCTIONS,
+    ast.ClassDef,
+    ast.Lambda,
+)
+
+
+def constants(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    """Those that call something: what only reads is none to be kept."""
+    source = _Source(tree)
+    for node in tree.body:
+        of = _Class(node) if isinstance(node, ast.ClassDef) else None
+        for function in of.methods.values() if of is not None else [node]:
+            if not isinstance(function, ast.FunctionDef) or function.name.startswith("__"):
+                continue
+            calls = any(isinstance(inner, ast.Call) for inner in ast.walk(function))
+            given = [one.arg for one in _parameters(function)]
+            if calls and given == ([] if of is None else ["self"]) and source.gives_the_same(function, of):
+                yield function
 
 
 def _changes(name: str) -> bool:
-    return name in _CHANGES or name.startswith("rand")
+    name = name.replace("normalize", "")
+    return name in _CHANGES or any(part in name for part in (*_CHANCE, *_DRAWS))
 
 
 class _Class:
@@ -41,45 +67,40 @@ class _Class:
         self.methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
         self.set_at_first: dict[str, list[tuple[ast.expr, ast.FunctionDef]]] = {}
         self.changed: set[str] = set()
-        for name, method in self.methods.items():
-            for inner in ast.walk(method):
-                self._look(inner, method, name == "__init__")
+        for method in node.body:
+            if isinstance(method, _FUNCTIONS):
+                for inner in ast.walk(method):
+                    self._look(inner, method)
 
-    def _look(self, node: ast.AST, method: ast.FunctionDef, at_first: bool) -> None:
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete, ast.For)):
-            targets = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else [node.target]
-            for target in (inner for one in targets for inner in ast.walk(one)):
+    def _look(self, node: ast.AST, method: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        first = method if isinstance(method, ast.FunctionDef) and method.name == "__init__" else None
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
                 name = _own_attribute(target)
-                if name is None:
-                    continue
-                value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) and at_first else None
-                if value is not None and target in targets:
-                    self.set_at_first.setdefault(name, []).append((value, method))
+                if name is not None and first is not None:
+                    self.set_at_first.setdefault(name, []).append((node.value, first))
                 else:
-                    self.changed.add(name)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name = _own_attribute(node.func.value)
-            if name is not None and (node.func.attr.endswith("_") or _changes(node.func.attr)):
-                self.changed.add(name)
-            is_own = isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
-            is_buffer = at_first and is_own and node.func.attr == "register_buffer" and len(node.args) >= 2
-            if is_buffer and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-                self.set_at_first.setdefault(node.args[0].value, []).append((node.args[1], method))
-
-    def stays(self, name: str) -> bool:
-        """Is that attribute what it was when the object was made, and no model or weight?"""
-        values = self.set_at_first.get(name)
-        return name not in self.changed and bool(values) and all(_is_data(*one) for one in values or ())
+                    self.changed |= {one for inner in ast.walk(target) if (one := _own_attribute(inner))}
+            if first is None and (name := _own_attribute(node.value)):
+                self.changed.add(name)  # by another name it may be
+        elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)):
+            self.changed |= {one for inner in ast.walk(node.target) if (one := _own_attribute(inner))}
+        elif isinstance(node, ast.Delete):
+            self.changed |= {
+                one for target in node.targets for inner in ast.walk(target) if (one := _own_attribute(inner))
+            }
+        elif isinstance(node, ast.Call):
+            self.changed |= {name for one in _changed_by(node) if (name := _own_attribute(one))}
+            is_buffer = first is not None and _own_attribute(node.func) == "register_buffer" and len(node.args) >= 2
+            if first is not None and is_buffer and isinstance(node.args[0], ast.Constant):
+                self.set_at_first.setdefault(str(node.args[0].value), []).append((node.args[1], first))
 
 
 class _Source:
     def __init__(self, tree: ast.Module) -> None:
-        self.tree = tree
-        self.calls: dict[str, list[tuple[ast.FunctionDef, ast.Call]]] | None = None  # by the name, with who calls
-        self.sets: dict[int, dict[str, ast.expr]] = {}  # of a function: names and what they are set to
         self.known: dict[int, bool] = {}  # functions that give the same, or do not
         self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
-        self.names: set[str] = set()
         self.imported: dict[str, str] = {}  # package by the name that it, or a part of it, has here
         for one in tree.body:
             if isinstance(one, (ast.Import, ast.ImportFrom)):
@@ -87,66 +108,48 @@ class _Source:
                     package = alias.name if isinstance(one, ast.Import) else one.module or ""
                     name = (alias.asname or alias.name).partition(".")[0]
                     self.imported[name] = package.partition(".")[0] if getattr(one, "level", 0) == 0 else ""
-        for name, value in _set_once(_outside_functions(tree)).items():
-            if _is_data(value, None):
-                self.names.add(name)
+        once = _set_once(_outside_functions(tree))
+        self.names = {name for name, value in once.items() if self.is_data(value, None)}
         self.changed: set[str] = set()  # attributes of objects, by others than themselves
         for inner in ast.walk(tree):
-            changed: ast.expr | None = None
             if isinstance(inner, ast.Global):
                 self.names -= set(inner.names)
-            elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-                if inner.func.attr.endswith("_") or _changes(inner.func.attr):
-                    changed = inner.func.value
-            elif isinstance(inner, ast.Subscript) and not isinstance(inner.ctx, ast.Load):
-                changed = inner.value
-            elif isinstance(inner, ast.Attribute) and not isinstance(inner.ctx, ast.Load):
-                changed = inner
-                self.names.discard(getattr(inner.value, "id", ""))
-            if isinstance(changed, ast.Name):
-                self.names.discard(changed.id)
-            elif isinstance(changed, ast.Attribute) and _own_attribute(changed) is None:
-                self.changed.add(changed.attr)
+            elif isinstance(inner, ast.Call):
+                self._changed(_changed_by(inner))
+            elif isinstance(inner, (ast.Subscript, ast.Attribute)) and not isinstance(inner.ctx, ast.Load):
+                self._changed([_base(inner), inner])
 
-    def is_given_the_same(self, called: str) -> bool:
-        """By every call of that name, of which there is one at least: numbers, sizes, where a tensor is."""
-        if self.calls is None:
-            self.calls = {}
-            for caller in (one for one in ast.walk(self.tree) if isinstance(one, ast.FunctionDef)):
-                for node in ast.walk(caller):
-                    if isinstance(node, ast.Call):
-                        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                        self.calls.setdefault(name, []).append((caller, node))
-        calls = self.calls.get(called, [])
-        given = [
-            (caller, one) for caller, call in calls for one in (*call.args, *(pair.value for pair in call.keywords))
-        ]
-        return bool(calls) and all(self._stays(one, self._set_in(caller), set()) for caller, one in given)
+    def _changed(self, what: Iterable[ast.expr]) -> None:
+        for one in what:
+            if isinstance(one, ast.Name):
+                self.names.discard(one.id)
+            elif isinstance(one, ast.Attribute) and _own_attribute(one) is None:
+                self.changed.add(one.attr)
+                self.names.discard(getattr(one.value, "id", ""))
 
-    def _set_in(self, function: ast.FunctionDef) -> dict[str, ast.expr]:
-        if id(function) not in self.sets:
-            self.sets[id(function)] = _set_once(ast.walk(function))
-        return self.sets[id(function)]
+    def is_data(self, value: ast.expr, method: ast.FunctionDef | None) -> bool:
+        """Is what a name, or in `method` an attribute, is set to made of numbers and tensors, as far as names tell?"""
+        given = {one.arg: one.annotation for one in _parameters(method)} if method is not None else {}
+        for node in ast.walk(value):
+            if isinstance(node, ast.Call) and not self._makes_data(node.func):
+                return False
+            annotation = given.get(node.id) if isinstance(node, ast.Name) else None
+            if isinstance(node, ast.Name) and node.id in given and node.id != "self":
+                if annotation is None or any(word in ast.dump(annotation) for word in _NO_DATA):
+                    return False
+            elif isinstance(node, _MORE_THAN_LOOKED_AT):
+                return False
+        return True
 
-    def _stays(self, value: ast.expr, sets: dict[str, ast.expr], seen: set[str]) -> bool:
-        """`seen`: names that have been looked at, or are being so."""
-        if isinstance(value, ast.Name) and value.id in sets:
-            if value.id in seen:
-                return True
-            seen.add(value.id)
-            return self._stays(sets[value.id], sets, seen)
-        if isinstance(value, ast.Name):
-            return value.id in self.names or value.id in self.imported
-        if isinstance(value, ast.Call):
-            return getattr(value.func, "attr", getattr(value.func, "id", "")) in ("size", "len")
-        if isinstance(value, ast.Attribute):
-            return value.attr in ("shape", "device", "dtype") or (
-                isinstance(value.value, ast.Name) and self.imported.get(value.value.id) in _PURE
-            )
-        if isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Tuple)):
-            inner = [one for one in ast.iter_child_nodes(value) if isinstance(one, ast.expr)]
-            return all(self._stays(one, sets, seen) for one in inner)
-        return isinstance(value, ast.Constant)
+    def _makes_data(self, function: ast.expr) -> bool:
+        """Random numbers that are drawn once stay; what draws them (`default_rng`) does not."""
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name[:1].isupper() or name in _MODULES or name in _READS or "rng" in name or "nerator" in name:
+            return False
+        if isinstance(function, ast.Name):
+            return function.id in _BUILT_IN or self.imported.get(function.id) in _PURE
+        root = _root(function)
+        return not isinstance(root, ast.Name) or self.imported.get(root.id, "torch") in _PURE
 
     def gives_the_same(self, function: ast.FunctionDef, of: _Class | None) -> bool:
         """Of the same arguments, whenever it is called."""
@@ -191,53 +194,25 @@ class _Source:
         return True
 
     def _keeps(self, of: _Class, name: str) -> bool:
-        return name not in self.changed and of.stays(name)
+        """Is that attribute what it was when the object was made, and no model or weight?"""
+        values = of.set_at_first.get(name, [])
+        is_data = bool(values) and all(self.is_data(*one) for one in values)
+        return is_data and name not in of.changed and name not in self.changed
 
     def _may_call(self, function: ast.expr, of: _Class | None) -> bool:
         if isinstance(function, ast.Name):
             if function.id in self.functions:
                 return self.gives_the_same(self.functions[function.id], None)
-            return function.id in _BUILT_IN or self.imported.get(function.id) in _PURE
+            is_pure = self.imported.get(function.id) in _PURE and not _changes(function.id)
+            return is_pure or function.id in _BUILT_IN
         if not isinstance(function, ast.Attribute):
             return False
         if _own_attribute(function) is not None:
             method = of.methods.get(function.attr) if of is not None else None
             return method is not None and self.gives_the_same(method, of)
-        root: ast.expr = function
-        while isinstance(root, ast.Attribute):
-            root = root.value
+        root = _root(function)
         is_pure = not isinstance(root, ast.Name) or self.imported.get(root.id, "torch") in _PURE
         return is_pure and not function.attr[:1].isupper()  # else an object, that may do anything
-
-
-_MORE_THAN_LOOKED_AT = (
-    ast.Global,
-    ast.Nonlocal,
-    ast.Yield,
-    ast.YieldFrom,
-    ast.Await,
-    ast.Delete,
-    ast.Import,
-    ast.ImportFrom,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-    ast.Lambda,
-)
-
-
-def constants(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    """Those that call something, and are given the same by all who call them. What only reads is none to be kept."""
-    source = _Source(tree)
-    for node in tree.body:
-        of = _Class(node) if isinstance(node, ast.ClassDef) else None
-        for function in of.methods.values() if of is not None else [node]:
-            if not isinstance(function, ast.FunctionDef) or function.name.startswith("__"):
-                continue
-            calls = any(isinstance(inner, ast.Call) for inner in ast.walk(function))
-            given = _parameters(function)[1 if of is not None else 0 :]
-            if calls and (not given or source.is_given_the_same(function.name)) and source.gives_the_same(function, of):
-                yield function
 
 
 def _parameters(function: ast.FunctionDef) -> list[ast.arg]:
@@ -249,14 +224,41 @@ def _own_attribute(node: ast.AST) -> str | None:
     return node.attr if is_own and isinstance(node, ast.Attribute) else None
 
 
+def _root(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
+
+
+def _base(node: ast.expr) -> ast.expr:
+    """Of `self.rows[0].T` the attribute `self.rows`; of `rows[0]` the name."""
+    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and _own_attribute(node) is None):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            break
+        node = node.value
+    return node
+
+
+def _changed_by(call: ast.Call) -> Iterator[ast.expr]:
+    """What a call changes in place, as far as its name tells."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    in_place = name.endswith("_") or name in _PUTS or name in _READS
+    if in_place and isinstance(call.func, ast.Attribute):
+        yield _base(call.func.value)
+    given = [inner for one in call.args for inner in ast.walk(one)] if in_place else []
+    for one in (*given, *(pair.value for pair in call.keywords if pair.arg == "out")):
+        if isinstance(one, (ast.Name, ast.Attribute)):
+            yield one
+
+
 def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
     for node in ast.iter_child_nodes(tree):
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)):
             yield node
             yield from _outside_functions(node)
 
 
-def _set_once(nodes: Iterator[ast.AST]) -> dict[str, ast.expr]:
+def _set_once(nodes: Iterable[ast.AST]) -> dict[str, ast.expr]:
     """Names that are set at one place, which is no loop's, with what they are set to."""
     sets: dict[str, ast.expr] = {}
     places: dict[str, int] = {}
@@ -267,18 +269,3 @@ def _set_once(nodes: Iterator[ast.AST]) -> dict[str, ast.expr]:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 sets.update({inner.id: node.value for inner in ast.walk(target) if isinstance(inner, ast.Name)})
     return {name: value for name, value in sets.items() if places.get(name) == 1}
-
-
-def _is_data(value: ast.expr, method: ast.FunctionDef | None) -> bool:
-    """Is what a name, or in `method` an attribute, is set to made of numbers and tensors, as far as names tell?"""
-    given = {one.arg: one for one in _parameters(method)} if method is not None else {}
-    for node in ast.walk(value):
-        if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if not name[:1].islower() or name in _MODULES or name == "load":
-                return False  # an object, or weights
-        if isinstance(node, ast.Name) and node.id in given and node.id != "self":
-            annotation = given[node.id].annotation
-            if annotation is None or any(word in ast.dump(annotation) for word in _NO_DATA):
-                return False
-    return True

@@ -61,7 +61,8 @@ def calls() -> list[Call]:
                 warnings.simplefilter("ignore")  # of its text, which it has heard or not when it was compiled
                 tree = ast.parse(source.read(), path)
             rows.extend([(name, *row) for row in _rows(tree)])
-            rows.extend([(name, _first_line(one), CONSTANT, one.lineno) for one in constants.constants(tree)])
+            if time.perf_counter() - began < MOST_S:
+                rows.extend([(name, _first_line(one), CONSTANT, one.lineno) for one in constants.constants(tree)])
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return rows
