@@ -78,12 +78,14 @@ def the_functions_are_told(stacks: dict[str, Any]) -> None:
 def the_repair_is_told(found: dict[str, Any]) -> None:
     scalars = {name: scalar["value"] for name, scalar in found["scalars"].items()}
     assert scalars["steps_a"] >= 40 and scalars["steps_b"] >= 40
-    assert 0.35 < scalars["step_b_ns"] / scalars["step_a_ns"] < 0.65
+    # A machine whose load changes meanwhile makes steps of one run differ as much as the runs do, and may hold up the
+    # one that takes longer far more than the other.
+    quiet = scalars["step_noise"] < 0.3
+    assert (0.35 if quiet else 0) < scalars["step_b_ns"] / scalars["step_a_ns"] < 0.65
     forward = next(row for row in rows(found, "phases") if row["name"] == "forward")
     assert 0.2 < 1 + forward["change"] < 0.5
     told = {finding["id"]: finding for finding in found["findings"]}
-    # A machine whose load changes meanwhile makes steps of one run differ as much as the runs do.
-    assert set(told) == {"finding_gone", "step_faster"} or scalars["step_noise"] >= 0.3
+    assert set(told) == {"finding_gone", "step_faster"} or not quiet
     # What advise names of the first run is what the second one did away with.
     acted_on = told["finding_gone"]
     assert acted_on["sentence"].startswith("python_in_step of the first run is gone")
