@@ -103,7 +103,10 @@ const CodePlaces::Map* CodePlaces::map_of(const Trace& trace) const {
 bool CodePlaces::known(const Trace& trace) const { return map_of(trace) != nullptr; }
 
 const Source& CodePlaces::source(const Trace& trace) const {
-  return maps_[static_cast<std::size_t>(&trace - run_.traces.data())].source;
+  static const std::vector<CodeCall> no_code;
+  static const Source no_source(no_code);
+  const auto index = static_cast<std::size_t>(&trace - run_.traces.data());
+  return index < maps_.size() ? maps_[index].source : no_source;
 }
 
 const CodePlaces::Landmark* CodePlaces::same_as(const Map& map, std::size_t slot) const {

@@ -24,36 +24,37 @@ std::optional<double> lost_beside(const Case& about) {
   return std::clamp(static_cast<double>(*cores) / *speed - 1, 0.0, 1.0);
 }
 
-// What the steps still wait for their workers, as a part of what loading takes now: on a core a batch takes as long as
-// it does here, and then it is handed over. Workers without an idle core of their own make none.
+// How many times as long as it loads the thread of the steps does all else. What is below is in times of loading, too.
+double computes(const Case& about, const Loading& load) {
+  const auto loads_ns = static_cast<double>(std::max<std::int64_t>(load.time_ns, 1));
+  return std::max(0.0, static_cast<double>(about.path_ns) - loads_ns) / loads_ns;
+}
+
+// What the steps still wait for their workers: on a core a batch takes as long as it does here, and then it is handed
+// over. Workers without an idle core of their own make none.
 double waits_for_workers(const Case& about, const Loading& load) {
   constexpr double kWorkers = 4;  // as many as are advised
   const double cores = std::clamp(load.idle_cores.value_or(kWorkers), kIdleCore, kWorkers);
-  const auto loads_ns = static_cast<double>(std::max<std::int64_t>(load.time_ns, 1));
-  return std::clamp(kHandedOver / cores - (static_cast<double>(about.path_ns) - loads_ns) / loads_ns, 0.0, 1.0);
+  return std::clamp(kHandedOver / cores - computes(about, load), 0.0, 1.0);
 }
 
-// Work of all cores together that is left over at the least, as a part of what loading takes now: they cannot do more
-// than they idle now.
+// What is left over at the least, since all cores together cannot do more than they idle now.
 double bound_by_cores(const Case& about, const Loading& load) {
   const auto cores = number_set(about.trace, "cores");
   if (!cores || *cores < 1 || !load.idle_cores) return 0;
-  const auto steps_ns = static_cast<double>(about.path_ns);
-  const auto loads_ns = static_cast<double>(std::max<std::int64_t>(load.time_ns, 1));
   const double busy = 1 - std::clamp(*load.idle_cores / static_cast<double>(*cores), 0.0, 1.0);
-  return std::clamp((busy * steps_ns - (steps_ns - loads_ns)) / loads_ns, 0.0, 1.0);
+  const double rest = computes(about, load);
+  return std::clamp(busy * (1 + rest) - rest, 0.0, 1.0);
 }
 
-// What the steps lose at the most where torch's threads take all cores, as a part of what loading takes now: a worker
-// and they share them, so that both are slower for it.
+// What the steps lose at the most where torch's threads take all cores: a worker and they share them, so that both are
+// slower for it.
 double loses_to_a_worker(const Case& about, const Loading& load) {
   const auto cores = number_set(about.trace, "cores"), threads = number_set(about.trace, "torch_threads");
   if (!cores || !threads || *cores < 2 || *threads < *cores) return 0;
-  const auto loads_ns = static_cast<double>(std::max<std::int64_t>(load.time_ns, 1));
-  const double computes_ns = static_cast<double>(about.path_ns) - loads_ns;
   const double slower = static_cast<double>(*threads + 1) / static_cast<double>(*cores);
-  const double waits_ns = std::max(0.0, kHandedOver * loads_ns - computes_ns);
-  return std::clamp((waits_ns + (slower - 1) * computes_ns) / loads_ns, 0.0, 1.0);
+  const double rest = computes(about, load);
+  return std::clamp(std::max(0.0, kHandedOver - rest) + (slower - 1) * rest, 0.0, 1.0);
 }
 
 }  // namespace

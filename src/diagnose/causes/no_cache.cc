@@ -44,12 +44,6 @@ struct Grown {
   std::int64_t positions = 0, cost_ns = 0;
 };
 
-double middle(std::vector<double>& values) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
 // What a call with one position would take. The calls are an experiment: each is one position longer than the one
 // before, so the line through their costs says what calling the model takes at all. The shorter half says it better:
 // attention grows faster than its length, which turns the line; and it is Theil and Sen's line, which the last call of
@@ -62,21 +56,23 @@ std::optional<double> one_position_ns(const std::vector<Grown>& calls) {
       static_cast<double>(by_length.rbegin()->first) < kFarApart * static_cast<double>(by_length.begin()->first)) {
     return std::nullopt;
   }
-  std::vector<std::pair<double, double>> shorter;
+  constexpr std::size_t kMostLengths = 256;  // each is compared with each
+  const std::size_t half = std::min((by_length.size() + 1) / 2, kMostLengths);
+  std::vector<std::pair<std::int64_t, std::int64_t>> shorter;
   for (const auto& [length, costs] : by_length) {
-    if (shorter.size() == (by_length.size() + 1) / 2) break;
-    shorter.emplace_back(static_cast<double>(length), static_cast<double>(median(costs).value_or(0)));
+    if (shorter.size() == half) break;
+    shorter.emplace_back(length, median(costs).value_or(0));
   }
-  std::vector<double> slopes, starts;
+  std::vector<std::int64_t> slopes, starts;
   for (std::size_t i = 0; i < shorter.size(); i++) {
     for (std::size_t j = 0; j < i; j++) {
       slopes.push_back((shorter[i].second - shorter[j].second) / (shorter[i].first - shorter[j].first));
     }
   }
-  const double slope = middle(slopes);
+  const std::int64_t slope = median(std::move(slopes)).value_or(0);
   if (slope <= 0) return std::nullopt;
   for (const auto& [length, cost] : shorter) starts.push_back(cost - slope * length);
-  return std::max(0.0, middle(starts)) + slope;
+  return static_cast<double>(std::max<std::int64_t>(0, median(std::move(starts)).value_or(0)) + slope);
 }
 
 // Calls of one model, one after the other, that are given one position more each time; in_a_row: at most.

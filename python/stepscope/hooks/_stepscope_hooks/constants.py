@@ -133,8 +133,8 @@ class _Source:
         for node in ast.walk(value):
             if isinstance(node, ast.Call) and not self._makes_data(node.func):
                 return False
-            annotation = given.get(node.id) if isinstance(node, ast.Name) else None
             if isinstance(node, ast.Name) and node.id in given and node.id != "self":
+                annotation = given[node.id]
                 if annotation is None or any(word in ast.dump(annotation) for word in _NO_DATA):
                     return False
             elif isinstance(node, _MORE_THAN_LOOKED_AT):
