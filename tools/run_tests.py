@@ -25,6 +25,7 @@ class Counts:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    rerun: int = 0  # runs of measured tests that failed and were followed by another
 
 
 @dataclass
@@ -64,13 +65,15 @@ def count_node(text: str) -> Counts:
 def count_pytest(text: str) -> Counts:
     last = next((row for row in reversed(text.splitlines()) if re.search(r"\d+ \w+.* in [\d.]+s", row)), "")
     bad = number(r"(\d+) failed", last) + number(r"(\d+) errors?", last)
-    return Counts(number(r"(\d+) (?:passed|xfailed)", last), bad, number(r"(\d+) skipped", last))
+    return Counts(
+        number(r"(\d+) (?:passed|xfailed)", last), bad, number(r"(\d+) skipped", last), number(r"(\d+) rerun", last)
+    )
 
 
 def suites(jobs: str) -> list[Suite]:
     build = ["tools/cmake_build.sh", "dev", "build-dev", jobs]
     workers = str(int(jobs) + 2)  # they wait for jobs that they started, a third of the time
-    pytest = [sys.executable, "-m", "pytest", "-q", "-rs", "-n", workers, "-m", "not soak"]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-rsR", "-n", workers, "-m", "not soak"]
     install = ["bash", "-c", "tools/venv.sh torch && tools/venv.sh tests"]
     return [
         Suite("C++ (ASan, UBSan)", [[*build, "stepscope_tests"], ["tools/doctest.sh", "build-dev"]], count_doctest),
@@ -120,7 +123,8 @@ def main() -> int:
         run_suite(suite)
     for suite in everything:
         counts = suite.counts
-        print(f"{suite.name:20} {counts.passed:6} passed {counts.failed:4} failed {counts.skipped:4} skipped")
+        again = f" {counts.rerun:4} run anew" if counts.rerun else ""
+        print(f"{suite.name:20} {counts.passed:6} passed {counts.failed:4} failed {counts.skipped:4} skipped{again}")
     passed, failed, skipped = (
         sum(getattr(s.counts, what) for s in everything) for what in ("passed", "failed", "skipped")
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import WriteTrace, op
-from jobs import Job, Place, needs_torch, read, rows
+from jobs import Job, Place, measured, needs_torch, read, rows
 
 import stepscope
 
@@ -98,6 +98,7 @@ def assert_queries_answer(place: Place, path: str, findings: list[dict[str, Any]
 
 
 @needs_torch
+@measured
 def test_python_between_operators_has_its_function(place: Place) -> None:
     job = recorded(place, PYTHON)
     found = advise(place, str(job.folder))
@@ -119,6 +120,7 @@ def test_python_between_operators_has_its_function(place: Place) -> None:
 
 
 @needs_torch
+@measured
 def test_float64_is_named_before_all_else(place: Place) -> None:
     folder = str(recorded(place, DOUBLE).folder)
     found = advise(place, folder)
@@ -129,6 +131,7 @@ def test_float64_is_named_before_all_else(place: Place) -> None:
 
 
 @needs_torch
+@measured
 def test_garbage_is_seen_without_frames(place: Place) -> None:
     found = advise(place, str(recorded(place, GARBAGE).folder))
     first = found["findings"][0]
@@ -178,6 +181,7 @@ for step in range(120):
 
 
 @needs_torch
+@measured
 def test_what_happens_every_so_many_steps_is_known_from_their_marks(place: Place) -> None:
     job = place.run(sys.executable, place.script(SAVES), options=("--steps", "25:29"))
     assert job.code == 0, job.stderr
@@ -221,6 +225,7 @@ assert "stepscope_crowd_call_ns" not in torch_settings.noted()
 
 
 @needs_torch
+@measured
 def test_what_calling_more_threads_than_cores_costs_is_measured(place: Place) -> None:
     hooks = Path(stepscope.__file__).parent / "hooks"
     done = place.plain(sys.executable, place.script(CROWD), str(hooks))
@@ -229,6 +234,7 @@ def test_what_calling_more_threads_than_cores_costs_is_measured(place: Place) ->
 
 
 @needs_torch
+@measured
 def test_what_the_cores_give_is_measured_and_leaves_nothing_behind(place: Place) -> None:
     hooks = Path(stepscope.__file__).parent / "hooks"
     done = place.plain(sys.executable, place.script(THREADS), str(hooks))
@@ -241,6 +247,7 @@ def test_what_the_cores_give_is_measured_and_leaves_nothing_behind(place: Place)
 
 
 @needs_torch
+@measured
 def test_live_says_on_request_what_to_change_first(place: Place) -> None:
     folder = recorded(place, PYTHON).folder
     keyboard, terminal = os.openpty()
@@ -277,6 +284,7 @@ other.wait()
 
 
 @needs_torch
+@measured
 def test_what_the_main_thread_waited_for_a_core_is_noted_and_is_no_code(place: Place) -> None:
     job = recorded(place, CROWDED)
     (trace,) = job.traces()
@@ -293,6 +301,7 @@ FIXED = PYTHON.replace("    ranked((inputs * 1000).int().tolist())\n", "")
 
 
 @needs_torch
+@measured
 def test_a_comparison_says_what_was_mended_and_what_it_gave(place: Place) -> None:
     assert FIXED != PYTHON
     slow = recorded(place, PYTHON).folder

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import Place, needs_torch, read
+from jobs import Place, measured, needs_torch, read
 
 pytestmark = needs_torch
 
@@ -134,6 +134,7 @@ def test_a_job_that_was_started_with_nothing_special(place: Place) -> None:
     assert json.loads(done.stdout)["answers"]["steps"]["scalars"]["step_count"]["value"] == 4
 
 
+@measured
 def test_the_shared_loop_without_optimizer_and_modules(place: Place, corpus: Path) -> None:
     program = corpus.parent / "examples" / "matmul_loop.py"
     if not program.exists():
@@ -194,6 +195,7 @@ def test_a_job_that_is_recorded_already(place: Place) -> None:
     assert len(list(place.out.glob("*/*/run.json"))) == 1, "no second run folder without a recording"
 
 
+@measured
 def test_all_ranks_of_torchrun_record_the_same_steps(place: Place) -> None:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
     where = ["--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1", place.script(DDP), "2000"]
@@ -215,6 +217,7 @@ def test_a_job_under_run_is_asked_through_its_folder(place: Place) -> None:
     assert [len(steps) for steps in steps_of(folder)] == [2]
 
 
+@measured
 def test_ranks_in_separate_network_namespaces_record_the_same_steps(place: Place) -> None:
     """They share nothing but the run folder: no address of one can be reached from the other."""
     alone = ["unshare", "--map-root-user", "--net"]
@@ -243,6 +246,7 @@ def test_ranks_in_separate_network_namespaces_record_the_same_steps(place: Place
     assert sorted(path.name for path in (folder / "traces").iterdir()) == ["rank0", "rank1"]
 
 
+@measured
 def test_an_attach_that_is_interrupted_takes_its_request_back(place: Place) -> None:
     script = place.script(LOOP)
     with running(place, [sys.executable, script, "1500"]) as job:
@@ -263,6 +267,7 @@ def test_an_attach_that_is_interrupted_takes_its_request_back(place: Place) -> N
         assert "recorded 2 steps of 1 rank" in said
 
 
+@measured
 def test_a_job_that_ends_meanwhile(place: Place) -> None:
     with running(place, place.command(sys.executable, place.script(LOOP), "60", options=("--steps", "9000"))):
         time.sleep(0.3)
@@ -308,6 +313,7 @@ def test_the_daemon_is_no_way_into_a_job_that_does_not_ask(place: Place) -> None
     assert "KINETO_USE_DAEMON=1" in done.stderr
 
 
+@measured
 def test_what_was_asked_for_is_what_the_report_opens(place: Place) -> None:
     script = place.script(LOOP)
     with running(place, [str(place.stepscope), "run", "--out", str(place.out), "--", sys.executable, script, "1000"]):

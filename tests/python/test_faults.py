@@ -13,7 +13,7 @@ import sys
 import time
 
 import pytest
-from jobs import Job, Place, needs_torch, read, report, rows
+from jobs import Job, Place, measured, needs_torch, read, report, rows
 from rings import rings
 from rings import steps_of as marked_steps
 from test_attach import LOOP, attach, running
@@ -330,6 +330,7 @@ STEPLESS = """
 
 @needs_torch
 @pytest.mark.parametrize("start", ["plain", "run"])
+@measured
 def test_seconds_of_a_job_without_steps(place: Place, start: str) -> None:
     command = [sys.executable, place.script(STEPLESS)]
     if start == "run":
@@ -457,6 +458,7 @@ JUMP = """
 
 
 @needs_torch
+@measured
 def test_a_clock_that_is_set_does_not_move_the_steps(place: Place) -> None:
     job = run(place, JUMP, 0, "", ("--trigger", "command"))
     ((_, marks),) = rings(job)
@@ -471,6 +473,7 @@ def test_a_clock_that_is_set_does_not_move_the_steps(place: Place) -> None:
 
 
 @needs_torch
+@measured
 def test_a_job_that_is_killed_before_its_window_has_its_marks(place: Place) -> None:
     text = TRAIN + "    train(1000, 40, lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
     job = place.run(sys.executable, place.script(text), options=("--steps", "500:505"))
@@ -505,6 +508,7 @@ def test_a_job_that_fails_in_its_window_keeps_both(place: Place) -> None:
 
 
 @needs_torch
+@measured
 def test_the_early_steps_make_room_for_the_better_ones(place: Place) -> None:
     job = place.run(sys.executable, place.script(TRAIN + "    train(30, -1, None)\n"))
     (process,) = job.manifest()["processes"]
@@ -522,6 +526,7 @@ def test_the_early_steps_make_room_for_the_better_ones(place: Place) -> None:
         ("    train(1000, 3, lambda: (time.sleep(1), sys.exit(5)))\n", 5),
     ],
 )
+@measured
 def test_what_follows_the_last_step_is_no_whole_step(place: Place, text: str, code: int) -> None:
     job = place.run(sys.executable, place.script(TRAIN + text))
     assert job.code == code

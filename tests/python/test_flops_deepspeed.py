@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import stand_in_deepspeed
-from jobs import Job, Place, needs_torch
+from jobs import Job, Place, measured, needs_torch
 
 HOOKS = Path(__file__).resolve().parents[2] / "python" / "stepscope" / "hooks"
 MACS = 4 * (8 * 16 + 16 * 8)
@@ -103,6 +103,7 @@ def is_ours(job: Job, step: int) -> str:
 
 
 @pytest.mark.parametrize("step", [1, 2, 5])
+@measured
 def test_the_engine_prints_our_report(place: Place, step: int) -> None:
     job = run(place, config(profile_step=step, top_modules=2))
     report = is_ours(job, step)
@@ -150,6 +151,7 @@ def test_strict_in_the_configuration_gives_deepspeed_s_factor(place: Place) -> N
 
 
 @pytest.mark.parametrize(("step", "recorded"), [(3, [1, 2, 4, 5]), (1, [2, 3, 4, 5])])
+@measured
 def test_a_recording_leaves_the_step_to_it(place: Place, step: int, recorded: list[int]) -> None:
     job = run(place, config(profile_step=step), "--steps", "1:6")
     is_ours(job, step)
@@ -157,6 +159,7 @@ def test_a_recording_leaves_the_step_to_it(place: Place, step: int, recorded: li
     assert any(f"step {step} was not recorded" in problem for problem in problems(job))
 
 
+@measured
 def test_micro_batches_have_a_report_each(place: Place) -> None:
     job = run(place, {**config(profile_step=2, detailed=False), "micro": 2})
     first, second = reports(job.stdout)
@@ -167,6 +170,7 @@ def test_micro_batches_have_a_report_each(place: Place) -> None:
     assert seconds(value(second, "fwd latency: ")) < total, "its own time, not that of both"
 
 
+@measured
 def test_an_engine_that_does_not_ask_is_reported_with_its_next_pass(place: Place) -> None:
     """As those of pipelines, and where step() is somebody else's."""
     is_ours(run(place, {**config(profile_step=2), "asks": False}), 2)
@@ -211,6 +215,7 @@ def test_another_profiler_in_that_step_leaves_it_to_theirs(place: Place) -> None
     assert any("a torch profiler runs already" in problem for problem in problems(job))
 
 
+@measured
 def test_rank_0_prints_and_all_ranks_record_the_same_steps(place: Place) -> None:
     text = (place.folder / "job.py").read_text()
     begin = "torch.manual_seed(0)\n"

@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from jobs import LOOP, NET, Job, Place, needs_torch, read, report, rows, together
+from jobs import LOOP, NET, Job, Place, measured, needs_torch, read, report, rows, together
 
 HOOKS = Path(__file__).resolve().parents[2] / "python" / "stepscope" / "hooks"
 TORCHRUN = ["-m", "torch.distributed.run", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
@@ -202,6 +202,7 @@ def test_a_launcher_that_hands_ranks_to_its_children_as_deepspeed_does(place: Pl
 
 
 @needs_torch
+@measured
 def test_ranks_in_containers_with_the_host_s_name(place: Place) -> None:
     """Both are process 1 of the same host: files named HOST_PID would be the same."""
     contain = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc"]
@@ -428,6 +429,7 @@ SRUN = """
 
 @needs_torch
 @pytest.mark.parametrize("where", ["inside", "outside"])
+@measured
 def test_tasks_of_an_srun_are_one_run(place: Place, where: str) -> None:
     srun = [sys.executable, place.script(SRUN, "srun.py"), "-n", "3"]
     job = [sys.executable, place.script(NET + together(3) + LOOP), "20"]

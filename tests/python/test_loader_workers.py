@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import Place, needs_torch
+from jobs import Place, measured, needs_torch
 
 WORKERS = """
     import sys, time, torch
@@ -66,6 +66,7 @@ def notes_of(place: Place, stepscope: Path, *arguments: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("collate", "busy", "on_core"), [("slow", True, True), ("waits", True, False), ("quick", False, None)]
 )
+@measured
 def test_workers_tell_how_busy_they_are_and_with_what(
     place: Place, stepscope: Path, collate: str, busy: bool, on_core: bool | None
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from jobs import Place, needs_torch, read
+from jobs import Place, measured, needs_torch, read
 
 pytestmark = needs_torch
 
@@ -70,6 +70,7 @@ def test_an_optimizer_that_backward_steps(place: Place) -> None:
     assert job.manifest()["processes"][0]["problems"] == []
 
 
+@measured
 def test_the_clock_waits_for_what_saves_the_state_of_the_thread(place: Place) -> None:
     """Start and end of the window fall into a function that torch calls while it dispatches."""
     text = """

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from jobs import LOOP, NET, Job, Place, needs_torch, read, report, rows
+from jobs import LOOP, NET, Job, Place, measured, needs_torch, read, report, rows
 from rings import ring, rings, steps_of
 
 pytestmark = needs_torch
@@ -211,6 +211,7 @@ def test_parts_of_a_server_hold_whole_ranges(place: Place) -> None:
         assert all(ended)
 
 
+@measured
 def test_seconds_of_a_rank_that_is_always_in_backward(place: Place) -> None:
     """As one that waits for a slow one there: the clock finds it nowhere else, the end of its step does."""
     script = place.script("""
@@ -237,6 +238,7 @@ def test_seconds_of_a_rank_that_is_always_in_backward(place: Place) -> None:
     assert 1 <= len(window["steps"]) <= 5
 
 
+@measured
 def test_execution_traces_stand_beside_the_timeline(place: Place) -> None:
     script = place.script(NET + LOOP)
     plain = place.plain(sys.executable, script, "12")
@@ -279,6 +281,7 @@ def test_an_execution_trace_of_the_jobs_own_stays_whole(place: Place) -> None:
     assert job.recorded_steps() == [[5, 6, 7]]
 
 
+@measured
 def test_a_budget_shortens_the_window(place: Place) -> None:
     script = place.script(NET + LOOP)
     job = place.run(sys.executable, script, "30", options=("--steps", "4:20", "--budget", "0.0001%"))
@@ -290,6 +293,7 @@ def test_a_budget_shortens_the_window(place: Place) -> None:
     assert job.recorded_steps() == [list(range(4, 20))]
 
 
+@measured
 def test_a_budget_counts_all_windows(place: Place) -> None:
     text = NET + LOOP.replace("optimizer.step()", "optimizer.step(); time.sleep(0.01)").replace(
         "import", "import time,"
@@ -470,6 +474,7 @@ SLOW_START = """
 
 
 @needs_torch
+@measured
 def test_a_model_that_is_there_long_before_its_first_step(place: Place) -> None:
     """The clock finds it first, and the first call after that is no second begin of the same forward pass."""
     job = place.run(sys.executable, place.script(SLOW_START + "    train(40)\n"), "3.4")
@@ -489,6 +494,7 @@ def test_a_server_whose_first_request_comes_late(place: Place) -> None:
 
 @needs_torch
 @pytest.mark.parametrize("options", [(), ("--steps", "10:15")])
+@measured
 def test_forward_passes_before_a_training_give_way_to_it(place: Place, options: tuple[str, ...]) -> None:
     text = SLOW_START + "    serve(25)\n    train(40)\n"
     job = place.run(sys.executable, place.script(text), "0", options=options)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import TRAIN, Place, needs_torch, read
+from jobs import TRAIN, Place, measured, needs_torch, read
 
 ROOT = Path(__file__).resolve().parents[2]
 HOOKS = ROOT / "python" / "stepscope" / "hooks"
@@ -225,6 +225,7 @@ def test_step_marks_do_not_overlap_other_ranges(place: Place) -> None:
 
 
 @needs_torch
+@measured
 def test_inference_by_time(place: Place) -> None:
     script = place.script("""
         import time, torch

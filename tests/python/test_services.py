@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jobs import Job, Place, needs_torch, read, rows
+from jobs import Job, Place, measured, needs_torch, read, rows
 
 pytestmark = needs_torch
 
@@ -44,16 +44,19 @@ def passes(trace: Path) -> tuple[int, float]:
     return len(found) // 3, (max(starts) - min(starts)) / 1e6
 
 
+@measured
 def test_frames_follow_the_seconds_of_a_service(place: Place) -> None:
     job = served(place, WITHOUT_GRADIENTS + "    serve(400, 0.01)\n", "--seconds", "1:2")
     assert "serve" in functions(place, job)
 
 
+@measured
 def test_a_service_that_keeps_gradients_is_recorded_soon_and_with_frames(place: Place) -> None:
     job = served(place, SERVICE + "    serve(220, 0.01)\n")
     assert "serve" in functions(place, job)
 
 
+@measured
 def test_of_short_requests_a_hundred_will_do(place: Place) -> None:
     job = served(place, SERVICE + "    serve(6000, 0.0005)\n")
     (trace,) = job.traces()

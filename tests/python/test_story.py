@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import Job, Place, needs_torch, report, rows
+from jobs import Job, Place, measured, needs_torch, report, rows
 
 STORY = Path(__file__).resolve().parents[2] / "examples" / "story.py"
 STEPS = {"before": 72, "after": 144}  # one takes twice as long as the other: they end together
@@ -98,6 +98,7 @@ def the_repair_is_told(found: dict[str, Any]) -> None:
 
 
 @needs_torch
+@measured
 def test_a_forward_on_the_wrong_side_is_told_and_so_is_its_repair(place: Place) -> None:
     homes = places(place)
     with ThreadPoolExecutor() as both:

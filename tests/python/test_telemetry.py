@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import TWO_RANKS, Place, needs_torch, report, rows
+from jobs import TWO_RANKS, Place, measured, needs_torch, report, rows
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from test_attach import LOOP, attach, running
 
@@ -61,6 +61,7 @@ def check_converted(place: Place, folder: str) -> None:
 
 
 @needs_torch
+@measured
 def test_a_job_is_sampled_and_cut_by_phase_and_step(place: Place) -> None:
     job = place.run(sys.executable, place.script(BUSY_FORWARD))
     assert job.code == 0
@@ -80,6 +81,7 @@ def test_a_job_is_sampled_and_cut_by_phase_and_step(place: Place) -> None:
 
 
 @needs_torch
+@measured
 def test_each_rank_is_sampled_for_itself(place: Place) -> None:
     torchrun = ["torchrun", "--nproc-per-node", "2", place.script(TWO_RANKS)]
     job = place.run(sys.executable, "-m", "torch.distributed.run", *torchrun[1:])
@@ -109,6 +111,7 @@ def test_telemetry_can_be_left_out_or_chosen(place: Place) -> None:
 
 
 @needs_torch
+@measured
 def test_a_job_that_was_attached_to_is_sampled_meanwhile(place: Place) -> None:
     with running(place, [sys.executable, place.script(LOOP), "1000"]) as job:
         folder, _ = attach(place, str(job.pid), "--time", "2")
@@ -116,6 +119,7 @@ def test_a_job_that_was_attached_to_is_sampled_meanwhile(place: Place) -> None:
     assert any(row["target"] == "rank 0" and row["name"] == "cpu_time" for row in rows(found, "series"))
 
 
+@measured
 def test_monitor_of_a_process_and_of_the_machine(place: Place) -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
         try:
@@ -169,6 +173,7 @@ def check_without_traces(place: Place, folder: Path) -> None:
 
 
 @needs_torch
+@measured
 def test_samples_stay_when_the_sampler_is_killed(place: Place) -> None:
     command = [str(place.stepscope), "run", "--out", str(place.out), "--", sys.executable, place.script(LOOP), "100"]
     with running(place, command) as job:
@@ -210,6 +215,7 @@ def exposed(path: Path) -> dict[str, list[dict[str, str]]]:
 
 
 @needs_torch
+@measured
 def test_the_newest_values_stand_in_an_openmetrics_file(place: Place) -> None:
     path = place.folder / "job.prom"
     job = place.run(sys.executable, place.script(BUSY_FORWARD), STEPSCOPE_OPENMETRICS=str(path))
@@ -233,6 +239,7 @@ def test_an_openmetrics_file_that_cannot_be_written_is_told_at_the_end(place: Pl
     assert "no OpenMetrics" in job.ours[-1]
 
 
+@measured
 def test_monitor_writes_openmetrics(place: Place) -> None:
     path = place.folder / "machine.prom"
     command = ("monitor", "--time", "1", "--out", str(place.out), "--openmetrics", str(path))

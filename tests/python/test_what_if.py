@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import kernel, op
-from jobs import Place, needs_torch, read, report, rows
+from jobs import Place, measured, needs_torch, read, report, rows
 
 WriteTrace = Callable[..., Path]
 
@@ -57,6 +57,7 @@ def scalar(answer: dict[str, Any], name: str) -> Any:
 
 
 @needs_torch
+@measured
 def test_an_operator_less_is_as_much_less(place: Place) -> None:
     job = place.run(sys.executable, place.script(SORTS))
     assert job.folder is not None, job.stderr
@@ -83,6 +84,7 @@ def test_an_operator_less_is_as_much_less(place: Place) -> None:
 
 
 @needs_torch
+@measured
 def test_a_late_rank_has_its_price(place: Place) -> None:
     job = place.run(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", place.script(LATE_RANK))
     assert job.folder is not None, job.stderr
