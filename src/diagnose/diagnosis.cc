@@ -80,6 +80,10 @@ void allow_for_rest(const Case& about, bool rest_stays, Prediction& made) {
   const auto gone = [](double speedup) { return 1 - 1 / speedup; };
   if (!rest_stays) made.speedup_high /= 1 - kFaster * gone(made.speedup_high);
   made.speedup_low /= 1 + kSlower * gone(made.speedup_low);
+  // What is to be expected is the middle of what may be left of the step; the range is told around its speedup, of
+  // which the far end says less than of the step.
+  const double expected = 2 / (1 / made.speedup_low + 1 / made.speedup_high);
+  made.speedup_high = 2 * expected - made.speedup_low;
 }
 
 // What it would give is evidence and no gain: it competes with no fault for the time of the steps.

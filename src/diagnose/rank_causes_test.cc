@@ -134,7 +134,7 @@ TEST_CASE("advice: with communication goes what it takes from operators beside i
   const Finding* found = find(slowed, "small_buckets");
   REQUIRE(found != nullptr);
   REQUIRE(found->gain);
-  CHECK(found->gain->speedup_high == doctest::Approx(at_most(32.0 / 21.2)).epsilon(0.01));  // the last one stays
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(32.0 / 21.2)).epsilon(0.01));  // the last one stays
   CHECK(find(advice_of(crumbs(1 * ms, us)), "small_buckets") == nullptr);  // it is hidden, and costs nothing
 }
 

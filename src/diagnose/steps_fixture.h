@@ -23,6 +23,12 @@ inline constexpr std::int64_t us = 1000, ms = 1000 * us;
 inline double at_most(double played) { return played / (1 - 0.2 * (1 - 1 / played)); }
 inline double at_least(double played) { return played / (1 + 0.05 * (1 - 1 / played)); }
 
+// That high end, before the range was put around the speedup of the middle step.
+inline double fast_end(const Gain& gain) {
+  const double expected = (gain.speedup_low + gain.speedup_high) / 2;
+  return 1 / (2 / expected - 1 / gain.speedup_low);
+}
+
 // A thread that makes steps, one operator or piece of code after the other.
 class Thread {
  public:

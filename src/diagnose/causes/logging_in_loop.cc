@@ -8,13 +8,14 @@ namespace stepscope::diagnose::causes {
 namespace {
 
 constexpr std::string_view kLogLess = "Log every 100 steps, and without flush";
+constexpr double kMostLeft = 0.02;  // of a log that is written every 100 steps, or every 50
 
 void find_summary(const Case& about, const Summary& one, std::vector<Diagnosis>& out) {
   Gathered work_of(about);
   for (const Summary::Part& part : one.parts) {
     for (const Operation& operation : part.operations) {
-      work_of.add(operation.nodes, part.trace->name(operation.slice), 0, 0.1);
-      work_of.add(operation.after, "code between operators", 0, 0.1);
+      work_of.add(operation.nodes, part.trace->name(operation.slice), 0, kMostLeft);
+      work_of.add(operation.after, "code between operators", 0, kMostLeft);
     }
   }
   if (!work_of.worth_saying()) return;
@@ -38,8 +39,8 @@ void find_printed_tensors(const Case& about, std::vector<Diagnosis>& out) {
     for (const Operation& one : about.operations(trace)) {
       const Code code = about.code(trace, one.slice);
       if (code.below(kToText) == nullptr) continue;
-      printing.add(one.nodes, trace.name(one.slice), 0, 0.1);
-      printing.add(one.after, "code between operators", 0, 0.1);
+      printing.add(one.nodes, trace.name(one.slice), 0, kMostLeft);
+      printing.add(one.after, "code between operators", 0, kMostLeft);
     }
   }
   if (!printing.worth_saying()) return;

@@ -42,7 +42,7 @@ Cause too_many_threads_cause() {
           const auto cost = static_cast<double>(work.cost_ns), called = static_cast<double>(*call_ns);
           // Threads that are done wait busily for the others, and so keep the main thread from a core.
           operators.add(node, work, work.name(), std::max(kLeastOwn, 1 - lost - kCalls * called / cost),
-                        std::max(kLeastOwn, 1 - called / cost));
+                        std::max(kLeastOwn, 1 - std::max(lost, called / cost)));
         });
         if (!operators.worth_saying()) return;
         Diagnosis found = operators.diagnosis(
