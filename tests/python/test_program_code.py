@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from stepscope.hooks._stepscope_hooks import carried_state, program_code
+from stepscope.hooks._stepscope_hooks import carried_state, doubles, program_code
 
 CARRIED = {
     "a state that a policy gives back": """
@@ -176,3 +176,20 @@ def test_functions_that_set_what_stays() -> None:
             self.lines.write(row)
             self.count += 1
     """)
+
+
+def test_where_a_source_asks_for_float64() -> None:
+    text = textwrap.dedent("""
+        def load(path):
+            table = np.loadtxt(path, dtype="float64")
+            return torch.tensor(
+                table, dtype=torch.float64
+            )
+
+        def check(x):
+            assert x.dtype == torch.float64
+            return x.double() if x.dtype != torch.double else x
+
+        net = Net().double()
+    """)
+    assert sorted(doubles.asked_for(ast.parse(text))) == [(1, 12), (2, 3), (2, 5), (8, 10)]

@@ -37,6 +37,13 @@ void find_float64(const Case& about, std::vector<Diagnosis>& out) {
        .next = "Make inputs and parameters float32: .float() where the data is made (arrays of NumPy are float64), no "
                "torch.set_default_dtype(torch.float64), no .double()"});
   found.rest_stays = true;
+  // Where the program asks for it in one place, that is what is to be changed.
+  if (const CodeCall* asks = about.places.source(about.trace).only_call("(float64)")) {
+    Place& where = found.finding.where;
+    where.file = asks->file;
+    where.line = asks->line;
+    where.function.reset();
+  }
   out.push_back(std::move(found));
 }
 

@@ -15,7 +15,7 @@ import sysconfig
 import time
 import warnings
 
-from . import carried_state, constants, modules
+from . import carried_state, constants, doubles, modules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ RETAINS = "backward(retain_graph)"
 CALLS = "(calls) "  # before the model: where the program was when it called it
 KEEPS = "(keeps)"  # a function that sets what is there when it is done: an attribute, a place in a list of another's
 CONSTANT = "(constant)"  # a function that gives the same whenever it is called
+FLOAT64 = "(float64)"  # an expression that asks for it
 DROPS = "(drops) "  # before the name: what the call gives back is not used
 EACH = "(each) "  # before the name: the loop calls it on each of its items, whatever they are: callbacks, layers
 MOST_FILES = 200  # whose calls are read
@@ -61,6 +62,7 @@ def calls() -> list[Call]:
                 warnings.simplefilter("ignore")  # of its text, which it has heard or not when it was compiled
                 tree = ast.parse(source.read(), path)
             rows.extend([(name, *row) for row in _rows(tree)])
+            rows.extend([(name, function, FLOAT64, line) for function, line in sorted(set(doubles.asked_for(tree)))])
             if time.perf_counter() - began < MOST_S:
                 rows.extend([(name, _first_line(one), CONSTANT, one.lineno) for one in constants.constants(tree)])
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
