@@ -162,6 +162,8 @@ TEST_CASE("advice: one idle core makes no batch sooner than the steps do now") {
     REQUIRE(found != nullptr);
     REQUIRE(found->gain);
     CHECK(fast_end(*found->gain) == doctest::Approx(10.0 / 4).epsilon(0.02));
+    // Two keep up with steps of 4 ms, where there is a core for each.
+    CHECK(found->next.starts_with(idle < 2 ? "DataLoader(..., num_workers=1," : "DataLoader(..., num_workers=2,"));
     return found->gain->speedup_low;
   };
   CHECK(low(1) == doctest::Approx(at_least(10 / (1.3 * 6 + 0.05 * 6))).epsilon(0.02));
@@ -207,6 +209,9 @@ TEST_CASE("advice: a worker that is waited for is busy meanwhile, whatever it sa
   CHECK(find(job(0.5), "loader_slow_workers") != nullptr);
   CHECK(find(job(0.5), "loader_too_few_workers") == nullptr);
   CHECK(find(job(0.7), "loader_too_few_workers") != nullptr);
+  // Of 10 ms it waits 6, and two and a half of them would keep up.
+  CHECK(find(job(0.7), "loader_too_few_workers")->next == "Raise num_workers from 1 to 2");
+  CHECK(find(job(4), "loader_too_few_workers")->next == "Raise num_workers from 1 to 3");
 }
 
 TEST_CASE("advice: memory of another node") {

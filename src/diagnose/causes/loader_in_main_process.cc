@@ -1,5 +1,8 @@
 // Batches made by the training process itself, one after the other with its steps.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -30,11 +33,20 @@ double computes(const Case& about, const Loading& load) {
   return std::max(0.0, static_cast<double>(about.path_ns) - loads_ns) / loads_ns;
 }
 
+// As many workers as keep up with the steps, and no more than idle cores have room for.
+std::int64_t workers_advised(const Case& about, const Loading& load) {
+  constexpr double kMost = 16, kUsual = 4;  // where nobody knows what is idle
+  const auto ranks = static_cast<double>(std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1)));
+  const double room = load.idle_cores ? std::round(*load.idle_cores / ranks) : kUsual;
+  const double needed = std::ceil(kHandedOver / std::max(computes(about, load), kHandedOver / kMost));
+  return std::lround(std::clamp(needed, 1.0, std::clamp(room, 1.0, kMost)));
+}
+
 // What the steps still wait for their workers: on a core a batch takes as long as it does here, and then it is handed
 // over. Workers without an idle core of their own make none.
 double waits_for_workers(const Case& about, const Loading& load) {
-  constexpr double kWorkers = 4;  // as many as are advised
-  const double cores = std::clamp(load.idle_cores.value_or(kWorkers), kIdleCore, kWorkers);
+  const auto workers = static_cast<double>(workers_advised(about, load));
+  const double cores = std::clamp(load.idle_cores.value_or(workers), kIdleCore, workers);
   return std::clamp(kHandedOver / cores - computes(about, load), 0.0, 1.0);
 }
 
@@ -75,7 +87,9 @@ Cause loader_in_main_process_cause() {
                      left = std::min(1.0, std::max(lost + 0.05, waits));
         Diagnosis found = waits_for_loader(
             about, load, "Batches are loaded in the training process itself, while the step waits",
-            room ? "DataLoader(..., num_workers=4, persistent_workers=True), and pin_memory=True where a GPU takes them"
+            room ? fmt::format("DataLoader(..., num_workers={}, persistent_workers=True), and pin_memory=True where a "
+                               "GPU takes them",
+                               workers_advised(about, load))
                  : "DataLoader(..., num_workers=1, persistent_workers=True) helps little where no core is idle: make "
                    "__getitem__ cheaper, or prepare the data before",
             lost, left);
