@@ -20,6 +20,8 @@ namespace {
 
 // What Python takes from one operator to the next, through the layers of torch, is shorter.
 constexpr std::int64_t kLongNs = 150'000;
+// A journal is kept in many short stretches too, each of which is longer than calling an operator.
+constexpr std::int64_t kLongOfJournalNs = 30'000;
 
 struct Sign {
   Doing doing;
@@ -142,10 +144,11 @@ std::vector<BetweenOperators> code_between(const Case& about) {
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
     const Work work = about.work(node);
-    if (!work.between_operators() || work.cost_ns < kLongNs) continue;
+    if (!work.between_operators() || work.cost_ns < kLongOfJournalNs) continue;
     if (work.slice != SliceId::none && work.trace->kind(work.slice) == SliceKind::runtime) continue;
     BetweenOperators one{.node = node, .code = about.code(work)};
     one.doing = doing_of(about.places.source(*work.trace), work, one.code, journals);
+    if (work.cost_ns < kLongNs && one.doing != Doing::logging) continue;
     // Where frames are recorded and none of the program's is there, it is not the program that works.
     if (one.doing == Doing::unknown && about.places.known(*work.trace)) continue;
     // Outside of steps a gap of which nothing is known may be anything: before the work, behind it.

@@ -161,7 +161,7 @@ Code CodePlaces::around(const Trace& trace, SliceId first, SliceId second) const
   }
   const CodeFrame* own = code.own();
   if (called != SliceId::none && own != nullptr && own + 1 == code.stack.data() + code.stack.size()) {
-    const std::int64_t line = map->source.call_line(*own, read_python_frame(frames.name(called)).function);
+    const std::int64_t line = map->source.looped_call_line(*own, read_python_frame(frames.name(called)).function);
     if (line > 0) code.call_line = line;
   }
   return code;

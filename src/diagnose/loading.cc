@@ -112,4 +112,13 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
   return found;
 }
 
+void put_where_it_is_made(const Case& about, const Loading& loading, Place& where) {
+  if (loading.nodes.empty()) return;
+  const CodeCall* makes = about.places.source(*about.work(loading.longest).trace).only_call("(workers)");
+  if (makes == nullptr) return;
+  where.file = makes->file;
+  where.line = makes->line;
+  where.function.reset();
+}
+
 }  // namespace stepscope::diagnose

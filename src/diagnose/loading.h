@@ -41,4 +41,7 @@ const Loading& loading(const Case& about);
 Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::string sentence, std::string next,
                            double least, double most);
 
+// Where its workers are a matter of how the loader is made: there, if the program makes one alone.
+void put_where_it_is_made(const Case& about, const Loading& loading, Place& where);
+
 }  // namespace stepscope::diagnose

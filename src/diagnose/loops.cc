@@ -148,13 +148,20 @@ void find_varied(const Case& about, const Trace& trace, const Row& row, const st
 }
 
 void add_code(const Case& about, Loop& loop) {
-  const auto longest =
-      std::max_element(loop.operations.begin(), loop.operations.begin() + static_cast<long>(loop.period),
-                       [](const Operation& a, const Operation& b) { return a.cost_ns < b.cost_ns; });
-  // The function whose loop it is; where that is a library's, what it calls.
-  loop.code = about.places.around(*loop.trace, longest->slice, longest[static_cast<long>(loop.period)].slice);
-  if (loop.code.own() == nullptr) loop.code = about.code(*loop.trace, longest->slice);
-  loop.phase = static_cast<Phase>(loop.trace->slices.phase[longest->slice]);
+  std::vector<const Operation*> turn;
+  for (std::size_t i = 0; i < loop.period; i++) turn.push_back(&loop.operations[i]);
+  std::stable_sort(turn.begin(), turn.end(),
+                   [](const Operation* a, const Operation* b) { return a->cost_ns > b->cost_ns; });
+  // The function whose loop it is, and where it calls most; what calls nothing, as slicing does, shows no line.
+  for (const Operation* one : turn) {
+    Code code = about.places.around(*loop.trace, one->slice, one[loop.period].slice);
+    const bool says_more = loop.code.stack.empty() || (loop.code.call_line == 0 && code.call_line > 0);
+    if (says_more && code.own() != nullptr) loop.code = std::move(code);
+    if (loop.code.call_line > 0) break;
+  }
+  const SliceId longest = turn.front()->slice;
+  if (loop.code.own() == nullptr) loop.code = about.code(*loop.trace, longest);  // the loop is a library's
+  loop.phase = static_cast<Phase>(loop.trace->slices.phase[longest]);
 }
 
 // The nodes of the backward operators that belong to the operators of the loop.
@@ -346,6 +353,24 @@ bool needs_the_turn_before(const Case& about, const Loop& loop) {
   return begins != nullptr && source.carries(*begins, std::max(loop.code.call_line, begins->line));
 }
 
+// Is most of its time in these nodes?
+bool is_mostly(const Case& about, const Loop& loop, const std::set<std::uint32_t>& nodes) {
+  std::int64_t in_nodes_ns = 0, all_ns = 0;
+  const auto add = [&](const std::vector<std::vector<std::uint32_t>>& places) {
+    for (const auto& place : places) {
+      for (const std::uint32_t node : place) {
+        all_ns += about.cost_ns(node);
+        if (nodes.contains(node)) in_nodes_ns += about.cost_ns(node);
+      }
+    }
+  };
+  add(loop.by_place(false));
+  add(loop.by_place(true));
+  add(loop.backward);
+  add(loop.behind_backward);
+  return 2 * in_nodes_ns > all_ns;
+}
+
 }  // namespace
 
 void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const WordsOfLoop& words,
@@ -357,10 +382,13 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
   };
   std::map<std::pair<std::string, std::int64_t>, Found> places;
   const auto& all = about.shared<std::vector<Loop>>(loops);
-  // Code behind a call that saves or reads is no matter of how often it is called.
-  std::set<std::uint32_t> others;
+  // Code behind a call that saves or reads is no matter of how often it is called; nor is what works out so much itself
+  // that the operators are the lesser part.
+  std::set<std::uint32_t> others, and_computing;
   for (const BetweenOperators& one : about.shared<std::vector<BetweenOperators>>(code_between)) {
-    if (one.doing != Doing::computing && one.doing != Doing::unknown) others.insert(one.node);
+    if (one.doing == Doing::unknown) continue;
+    and_computing.insert(one.node);
+    if (one.doing != Doing::computing) others.insert(one.node);
   }
   for (const Loop& loop : all) {
     // These are unfused_optimizer's, and those of the data loader: samples are made one by one there.
@@ -368,7 +396,8 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
     if (calls_modules_without_learning(about, loop) || needs_the_turn_before(about, loop)) continue;
     const CodeFrame* own = loop.code.own();
     Found& found = places[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
-    as_one_call(about, loop, words.how, others, found.diagnosis.rewrite);
+    const bool computes = is_mostly(about, loop, and_computing);
+    as_one_call(about, loop, words.how, computes ? and_computing : others, found.diagnosis.rewrite);
     if (found.longest == nullptr || loop.turns() > found.longest->turns()) found.longest = &loop;
   }
   for (auto& [place, found] : places) {

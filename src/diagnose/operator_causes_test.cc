@@ -167,6 +167,23 @@ TEST_CASE("advice: the same node of the graph gone back through twice is a graph
   CHECK(fast_end(*found->gain) == doctest::Approx(at_most(12.0 / 9)).epsilon(0.02));
 }
 
+TEST_CASE("advice: a graph is retained from one step of an optimizer to that of another, which end a step") {
+  std::int64_t number = 100;
+  const auto job = [&](bool same) {
+    return advice_of(run_of([&](Thread& thread) {
+      thread.op("autograd::engine::evaluate_function: MmBackward0", 3 * ms, {},
+                {.sequence = same ? number : number + 100, .fwd_thread = 1});
+      thread.op("aten::mm", 4 * ms, {}, {.sequence = ++number, .dims = kTwoSquares});
+      thread.op("autograd::engine::evaluate_function: MmBackward0", 3 * ms, {}, {.sequence = number, .fwd_thread = 1});
+    }));
+  };
+  const Answer answer = job(true);
+  const Finding* found = find(answer, "retained_graph");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(find(job(false), "retained_graph") == nullptr);
+}
+
 TEST_CASE("advice: a graph that is gone back through for a gradient of a gradient was not retained for nothing") {
   const Run run = run_of([](Thread& thread) {
     thread.op("aten::mm", 4 * ms, {}, {.sequence = 7, .dims = kTwoSquares});

@@ -79,6 +79,21 @@ std::int64_t Source::call_line(const CodeFrame& function, std::string_view calle
   return line;
 }
 
+std::int64_t Source::looped_call_line(const CodeFrame& function, std::string_view called) const {
+  const Calls& calls = of_file(function.file);
+  const std::int64_t first = first_line(function);
+  std::int64_t line = call_line(function, called);
+  std::ptrdiff_t most = 0;
+  for (const CodeCall* call : calls) {
+    if (call->function_line != first || call->called != called) continue;
+    const std::ptrdiff_t behind = std::count_if(calls.begin(), calls.end(), [&](const CodeCall* loop) {
+      return loop->function_line == first && is_loop(*loop) && loop->line < call->line;
+    });
+    if (behind > most) most = behind, line = call->line;
+  }
+  return line;
+}
+
 bool Source::calls_on_each(const CodeFrame& function, std::string_view called, std::int64_t line) const {
   constexpr std::string_view kEach = "(each) ";
   const Calls& calls = of_file(function.file);

@@ -178,6 +178,19 @@ def test_functions_that_set_what_stays() -> None:
     """)
 
 
+def test_where_workers_of_a_loader_are_a_matter_of() -> None:
+    text = textwrap.dedent("""
+        train = DataLoader(
+            data,
+            shuffle=True,
+            num_workers=2,
+        )
+        test = torch.utils.data.DataLoader(data)
+    """)
+    rows = [row for row in program_code._rows(ast.parse(text)) if row[1] == program_code.WORKERS]
+    assert rows == [(1, program_code.WORKERS, 5), (1, program_code.WORKERS, 7)]
+
+
 def test_where_a_source_asks_for_float64() -> None:
     text = textwrap.dedent("""
         def load(path):

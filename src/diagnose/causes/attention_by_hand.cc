@@ -62,7 +62,9 @@ Cause attention_by_hand_cause() {
           work_of.add(pass.backward_nodes(*one.trace, one.slice), one.name, least, again * most);
         };
         const bool on_device = about.trace.device.size() > 0;
+        const Operator* softmax = nullptr;
         for (const ByHand& one : found_in(all)) {
+          if (softmax == nullptr) softmax = &all[one.softmax];
           for (std::size_t i = one.first; i <= one.last; i++) {
             if (i == one.first || i == one.last) {
               add(all[i], on_device ? 0.5 : 0.9, 1, on_device ? 1 : 1.25);
@@ -72,12 +74,18 @@ Cause attention_by_hand_cause() {
           }
         }
         if (!work_of.worth_saying()) return;
-        out.push_back(work_of.diagnosis(
+        Diagnosis found = work_of.diagnosis(
             {.cause = "kernels",
              .sentence = "Attention is written out: every score of every pair of positions is written to memory and "
                          "read again by each operator",
              .next = "Use torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), or attn_mask= "
-                     "for another mask"}));
+                     "for another mask"});
+        // Products by "@" show no line; the softmax between them is called by its name.
+        if (softmax != nullptr) {
+          const Code code = about.code(*softmax->trace, softmax->slice);
+          if (code.call_line > 0) code.put_into(found.finding.where);
+        }
+        out.push_back(std::move(found));
       }};
 }
 

@@ -94,6 +94,7 @@ Cause loader_in_main_process_cause() {
                    "__getitem__ cheaper, or prepare the data before",
             lost, left);
         found.rest_stays = true;
+        put_where_it_is_made(about, load, found.finding.where);
         out.push_back(std::move(found));
       }};
 }

@@ -33,6 +33,7 @@ Cause loader_too_few_workers_cause() {
             out.push_back(waits_for_loader(about, load,
                                            "The workers of the data loader do not keep up, while cores are idle",
                                            more_workers(about, load), 0, 0.1));
+            put_where_it_is_made(about, load, out.back().finding.where);
           }};
 }
 

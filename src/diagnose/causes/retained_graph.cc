@@ -10,8 +10,9 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
-// A node of the graph by its number, which it keeps as long as the graph is kept.
-using GraphNode = std::tuple<const Trace*, StepId, std::int64_t, std::int64_t, StringId>;
+// A node of the graph by its number, which it keeps as long as the graph is kept, and the operator that made it. Where
+// that was not recorded, by the step: numbers may begin anew.
+using GraphNode = std::tuple<const Trace*, SliceId, StepId, std::int64_t, std::int64_t, StringId>;
 
 // A forward pass in a backward one: the gradient itself is derived, or activations are computed again. The graph is
 // gone back through twice of necessity, or seems to be.
@@ -40,8 +41,14 @@ Cause retained_graph_cause() {
               if (known->second) return;
               const std::size_t row = row_of(trace.ops.slice, work.operation);
               if (row == trace.ops.size() || !trace.ops.sequence.has(row) || trace.ops.sequence[row] < 0) return;
-              const GraphNode of{&trace, trace.step_at(trace.slices.start_ns[work.operation]), trace.ops.sequence[row],
-                                 trace.ops.fwd_thread[row], trace.slices.name[work.operation]};
+              const SliceId maker = passes(about).reason(trace, work.operation);
+              const bool known_maker = maker != work.operation;
+              const GraphNode of{&trace,
+                                 known_maker ? maker : SliceId::none,
+                                 known_maker ? StepId::none : trace.step_at(trace.slices.start_ns[work.operation]),
+                                 trace.ops.sequence[row],
+                                 trace.ops.fwd_thread[row],
+                                 trace.slices.name[work.operation]};
               const auto [at, is_new] = first.try_emplace(of, work.operation);
               if (at->second == work.operation) return;
               again.add(node, work, trace.name(work.operation), 0, 0.05);

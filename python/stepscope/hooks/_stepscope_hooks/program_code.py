@@ -27,6 +27,7 @@ RETAINS = "backward(retain_graph)"
 CALLS = "(calls) "  # before the model: where the program was when it called it
 KEEPS = "(keeps)"  # a function that sets what is there when it is done: an attribute, a place in a list of another's
 CONSTANT = "(constant)"  # a function that gives the same whenever it is called
+WORKERS = "(workers)"  # a data loader that is made; the line is that of num_workers, where it is given
 FLOAT64 = "(float64)"  # an expression that asks for it
 DROPS = "(drops) "  # before the name: what the call gives back is not used
 EACH = "(each) "  # before the name: the loop calls it on each of its items, whatever they are: callbacks, layers
@@ -148,6 +149,9 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
                     called = "re.compile"  # is not torch's
                 if called:  # of a call that goes over several lines, that of the name
                     yield function, called, child.func.end_lineno or child.lineno
+                if called.endswith("DataLoader"):
+                    given = [one.value.lineno for one in child.keywords if one.arg == "num_workers"]
+                    yield function, WORKERS, given[0] if given else child.func.end_lineno or child.lineno
                 if called == "backward" and any(one.arg == "retain_graph" for one in child.keywords):
                     yield function, RETAINS, child.func.end_lineno or child.lineno
             elif isinstance(child, (ast.For, ast.AsyncFor)):

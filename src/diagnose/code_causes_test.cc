@@ -1,0 +1,133 @@
+// Causes that the program's own source tells apart: what loops work for, what is only written down, what is looked at.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "diagnose/steps_fixture.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+constexpr std::string_view kSquare = "[[256, 256]]", kTwoSquares = "[[256, 256], [256, 256]]";
+const std::vector<std::string> kMain{"train.py(30): main"};
+
+TEST_CASE("advice: tensors looked through for NaN, of which a number is read, and a mask that is used") {
+  const auto job = [](std::string_view then) {
+    return advice_of(run_of([&](Thread& thread) {
+      const std::vector<std::string> hook{"train.py(30): main", "train.py(10): check"};
+      thread.op("aten::mm", 8 * ms, kMain, {.dims = kTwoSquares});
+      thread.op("aten::isnan", 1 * ms, hook, {.dims = kSquare});
+      thread.op("aten::any", 500 * us, hook, {.dims = kSquare});
+      thread.op(then, 10 * us, hook, {.dims = "[[]]"});
+      thread.op("aten::relu", 490 * us, kMain, {.dims = kSquare});
+    }));
+  };
+  const Answer answer = job("aten::is_nonzero");
+  const Finding* found = find(answer, "value_checks");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.function == "check");
+  REQUIRE(found->gain);
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(10 / 8.49)).epsilon(0.01));
+  CHECK(find(job("aten::where"), "value_checks") == nullptr);
+}
+
+TEST_CASE("advice: a journal is kept in short stretches too, which are no loop over parameters") {
+  const auto job = [](std::string_view called) {
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::mm", 4 * ms, kMain, {.dims = kTwoSquares});
+      for (int i = 0; i < 20; i++) {
+        const std::vector<std::string> code{"train.py(30): main", "train.py(10): note"};
+        thread.op("aten::detach", 5 * us, code, {.dims = "[[" + std::to_string(i + 1) + "]]"});
+        thread.code(95 * us, code);
+      }
+      thread.op("aten::relu", 100 * us, kMain, {.dims = kSquare});
+    });
+    run.stack_steps[0].code = {{"train.py", 10, "def note", 10},
+                               {"train.py", 10, std::string(called), 12},
+                               {"train.py", 30, "__next__", 35},
+                               {"train.py", 30, "note", 36}};
+    return advice_of(run);
+  };
+  const Answer answer = job("write");
+  REQUIRE_FALSE(answer.findings.empty());
+  CHECK(answer.findings[0].id == "logging_in_loop");
+  CHECK(answer.findings[0].where.line == 36);
+  REQUIRE(answer.findings[0].gain);
+  CHECK(fast_end(*answer.findings[0].gain) == doctest::Approx(at_most(6.1 / 4.1)).epsilon(0.03));
+  CHECK(find(job("add"), "logging_in_loop") == nullptr);
+}
+
+TEST_CASE("advice: a loop that mostly works something out itself is no loop of operators") {
+  const auto job = [](std::int64_t code_ns) {
+    const Answer answer = advice_of(run_of([&](Thread& thread) {
+      thread.op("aten::mm", 4 * ms, kMain, {.dims = kTwoSquares});
+      for (int i = 0; i < 16; i++) {
+        const std::vector<std::string> code{"train.py(30): main", "train.py(10): encode"};
+        thread.op("aten::lift_fresh", 100 * us, code, {.dims = "[[8]]"});
+        thread.code(code_ns, {"train.py(30): main", "train.py(10): encode", "train.py(5): features"});
+      }
+      thread.op("aten::stack", 100 * us, kMain);
+    }));
+    return answer.findings.empty() ? std::string() : answer.findings[0].id;
+  };
+  CHECK(job(500 * us) == "python_in_step");
+  CHECK(job(5 * us) == "per_sample_loop");
+}
+
+TEST_CASE("advice: a loop is where its turns call, of two places that in the inner one") {
+  Run run = run_of([](Thread& thread) {
+    thread.call(kMain, [&] {
+      thread.op("aten::mm", 1 * ms);
+      for (int i = 0; i < 16; i++) {
+        thread.op("aten::slice", 60 * us, {}, {.dims = "[[8]]"});  // the longest, which calls nothing
+        thread.op("aten::abs", 10 * us, {"train.py(10): loss"}, {.dims = "[[8]]"});
+      }
+      thread.op("aten::stack", 20 * us);
+    });
+  });
+  run.stack_steps[0].code = {{"train.py", 30, "__next__", 33},
+                             {"train.py", 30, "loss", 36},
+                             {"train.py", 30, "__next__", 38},
+                             {"train.py", 30, "loss", 39},
+                             {"train.py", 10, "def loss", 10}};
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "per_sample_loop");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.function == "main");
+  CHECK(found->where.line == 39);
+}
+
+TEST_CASE("advice: attention is where its softmax is called, a loader where it is made with its workers") {
+  Run by_hand = run_of([&](Thread& thread) {
+    const std::vector<std::string> scores{"train.py(30): main", "train.py(10): scores"};
+    thread.op("aten::matmul", 4 * ms, scores, {.dims = "[[8, 512, 64], [8, 64, 512]]"});
+    thread.op("aten::softmax", 3 * ms,
+              {"train.py(30): main", "train.py(10): scores", "torch/nn/functional.py(2000): softmax"},
+              {.dims = "[[8, 512, 512], [], []]"});
+    thread.op("aten::matmul", 4 * ms, scores, {.dims = "[[8, 512, 512], [8, 512, 64]]"});
+  });
+  by_hand.stack_steps[0].code = {{"train.py", 10, "def scores", 10}, {"train.py", 10, "softmax", 13}};
+  const Answer written = advice_of(by_hand);
+  const Finding* attention = find(written, "attention_by_hand");
+  REQUIRE(attention != nullptr);
+  CHECK(attention->where.line == 13);
+
+  Run loads = run_of([](Thread& thread) {
+    thread.range("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 6 * ms);
+    thread.op("aten::mm", 4 * ms, kMain);
+  });
+  const auto line = [&](std::vector<CodeCall> code) {
+    loads.stack_steps[0].code = std::move(code);
+    const Answer answer = advice_of(loads);
+    const Finding* found = find(answer, "loader_in_main_process");
+    REQUIRE(found != nullptr);
+    return found->where.line;
+  };
+  CHECK(line({{"train.py", 20, "(workers)", 24}}) == 24);
+  CHECK(line({{"train.py", 20, "(workers)", 24}, {"train.py", 20, "(workers)", 27}}) != 24);
+}
+
+}  // namespace
+}  // namespace stepscope::diagnose
