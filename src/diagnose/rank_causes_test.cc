@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -183,6 +184,33 @@ TEST_CASE("advice: a rank whose device takes longer for the same kernels") {
   CHECK(find(more, "straggler_hardware") == nullptr);
   REQUIRE(find(more, "straggler_data") != nullptr);
   CHECK(find(more, "straggler_data")->where.rank == 1);
+}
+
+TEST_CASE("advice: a rank that always has far more is steady, however much it differs from step to step") {
+  const auto job = [](std::array<std::int64_t, 5> more) {
+    Run run;
+    for (int rank = 0; rank < 2; rank++) {
+      Thread thread;
+      for (const std::int64_t longer_ns : more) {
+        thread.begin_step();
+        thread.op("aten::mm", 10 * ms + (rank == 1 ? longer_ns : 0), {},
+                  {.dims = rank == 1 ? "[[1024, 512], [512, 512]]" : "[[512, 512], [512, 512]]"});
+        thread.end_step();
+      }
+      thread.f.trace.rank.rank = rank;
+      run.traces.push_back(std::move(thread.f.trace));
+      REQUIRE(derive::derive(run.traces.back(), {}));
+    }
+    derive::derive_run(run, 1);
+    return advice_of(run);
+  };
+  const Answer answer = job({3 * ms, 14 * ms, 13 * ms, 4 * ms, 24 * ms});
+  const Finding* found = find(answer, "straggler_data");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.rank == 1);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_low < found->gain->speedup_high);
+  CHECK(find(job({1 * ms, 14 * ms, 13 * ms, 1 * ms, 24 * ms}), "straggler_data") == nullptr);
 }
 
 }  // namespace

@@ -57,12 +57,20 @@ std::vector<AgainstOthers> against_others(const Ranks& ranks, const Trace* rank)
 }
 
 // Always the same rank, or a different one by chance? What it does more in a step than the busiest of the others is, as
-// a median, far more than that differs from step to step, and it is the one in nearly all of them.
+// a median, far more than that differs from step to step, and it is the one in nearly all of them. Or it has so much
+// more in each that no chance would give it always to the same.
 bool is_steady(const Ranks& ranks, const Trace* rank) {
   constexpr double kFarMore = 2;  // times the median distance from the median
   constexpr double kNearlyAll = 0.8;
+  constexpr double kMuch = 0.25;  // of what the busiest of the others does
+  constexpr std::size_t kFewest = 4;
+  const std::vector<AgainstOthers> steps = against_others(ranks, rank);
+  const bool always_much = std::all_of(steps.begin(), steps.end(), [](const AgainstOthers& step) {
+    return static_cast<double>(step.own_ns) > (1 + kMuch) * static_cast<double>(step.busiest_ns);
+  });
+  if (always_much && steps.size() >= kFewest) return true;
   std::vector<std::int64_t> more;
-  for (const AgainstOthers& step : against_others(ranks, rank)) more.push_back(step.own_ns - step.busiest_ns);
+  for (const AgainstOthers& step : steps) more.push_back(step.own_ns - step.busiest_ns);
   const auto usual = median(more);
   if (!usual) return false;
   const auto later = std::count_if(more.begin(), more.end(), [](std::int64_t one) { return one > 0; });

@@ -1,5 +1,10 @@
 // Calls of a model with one sample each, right behind one another: what waits together could be answered together.
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "diagnose/gathered.h"
 #include "diagnose/loops.h"
@@ -9,24 +14,70 @@ namespace stepscope::diagnose::causes {
 
 namespace {
 
-// In a batch calling and Python are there once for all, and so are the weights that a product reads; the rest of the
-// work is that of each sample.
+constexpr double kTogether = 8;  // that a server would wait for
+constexpr double kLeastWork = 0.4, kMostOfCalls = 0.25;
+
+// In a batch calling is there once for all, and so are the weights that a product reads; the rest of the work is that
+// of each sample. Of a short operator nearly all may be its calling.
+void add_operator(std::uint32_t node, const Work& work, std::string_view name, std::int64_t usual_ns, Gathered& to) {
+  constexpr std::int64_t kShortNs = 30'000;
+  const auto cost = static_cast<double>(work.cost_ns),
+             least_calling = static_cast<double>(std::min(work.cost_ns, usual_ns)),
+             most_calling = static_cast<double>(std::min(work.cost_ns, std::max(usual_ns, kShortNs)));
+  to.add_ns(node, work, name, static_cast<std::int64_t>(most_calling / kTogether + kLeastWork * (cost - most_calling)),
+            static_cast<std::int64_t>(cost - (1 - kMostOfCalls) * least_calling));
+}
+
 void add_call(const Case& about, const ModelCall& call, Gathered& to) {
-  constexpr double kTogether = 8;  // that a server would wait for
-  constexpr double kLeastWork = 0.4, kMostOfCalls = 0.25;
-  const std::int64_t usual_ns = usual_call_ns(about, *call.trace);
   for (const std::uint32_t node : call.nodes) {
     const Work work = about.work(node);
     if (work.device || work.operation == SliceId::none) {
       to.add(node, work, call.module, 1 / kTogether, kMostOfCalls);
-      continue;
+    } else {
+      add_operator(node, work, call.module, usual_call_ns(about, *call.trace), to);
     }
-    const auto calling = static_cast<double>(std::min(work.cost_ns, usual_ns)),
-               working = static_cast<double>(work.cost_ns) - calling;
-    to.add_ns(node, work, call.module, static_cast<std::int64_t>(calling / kTogether + kLeastWork * working),
-              static_cast<std::int64_t>(kMostOfCalls * calling + working));
   }
 }
+
+// What is done between two calls that follow one another is done for a request as well: operators on its answer go
+// along in a batch, and of the program's own code nobody knows.
+class Between {
+ public:
+  explicit Between(const Case& about) : about_(about) {
+    for_each_work(about, [&](std::uint32_t node, const Work& work) {
+      if (!work.device && work.role == simulate::NodeRole::host) threads_[{work.trace, work.track}].push_back(node);
+    });
+    for (auto& [thread, nodes] : threads_) std::sort(nodes.begin(), nodes.end(), ByStart{about});
+  }
+
+  void add(const ModelCall& before, const ModelCall& call, Gathered& to) const {
+    const auto thread = threads_.find({call.trace, call.track});
+    if (thread == threads_.end()) return;
+    const std::vector<std::uint32_t>& nodes = thread->second;
+    const auto by_start = ByStart{about_};
+    auto at = std::lower_bound(nodes.begin(), nodes.end(), before.end_ns, by_start);
+    const auto end = std::lower_bound(at, nodes.end(), call.start_ns, by_start);
+    for (; at != end; ++at) {
+      const Work work = about_.work(*at);
+      if (work.operation == SliceId::none) {
+        to.add(*at, work, call.module, kMostOfCalls, 1);
+      } else {
+        add_operator(*at, work, call.module, usual_call_ns(about_, *call.trace), to);
+      }
+    }
+  }
+
+ private:
+  struct ByStart {
+    const Case& about;
+    std::int64_t start(std::uint32_t node) const { return about.work(node).start_ns; }
+    bool operator()(std::uint32_t a, std::uint32_t b) const { return start(a) < start(b); }
+    bool operator()(std::uint32_t node, std::int64_t time_ns) const { return start(node) < time_ns; }
+  };
+
+  const Case& about_;
+  std::map<std::pair<const Trace*, TrackId>, std::vector<std::uint32_t>> threads_;
+};
 
 // Is it given one position more than the call before?
 bool goes_on(const std::vector<ModelCall>& calls, std::size_t i) {
@@ -53,6 +104,7 @@ Cause tiny_batches_cause() {
             constexpr double kRightBehind = 0.5;      // of a call: a longer gap is a wait for requests
             const std::vector<ModelCall>& calls = model_calls(about);
             Gathered alone(about);
+            std::optional<Between> between;
             std::size_t in_a_row = 0, most = 0;
             for (std::size_t i = 0; i < calls.size(); i++) {
               const ModelCall& call = calls[i];
@@ -66,6 +118,8 @@ Cause tiny_batches_cause() {
               most = std::max(most, in_a_row);
               if (in_a_row == 0) continue;
               add_call(about, call, alone);
+              if (!between) between.emplace(about);
+              between->add(calls[i - 1], call, alone);
             }
             if (most < kFewestInARow || !alone.worth_saying()) return;
             Diagnosis found = alone.diagnosis(
