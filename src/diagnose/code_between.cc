@@ -78,6 +78,12 @@ bool shows(const Code& code, const Sign& sign) {
   return false;
 }
 
+// Is a module called below that function? Then what runs is a model, whoever's.
+bool is_in_model(const Code& code, const CodeFrame& own) {
+  const CodeFrame* end = code.stack.data() + code.stack.size();
+  return std::any_of(&own + 1, end, [](const CodeFrame& frame) { return frame.is_module(); });
+}
+
 // Does the function only keep a journal? It writes, and what it works out goes nowhere else: it is not the loop itself.
 bool keeps_journal(const Source& source, const CodeFrame& own) {
   constexpr std::array<std::string_view, 5> kWrites{"write", "writerow", "add_scalar", "add_scalars", "add_histogram"};
@@ -114,6 +120,7 @@ Doing doing_of(const Source& source, const Work& work, const Code& code, Journal
   }
   if (own == nullptr) return Doing::computing;
   if (moves_files(code, *own) && saves()) return Doing::saving;
+  if (is_in_model(code, *own)) return Doing::computing;
   const auto [known, is_new] = journals.try_emplace({own->file, own->line});
   if (is_new) known->second = keeps_journal(source, *own);
   return known->second ? Doing::logging : Doing::computing;
@@ -270,7 +277,8 @@ void add_its_operators(const Case& about, const Function& function, const WordsO
   std::vector<std::uint32_t> nodes;
   std::int64_t operators_ns = 0;
   for (const Operator& one : forward_operators(about)) {
-    if (function_of(about.code(*one.trace, one.slice)) != function) continue;
+    const Code code = about.code(*one.trace, one.slice);
+    if (function_of(code) != function || is_in_model(code, *code.own())) continue;
     for (const std::uint32_t node : passes(about).nodes(*one.trace, one.slice)) {
       nodes.push_back(node);
       operators_ns += about.cost_ns(node);

@@ -31,6 +31,19 @@ TEST_CASE("advice: tensors looked through for NaN, of which a number is read, an
   REQUIRE(found->gain);
   CHECK(fast_end(*found->gain) == doctest::Approx(at_most(10 / 8.49)).epsilon(0.01));
   CHECK(find(job("aten::where"), "value_checks") == nullptr);
+  // The loss alone, and how many of them have labels.
+  const auto other = [](std::string_view dims, std::string_view join) {
+    return advice_of(run_of([&](Thread& thread) {
+      thread.op("aten::mm", 8 * ms, kMain, {.dims = kTwoSquares});
+      thread.op("aten::isnan", 1 * ms, kMain, {.dims = dims});
+      thread.op("aten::bitwise_not", 500 * us, kMain, {.dims = dims});
+      thread.op(join, 500 * us, kMain, {.dims = dims});
+      thread.op("aten::item", 10 * us, kMain, {.dims = "[[]]"});
+    }));
+  };
+  CHECK(find(other(kSquare, "aten::all"), "value_checks") != nullptr);
+  CHECK(find(other("[[]]", "aten::all"), "value_checks") == nullptr);
+  CHECK(find(other(kSquare, "aten::sum"), "value_checks") == nullptr);
 }
 
 TEST_CASE("advice: a journal is kept in short stretches too, which are no loop over parameters") {
@@ -57,6 +70,16 @@ TEST_CASE("advice: a journal is kept in short stretches too, which are no loop o
   REQUIRE(answer.findings[0].gain);
   CHECK(fast_end(*answer.findings[0].gain) == doctest::Approx(at_most(6.1 / 4.1)).epsilon(0.03));
   CHECK(find(job("add"), "logging_in_loop") == nullptr);
+  // What a library's model does below a function that writes is no journal of it.
+  Run serves = run_of([](Thread& thread) {
+    const std::vector<std::string> in_model{"train.py(10): answer", "nn.Module: Llama_0"};
+    for (int i = 0; i < 20; i++) {
+      thread.op(i % 2 == 0 ? "aten::mm" : "aten::relu", 200 * us, in_model, {.dims = kTwoSquares});
+      thread.code(95 * us, in_model);
+    }
+  });
+  serves.stack_steps[0].code = {{"train.py", 10, "def answer", 10}, {"train.py", 10, "write", 12}};
+  CHECK(find(advice_of(serves), "logging_in_loop") == nullptr);
 }
 
 TEST_CASE("advice: a loop that mostly works something out itself is no loop of operators") {
@@ -87,11 +110,11 @@ TEST_CASE("advice: a loop is where its turns call, of two places that in the inn
       thread.op("aten::stack", 20 * us);
     });
   });
-  run.stack_steps[0].code = {{"train.py", 30, "__next__", 33},
-                             {"train.py", 30, "loss", 36},
-                             {"train.py", 30, "__next__", 38},
-                             {"train.py", 30, "loss", 39},
-                             {"train.py", 10, "def loss", 10}};
+  run.stack_steps[0].code = {{"train.py", 30, "__next__", 33},   {"train.py", 30, "(turns) 40", 33},
+                             {"train.py", 30, "loss", 36},       {"train.py", 30, "__next__", 38},
+                             {"train.py", 30, "(turns) 39", 38}, {"train.py", 30, "loss", 39},
+                             {"train.py", 30, "__next__", 50},   {"train.py", 30, "(turns) 51", 50},
+                             {"train.py", 30, "loss", 51},       {"train.py", 10, "def loss", 10}};
   const Answer answer = advice_of(run);
   const Finding* found = find(answer, "per_sample_loop");
   REQUIRE(found != nullptr);

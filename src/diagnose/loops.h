@@ -19,7 +19,7 @@ struct Loop {
   std::size_t period = 1;             // operators in a turn
   // Of the backward pass, per operator of a turn: nodes of its operators, and of the code behind them.
   std::vector<std::vector<std::uint32_t>> backward, behind_backward;
-  Code code;  // of the first turn's longest operator
+  Code code;  // of the longest operator of the first turn that shows where it is called
   Phase phase = Phase::other;
   bool varied = false;  // its turns call other operators from time to time: this is one of them
 

@@ -182,6 +182,13 @@ TEST_CASE("advice: a graph is retained from one step of an optimizer to that of 
   REQUIRE(found != nullptr);
   REQUIRE(found->gain);
   CHECK(find(job(false), "retained_graph") == nullptr);
+  // Numbers that begin anew in each step are of other graphs.
+  CHECK(find(advice_of(run_of([](Thread& thread) {
+               thread.op("aten::mm", 4 * ms, {}, {.sequence = 7, .dims = kTwoSquares});
+               thread.op("autograd::engine::evaluate_function: MmBackward0", 6 * ms, {},
+                         {.sequence = 7, .fwd_thread = 1});
+             })),
+             "retained_graph") == nullptr);
 }
 
 TEST_CASE("advice: a graph that is gone back through for a gradient of a gradient was not retained for nothing") {

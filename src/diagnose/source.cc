@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,6 +30,15 @@ bool is_library(std::string_view file) {
 constexpr std::string_view kConstant = "(constant)";
 
 bool is_loop(const CodeCall& call) { return call.called == "__next__"; }
+
+// Of "(carries) 31" the line.
+std::optional<std::int64_t> line_in(std::string_view called, std::string_view before) {
+  if (!called.starts_with(before)) return std::nullopt;
+  const std::string_view digits = called.substr(before.size());
+  std::int64_t line = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), line);
+  return line;
+}
 
 }  // namespace
 
@@ -82,14 +92,19 @@ std::int64_t Source::call_line(const CodeFrame& function, std::string_view calle
 std::int64_t Source::looped_call_line(const CodeFrame& function, std::string_view called) const {
   const Calls& calls = of_file(function.file);
   const std::int64_t first = first_line(function);
+  std::vector<std::pair<std::int64_t, std::int64_t>> loops;  // first line and last
+  for (const CodeCall* call : calls) {
+    if (call->function_line != first) continue;
+    if (const auto last = line_in(call->called, "(turns) ")) loops.emplace_back(call->line, *last);
+  }
   std::int64_t line = call_line(function, called);
   std::ptrdiff_t most = 0;
   for (const CodeCall* call : calls) {
     if (call->function_line != first || call->called != called) continue;
-    const std::ptrdiff_t behind = std::count_if(calls.begin(), calls.end(), [&](const CodeCall* loop) {
-      return loop->function_line == first && is_loop(*loop) && loop->line < call->line;
+    const std::ptrdiff_t around = std::count_if(loops.begin(), loops.end(), [&](const auto& loop) {
+      return loop.first < call->line && call->line <= loop.second;
     });
-    if (behind > most) most = behind, line = call->line;
+    if (around > most) most = around, line = call->line;
   }
   return line;
 }
@@ -161,14 +176,9 @@ const CodeCall* Source::loop_around(const Code& code) const {
 }
 
 bool Source::carries(const CodeCall& loop, std::int64_t line) const {
-  constexpr std::string_view kCarries = "(carries) ";
   for (const CodeCall* call : of_file(loop.file)) {
     if (call->function_line != loop.function_line || call->line != loop.line) continue;
-    if (!std::string_view(call->called).starts_with(kCarries)) continue;
-    const std::string_view digits = std::string_view(call->called).substr(kCarries.size());
-    std::int64_t last = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), last);
-    return line <= last;
+    if (const auto last = line_in(call->called, "(carries) ")) return line <= *last;
   }
   return false;
 }

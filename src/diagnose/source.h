@@ -29,7 +29,7 @@ class Source {
   // is called before the loop of the steps is in none of them. 0: not known.
   std::int64_t call_line(const CodeFrame& function, std::string_view called) const;
   bool calls(const CodeFrame& function, std::string_view called) const { return call_line(function, called) > 0; }
-  // The same where it is called again and again in a turn: of several that behind most loops' beginnings.
+  // The same where a loop calls it in its turns: of several that which most loops are around.
   std::int64_t looped_call_line(const CodeFrame& function, std::string_view called) const;
   // Does it call the one at that line on each item of a loop, as of callbacks? Then the loop does not say how often.
   bool calls_on_each(const CodeFrame& function, std::string_view called, std::int64_t line) const;

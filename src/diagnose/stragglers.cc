@@ -62,11 +62,11 @@ std::vector<AgainstOthers> against_others(const Ranks& ranks, const Trace* rank)
 bool is_steady(const Ranks& ranks, const Trace* rank) {
   constexpr double kFarMore = 2;  // times the median distance from the median
   constexpr double kNearlyAll = 0.8;
-  constexpr double kMuch = 0.25;  // of what the busiest of the others does
-  constexpr std::size_t kFewest = 4;
+  constexpr double kMuch = 0.5;  // of what the busiest of the others does
+  constexpr std::size_t kFewest = 5;
   const std::vector<AgainstOthers> steps = against_others(ranks, rank);
   const bool always_much = std::all_of(steps.begin(), steps.end(), [](const AgainstOthers& step) {
-    return static_cast<double>(step.own_ns) > (1 + kMuch) * static_cast<double>(step.busiest_ns);
+    return step.busiest_ns > 0 && static_cast<double>(step.own_ns) > (1 + kMuch) * static_cast<double>(step.busiest_ns);
   });
   if (always_much && steps.size() >= kFewest) return true;
   std::vector<std::int64_t> more;

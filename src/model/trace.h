@@ -327,8 +327,8 @@ struct HeldBefore {
 struct CodeCall {
   std::string file;  // as Python frames are recorded: "train.py"
   std::int64_t function_line = 0;
-  // "item", "forward"; of a function itself "def forward"; of a loop "__next__", and where its turns need what the turn
-  // before made also "(carries) 31" with its last line; of a function that sets what stays "(keeps)", of one that gives
+  // "item", "forward"; of a function itself "def forward"; of a loop "__next__" and, with its last line, "(turns) 31";
+  // where turns need the one before "(carries) 31"; of a function that sets what stays "(keeps)", of one that gives
   // the same whenever it is called "(constant)"; of a call that retains the graph also "backward(retain_graph)"; of one
   // whose result is not used also "(drops) log"; of one that a loop calls on each of its items also "(each) save"; of a
   // model "(calls) GPT"; of what asks for that type "(float64)"; of a loader's num_workers "(workers)"; empty: nothing.

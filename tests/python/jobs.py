@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
-# Judges what the times of a real job show. A machine that takes up other work meanwhile spoils a recording, so a test
-# that fails is run anew, twice at most; the closing lines say how many were.
+# Judges what the times of a real job show, or needs it to come along in time. A machine that takes up other work
+# meanwhile spoils a recording, so a test that fails is run anew, twice at most; the closing lines say how many were.
 measured = pytest.mark.flaky(reruns=2)
 
 TRAIN = """

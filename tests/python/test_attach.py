@@ -246,7 +246,6 @@ def test_ranks_in_separate_network_namespaces_record_the_same_steps(place: Place
     assert sorted(path.name for path in (folder / "traces").iterdir()) == ["rank0", "rank1"]
 
 
-@measured
 def test_an_attach_that_is_interrupted_takes_its_request_back(place: Place) -> None:
     script = place.script(LOOP)
     with running(place, [sys.executable, script, "1500"]) as job:

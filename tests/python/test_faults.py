@@ -473,7 +473,6 @@ def test_a_clock_that_is_set_does_not_move_the_steps(place: Place) -> None:
 
 
 @needs_torch
-@measured
 def test_a_job_that_is_killed_before_its_window_has_its_marks(place: Place) -> None:
     text = TRAIN + "    train(1000, 40, lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
     job = place.run(sys.executable, place.script(text), options=("--steps", "500:505"))

@@ -202,7 +202,6 @@ def test_a_launcher_that_hands_ranks_to_its_children_as_deepspeed_does(place: Pl
 
 
 @needs_torch
-@measured
 def test_ranks_in_containers_with_the_host_s_name(place: Place) -> None:
     """Both are process 1 of the same host: files named HOST_PID would be the same."""
     contain = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc"]

@@ -141,6 +141,8 @@ def test_rows_of_a_source() -> None:
         (2, "eval", 3),
         (5, "__next__", 6),
         (5, f"{program_code.CARRIES} 13", 6),
+        (5, f"{program_code.TURNS} 13", 6),
+        (5, f"{program_code.TURNS} 13", 11),
         (5, "cell", 7),
         (5, "backward", 8),
         (5, program_code.RETAINS, 8),
@@ -204,5 +206,11 @@ def test_where_a_source_asks_for_float64() -> None:
             return x.double() if x.dtype != torch.double else x
 
         net = Net().double()
+
+        def plain(value: np.float64, *, to: torch.dtype = TYPES["double"]) -> np.float64:
+            return float(value) if isinstance(value, np.float64) else print("double", b"double")
+
+        TYPES = {"fp32": torch.float32, "double": torch.float64}
+        made = dict(dtype="float64"), {"dtype": torch.float64}
     """)
-    assert sorted(doubles.asked_for(ast.parse(text))) == [(1, 12), (2, 3), (2, 5), (8, 10)]
+    assert sorted(doubles.asked_for(ast.parse(text))) == [(1, 12), (1, 18), (1, 18), (2, 3), (2, 5), (8, 10)]

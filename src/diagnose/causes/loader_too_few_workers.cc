@@ -14,11 +14,14 @@ namespace {
 // So many that the steps would not wait for them; workers that compute have no use for more than there are idle cores.
 std::string more_workers(const Case& about, const Loading& load) {
   constexpr double kMostWaits = 0.9;  // of the steps: what is slower needs more than workers
+  constexpr double kNothing = 1e-6;   // that a quotient may be too large by
   const auto now = number_set(about.trace, "loader_workers");
   if (!now || *now < 1) return "Raise num_workers by the idle cores";
   const auto workers = static_cast<double>(*now);
-  double needed = std::ceil(workers / (1 - std::min(about.share(load.time_ns), kMostWaits)));
-  if (!load.waiting_workers && load.idle_cores) needed = std::min(needed, workers + std::floor(*load.idle_cores));
+  double needed = std::ceil(workers / (1 - std::min(about.share(load.time_ns), kMostWaits)) - kNothing);
+  const auto ranks = static_cast<double>(std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1)));
+  if (!load.waiting_workers && load.idle_cores)
+    needed = std::min(needed, workers + std::floor(*load.idle_cores / ranks));
   return fmt::format("Raise num_workers from {} to {:.0f}", *now, std::max(needed, workers + 1));
 }
 

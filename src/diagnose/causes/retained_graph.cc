@@ -1,4 +1,4 @@
-// Backward passes that go through the same graph several times a step: once for each loss.
+// Backward passes that go through the same graph several times: once for each loss, or each optimizer.
 #include <map>
 #include <tuple>
 
@@ -28,39 +28,40 @@ bool derives_in_backward(const Case& about, const Trace& trace) {
 }  // namespace
 
 Cause retained_graph_cause() {
-  return {"retained_graph", "Several backward passes through one graph",
-          [](const Case& about, std::vector<Diagnosis>& out) {
-            std::map<GraphNode, SliceId> first;
-            std::map<const Trace*, bool> derived;
-            Gathered again(about);
-            for_each_work(about, [&](std::uint32_t node, const Work& work) {
-              const Trace& trace = *work.trace;
-              if (work.operation == SliceId::none || !is_backward(trace.name(work.operation))) return;
-              const auto [known, is_first] = derived.try_emplace(&trace, false);
-              if (is_first) known->second = derives_in_backward(about, trace);
-              if (known->second) return;
-              const std::size_t row = row_of(trace.ops.slice, work.operation);
-              if (row == trace.ops.size() || !trace.ops.sequence.has(row) || trace.ops.sequence[row] < 0) return;
-              const SliceId maker = passes(about).reason(trace, work.operation);
-              const bool known_maker = maker != work.operation;
-              const GraphNode of{&trace,
-                                 known_maker ? maker : SliceId::none,
-                                 known_maker ? StepId::none : trace.step_at(trace.slices.start_ns[work.operation]),
-                                 trace.ops.sequence[row],
-                                 trace.ops.fwd_thread[row],
-                                 trace.slices.name[work.operation]};
-              const auto [at, is_new] = first.try_emplace(of, work.operation);
-              if (at->second == work.operation) return;
-              again.add(node, work, trace.name(work.operation), 0, 0.05);
-            });
-            if (!again.worth_saying()) return;
-            out.push_back(again.diagnosis(
-                {.cause = "autograd",
-                 .sentence = "The backward pass goes through the same part of the graph more than once a step",
-                 .next = "Add the losses up and call backward() once, without retain_graph=True: it goes through what "
-                         "they share one time",
-                 .called = "backward(retain_graph)"}));
-          }};
+  return {
+      "retained_graph", "Several backward passes through one graph",
+      [](const Case& about, std::vector<Diagnosis>& out) {
+        std::map<GraphNode, SliceId> first;
+        std::map<const Trace*, bool> derived;
+        Gathered again(about);
+        for_each_work(about, [&](std::uint32_t node, const Work& work) {
+          const Trace& trace = *work.trace;
+          if (work.operation == SliceId::none || !is_backward(trace.name(work.operation))) return;
+          const auto [known, is_first] = derived.try_emplace(&trace, false);
+          if (is_first) known->second = derives_in_backward(about, trace);
+          if (known->second) return;
+          const std::size_t row = row_of(trace.ops.slice, work.operation);
+          if (row == trace.ops.size() || !trace.ops.sequence.has(row) || trace.ops.sequence[row] < 0) return;
+          const SliceId maker = passes(about).reason(trace, work.operation);
+          const bool known_maker = maker != work.operation;
+          const GraphNode of{&trace,
+                             known_maker ? maker : SliceId::none,
+                             known_maker ? StepId::none : trace.step_at(trace.slices.start_ns[work.operation]),
+                             trace.ops.sequence[row],
+                             trace.ops.fwd_thread[row],
+                             trace.slices.name[work.operation]};
+          const auto [at, is_new] = first.try_emplace(of, work.operation);
+          if (at->second == work.operation) return;
+          again.add(node, work, trace.name(work.operation), 0, 0.05);
+        });
+        if (!again.worth_saying()) return;
+        out.push_back(again.diagnosis(
+            {.cause = "autograd",
+             .sentence = "The backward pass goes through the same part of the graph more than once",
+             .next = "Add the losses up and call backward() once, without retain_graph=True: it goes through what "
+                     "they share one time. Where the first of them needs no gradient of it, detach() what it is given",
+             .called = "backward(retain_graph)"}));
+      }};
 }
 
 }  // namespace stepscope::diagnose::causes

@@ -9,20 +9,45 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NAMES = ("float64", "double")  # torch.float64, np.float64, x.double(), np.double
+_TAKE_TYPES = ("astype", "asarray", "array", "dtype", "type")  # besides dtype=, as text
+_ASK_NOTHING = ("isinstance", "issubclass")
 
 
 def asked_for(tree: ast.AST, function: int = 1) -> Iterator[tuple[int, int]]:
-    """First line of the function around it, and its own. What only compares types asks for none."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, (ast.Compare, ast.Assert)):
-            continue
+    """First line of the function around it, and its own. Comparing types, naming them in an annotation or a table asks
+    for none."""
+    for node in _that_run(tree):
         inside = function
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             inside = min([node.lineno, *(one.lineno for one in node.decorator_list)])
         elif isinstance(node, ast.Attribute) and node.attr in _NAMES:
             yield function, node.end_lineno or node.lineno
         elif isinstance(node, ast.Call):
-            named = [*node.args, *(one.value for one in node.keywords if one.arg == "dtype")]
-            if any(isinstance(one, ast.Constant) and one.value in _NAMES for one in named):
+            named = [one.value for one in node.keywords if one.arg == "dtype"]
+            if _name(node) in _TAKE_TYPES:
+                named += node.args
+            if any(
+                isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value in _NAMES for one in named
+            ):
                 yield function, node.func.end_lineno or node.lineno
         yield from asked_for(node, inside)
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _that_run(tree: ast.AST) -> Iterator[ast.AST]:
+    """What stands right in it and may ask for a type."""
+    annotation = getattr(tree, "annotation", None)
+    table: list[ast.AST] = []
+    if isinstance(tree, ast.Dict):
+        keys = [getattr(key, "value", None) for key in tree.keys]
+        table = [value for key, value in zip(keys, tree.values) if key != "dtype" and isinstance(value, ast.Attribute)]
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.Compare, ast.Assert)) or node is annotation or node is getattr(tree, "returns", None):
+            continue
+        if isinstance(node, ast.Call) and _name(node) in _ASK_NOTHING:
+            continue
+        if not any(node is one for one in table):
+            yield node

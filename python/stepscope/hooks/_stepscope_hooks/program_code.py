@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # In place of what is called:
 CARRIES = "(carries)"  # and the last line of the loop that begins there: each turn needs what the one before it made
+TURNS = "(turns)"  # and the last line of the loop that begins there
 RETAINS = "backward(retain_graph)"
 CALLS = "(calls) "  # before the model: where the program was when it called it
 KEEPS = "(keeps)"  # a function that sets what is there when it is done: an attribute, a place in a list of another's
@@ -63,8 +64,10 @@ def calls() -> list[Call]:
                 warnings.simplefilter("ignore")  # of its text, which it has heard or not when it was compiled
                 tree = ast.parse(source.read(), path)
             rows.extend([(name, *row) for row in _rows(tree)])
-            rows.extend([(name, function, FLOAT64, line) for function, line in sorted(set(doubles.asked_for(tree)))])
             if time.perf_counter() - began < MOST_S:
+                rows.extend(
+                    [(name, function, FLOAT64, line) for function, line in sorted(set(doubles.asked_for(tree)))]
+                )
                 rows.extend([(name, _first_line(one), CONSTANT, one.lineno) for one in constants.constants(tree)])
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
@@ -156,6 +159,7 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
                     yield function, RETAINS, child.func.end_lineno or child.lineno
             elif isinstance(child, (ast.For, ast.AsyncFor)):
                 yield function, "__next__", child.iter.lineno  # each turn asks for the next item there
+                yield function, f"{TURNS} {child.end_lineno}", child.iter.lineno
                 for called, line in _called_on_each(child):
                     yield function, EACH + called, line
                 if carried_state.carries(child):
