@@ -152,6 +152,8 @@ TEST_CASE("advice: half of float64 is gone in float32, and small calls are as th
   CHECK(place({{"data.py", 1, "", 0}, {"data.py", 8, "(float64)", 9}}).file == "data.py");
   CHECK(place({{"data.py", 8, "(float64)", 9}}).line == 9);
   CHECK(place({{"data.py", 8, "(float64)", 9}, {"data.py", 8, "(float64)", 12}}).line != 9);
+  CHECK(place({{"data.py", 8, "(float64)", 9}, {"data.py", 8, "(float64)", 12}, {"data.py", 8, "(all float64)", 12}})
+            .line == 12);
 }
 
 TEST_CASE("advice: a loop over samples, over parameters, and layers that are none") {

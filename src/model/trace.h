@@ -331,7 +331,7 @@ struct CodeCall {
   // where turns need the one before "(carries) 31"; of a function that sets what stays "(keeps)", of one that gives
   // the same whenever it is called "(constant)"; of a call that retains the graph also "backward(retain_graph)"; of one
   // whose result is not used also "(drops) log"; of one that a loop calls on each of its items also "(each) save"; of a
-  // model "(calls) GPT"; of what asks for that type "(float64)"; of a loader's num_workers "(workers)"; empty: nothing.
+  // model "(calls) GPT"; of what asks for it "(float64)", "(all float64)"; of num_workers "(workers)"; empty: nothing.
   std::string called;
   std::int64_t line = 0;
 };

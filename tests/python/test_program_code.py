@@ -214,3 +214,20 @@ def test_where_a_source_asks_for_float64() -> None:
         made = dict(dtype="float64"), {"dtype": torch.float64}
     """)
     assert sorted(doubles.asked_for(ast.parse(text))) == [(1, 12), (1, 18), (1, 18), (2, 3), (2, 5), (8, 10)]
+
+
+def test_where_all_of_a_model_becomes_float64() -> None:
+    text = textwrap.dedent("""
+        def ranks(model, x):
+            places = model(x).argsort().double() + 1
+            return places.double()
+
+        def main():
+            model = model.double()
+            net.to(torch.float64)
+            self.net = Net().to(device, dtype=torch.float64)
+            y = x.double()
+            torch.set_default_dtype(torch.float64)
+            torch.set_default_dtype(torch.float32)
+    """)
+    assert sorted(doubles.changed_to(ast.parse(text))) == [(6, 7), (6, 8), (6, 9), (6, 11)]

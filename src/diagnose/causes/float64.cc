@@ -37,8 +37,10 @@ void find_float64(const Case& about, std::vector<Diagnosis>& out) {
        .next = "Make inputs and parameters float32: .float() where the data is made (arrays of NumPy are float64), no "
                "torch.set_default_dtype(torch.float64), no .double()"});
   found.rest_stays = true;
-  // Where the program asks for it in one place, that is what is to be changed.
-  if (const CodeCall* asks = about.places.source(about.trace).only_call("(float64)")) {
+  // Where the program makes all of a model so, or asks for it in one place at all, that is what is to be changed.
+  const Source& source = about.places.source(about.trace);
+  const CodeCall* all = source.only_call("(all float64)");
+  if (const CodeCall* asks = all != nullptr ? all : source.only_call("(float64)")) {
     Place& where = found.finding.where;
     where.file = asks->file;
     where.line = asks->line;

@@ -26,9 +26,8 @@ def asked_for(tree: ast.AST, function: int = 1) -> Iterator[tuple[int, int]]:
             named = [one.value for one in node.keywords if one.arg == "dtype"]
             if _name(node) in _TAKE_TYPES:
                 named += node.args
-            if any(
-                isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value in _NAMES for one in named
-            ):
+            texts = [one.value for one in named if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            if any(text in _NAMES for text in texts):
                 yield function, node.func.end_lineno or node.lineno
         yield from asked_for(node, inside)
 
@@ -51,3 +50,28 @@ def _that_run(tree: ast.AST) -> Iterator[ast.AST]:
             continue
         if not any(node is one for one in table):
             yield node
+
+
+def changed_to(tree: ast.AST, function: int = 1) -> Iterator[tuple[int, int]]:
+    """The same for what becomes float64 as a whole: a model by its method, whose result is dropped or takes its place,
+    what a class has just made, and all that is made from then on."""
+    for node in ast.iter_child_nodes(tree):
+        inside = function
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inside = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        value = getattr(node, "value", None) if isinstance(node, (ast.Expr, ast.Assign)) else None
+        for call in (value,) if isinstance(value, ast.Call) else ():
+            if any(True for _ in asked_for(call)) and _changes(call, getattr(node, "targets", [])):
+                yield function, call.func.end_lineno or call.lineno
+        yield from changed_to(node, inside)
+
+
+def _changes(call: ast.Call, targets: list[ast.expr]) -> bool:
+    if _name(call) == "set_default_dtype":
+        return True
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("double", "to"):
+        return False
+    of = call.func.value
+    if isinstance(of, ast.Call):
+        return _name(of)[:1].isupper()
+    return not targets or any(ast.dump(one).replace("Store", "Load") == ast.dump(of) for one in targets)

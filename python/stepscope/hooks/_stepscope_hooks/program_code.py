@@ -30,6 +30,7 @@ KEEPS = "(keeps)"  # a function that sets what is there when it is done: an attr
 CONSTANT = "(constant)"  # a function that gives the same whenever it is called
 WORKERS = "(workers)"  # a data loader that is made; the line is that of num_workers, where it is given
 FLOAT64 = "(float64)"  # an expression that asks for it
+ALL_FLOAT64 = "(all float64)"  # one that makes a model float64, or all that follows
 DROPS = "(drops) "  # before the name: what the call gives back is not used
 EACH = "(each) "  # before the name: the loop calls it on each of its items, whatever they are: callbacks, layers
 MOST_FILES = 200  # whose calls are read
@@ -65,9 +66,8 @@ def calls() -> list[Call]:
                 tree = ast.parse(source.read(), path)
             rows.extend([(name, *row) for row in _rows(tree)])
             if time.perf_counter() - began < MOST_S:
-                rows.extend(
-                    [(name, function, FLOAT64, line) for function, line in sorted(set(doubles.asked_for(tree)))]
-                )
+                rows.extend([(name, at, FLOAT64, line) for at, line in sorted(set(doubles.asked_for(tree)))])
+                rows.extend([(name, at, ALL_FLOAT64, line) for at, line in sorted(set(doubles.changed_to(tree)))])
                 rows.extend([(name, _first_line(one), CONSTANT, one.lineno) for one in constants.constants(tree)])
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
