@@ -511,7 +511,9 @@ def test_a_job_that_fails_in_its_window_keeps_both(place: Place) -> None:
 def test_the_early_steps_make_room_for_the_better_ones(place: Place) -> None:
     job = place.run(sys.executable, place.script(TRAIN + "    train(30, -1, None)\n"))
     (process,) = job.manifest()["processes"]
-    assert [window["steps"] for window in process["windows"]] == [[10, 11, 12, 13, 14], [15]]
+    window, stacks = process["windows"]
+    assert window["steps"] == [10, 11, 12, 13, 14]
+    assert stacks["steps"] in ([15], [16])  # the second where every other step happened to be longer
     assert process["replaced_cost_s"] > 0
     assert len(job.traces()) == 1  # and the step with stacks
 

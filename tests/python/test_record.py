@@ -132,7 +132,8 @@ def test_phases_modules_and_stacks(place: Place) -> None:
     assert names.count("stepscope.module: layers.1.down (Linear)") == 5
     (process,) = job.manifest()["processes"]
     window, stacks = process["windows"]
-    assert (window["steps"], stacks["kind"], stacks["steps"]) == ([10, 11, 12, 13, 14], "stacks", [15])
+    assert (window["steps"], stacks["kind"]) == ([10, 11, 12, 13, 14], "stacks")
+    assert stacks["steps"] in ([15], [16])  # the second where every other step happened to be longer
     place_of = {module["path"]: module for module in window["modules"]}
     assert place_of["layers.0"]["file"].endswith("job.py")
     assert "layers" not in place_of, "a list of modules is never called"
