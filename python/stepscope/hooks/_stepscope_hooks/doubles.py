@@ -74,4 +74,4 @@ def _changes(call: ast.Call, targets: list[ast.expr]) -> bool:
     of = call.func.value
     if isinstance(of, ast.Call):
         return _name(of)[:1].isupper()
-    return not targets or any(ast.dump(one).replace("Store", "Load") == ast.dump(of) for one in targets)
+    return not targets or any(ast.dump(one).replace("ctx=Store()", "ctx=Load()") == ast.dump(of) for one in targets)
