@@ -34,7 +34,7 @@ from typing import Any
 
 import pytest
 import stand_in_deepspeed
-from jobs import needs_torch
+from jobs import measured, needs_torch
 from test_memory_history import STAND_IN as CUDA_MEMORY
 from test_nsys import CUDA as CUDA_RANGES
 from test_nsys import NSYS, write_export
@@ -477,6 +477,7 @@ def helps(stepscope: Path, *commands: str) -> dict[str, str]:
 # The tests --------------------------------------------------------------------------------------------------------
 
 
+@measured
 def test_every_line_works(
     stepscope: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -513,7 +513,9 @@ def test_the_early_steps_make_room_for_the_better_ones(place: Place) -> None:
     (process,) = job.manifest()["processes"]
     window, stacks = process["windows"]
     assert window["steps"] == [10, 11, 12, 13, 14]
-    assert stacks["steps"] in ([15], [16])  # the second where every other step happened to be longer
+    assert (
+        len(stacks["steps"]) == 1 and 15 <= stacks["steps"][0] < 25
+    )  # a later one where long ones seem to be periodic
     assert process["replaced_cost_s"] > 0
     assert len(job.traces()) == 1  # and the step with stacks
 

@@ -125,7 +125,7 @@ def torchrun(place: Place, text: str, *arguments: str, options: tuple[str, ...] 
 
 
 def test_phases_modules_and_stacks(place: Place) -> None:
-    job = place.run(sys.executable, place.script(NET + LOOP), "20")
+    job = place.run(sys.executable, place.script(NET + LOOP), "30")
     (trace,) = job.traces()
     names = [event.get("name", "") for event in read(trace)["traceEvents"]]
     assert names.count("forward") == names.count("backward") == 5
@@ -133,7 +133,8 @@ def test_phases_modules_and_stacks(place: Place) -> None:
     (process,) = job.manifest()["processes"]
     window, stacks = process["windows"]
     assert (window["steps"], stacks["kind"]) == ([10, 11, 12, 13, 14], "stacks")
-    assert stacks["steps"] in ([15], [16])  # the second where every other step happened to be longer
+    # The next one, or, where long steps happen to come periodically, one of these.
+    assert len(stacks["steps"]) == 1 and 15 <= stacks["steps"][0] < 25
     place_of = {module["path"]: module for module in window["modules"]}
     assert place_of["layers.0"]["file"].endswith("job.py")
     assert "layers" not in place_of, "a list of modules is never called"
@@ -480,7 +481,8 @@ def test_a_model_that_is_there_long_before_its_first_step(place: Place) -> None:
     """The clock finds it first, and the first call after that is no second begin of the same forward pass."""
     job = place.run(sys.executable, place.script(SLOW_START + "    train(40)\n"), "3.4")
     (process,) = job.manifest()["processes"]
-    assert [window["steps"] for window in process["windows"]] == [[10, 11, 12, 13, 14], [15]], job.stderr
+    assert [len(window["steps"]) for window in process["windows"]] == [5, 1], job.stderr
+    assert process["windows"][0]["steps"] == [10, 11, 12, 13, 14]
     assert "problem" not in job.stderr
     ((_, marks),) = rings(job)
     assert len([mark for mark in marks if (mark.kind, mark.phase) == (3, 2)]) >= 38  # forward passes

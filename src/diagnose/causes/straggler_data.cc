@@ -14,8 +14,8 @@ void find_larger_batches(const Case& about, const Straggler& late, std::vector<D
   if (!late.steady || !late.more_data || *late.more_data < kMoreData) return;
   const std::int64_t operators_ns = late.own_ns - late.code_ns, others_ns = late.others_ns - late.others_code_ns;
   if (about.share(operators_ns - others_ns) < kWorthSaying) return;
-  // Where batches are alike, each has the mean of both: of the time, or only of the elements, where the rank was as fast
-  // as that since the others waited.
+  // Where batches are alike, each has the mean of both: of the time, or only of the elements, where the rank was as
+  // fast as that since the others waited.
   const auto mean_with = [](double others) { return (1 + others) / 2; };
   const double mean = mean_with(static_cast<double>(others_ns) / static_cast<double>(operators_ns));
   const double mean_elements = std::max(mean, mean_with(1 / *late.more_data));
