@@ -513,9 +513,8 @@ def test_the_early_steps_make_room_for_the_better_ones(place: Place) -> None:
     (process,) = job.manifest()["processes"]
     window, stacks = process["windows"]
     assert window["steps"] == [10, 11, 12, 13, 14]
-    assert (
-        len(stacks["steps"]) == 1 and 15 <= stacks["steps"][0] < 25
-    )  # a later one where long ones seem to be periodic
+    # The next one, or, where long steps happen to come periodically, one of these.
+    assert len(stacks["steps"]) == 1 and 15 <= stacks["steps"][0] < 25
     assert process["replaced_cost_s"] > 0
     assert len(job.traces()) == 1  # and the step with stacks
 
