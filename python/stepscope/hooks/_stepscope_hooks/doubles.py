@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from . import syntax
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,21 +21,17 @@ def asked_for(tree: ast.AST, function: int = 1) -> Iterator[tuple[int, int]]:
     for node in _that_run(tree):
         inside = function
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            inside = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            inside = syntax.first_line(node)
         elif isinstance(node, ast.Attribute) and node.attr in _NAMES:
             yield function, node.end_lineno or node.lineno
         elif isinstance(node, ast.Call):
             named = [one.value for one in node.keywords if one.arg == "dtype"]
-            if _name(node) in _TAKE_TYPES:
+            if syntax.called(node) in _TAKE_TYPES:
                 named += node.args
             texts = [one.value for one in named if isinstance(one, ast.Constant) and isinstance(one.value, str)]
             if any(text in _NAMES for text in texts):
                 yield function, node.func.end_lineno or node.lineno
         yield from asked_for(node, inside)
-
-
-def _name(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _that_run(tree: ast.AST) -> Iterator[ast.AST]:
@@ -46,7 +44,7 @@ def _that_run(tree: ast.AST) -> Iterator[ast.AST]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, (ast.Compare, ast.Assert)) or node is annotation or node is getattr(tree, "returns", None):
             continue
-        if isinstance(node, ast.Call) and _name(node) in _ASK_NOTHING:
+        if isinstance(node, ast.Call) and syntax.called(node) in _ASK_NOTHING:
             continue
         if not any(node is one for one in table):
             yield node
@@ -58,20 +56,20 @@ def changed_to(tree: ast.AST, function: int = 1) -> Iterator[tuple[int, int]]:
     for node in ast.iter_child_nodes(tree):
         inside = function
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            inside = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-        value = getattr(node, "value", None) if isinstance(node, (ast.Expr, ast.Assign)) else None
-        for call in (value,) if isinstance(value, ast.Call) else ():
-            if any(True for _ in asked_for(call)) and _changes(call, getattr(node, "targets", [])):
-                yield function, call.func.end_lineno or call.lineno
+            inside = syntax.first_line(node)
+        elif isinstance(node, (ast.Expr, ast.Assign)) and isinstance(node.value, ast.Call):
+            asks = any(True for _ in asked_for(node.value))
+            if asks and _changes(node.value, getattr(node, "targets", [])):
+                yield function, node.value.func.end_lineno or node.value.lineno
         yield from changed_to(node, inside)
 
 
 def _changes(call: ast.Call, targets: list[ast.expr]) -> bool:
-    if _name(call) == "set_default_dtype":
+    if syntax.called(call) == "set_default_dtype":
         return True
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("double", "to"):
         return False
     of = call.func.value
     if isinstance(of, ast.Call):
-        return _name(of)[:1].isupper()
+        return syntax.called(of)[:1].isupper()
     return not targets or any(ast.dump(one).replace("ctx=Store()", "ctx=Load()") == ast.dump(of) for one in targets)

@@ -15,7 +15,7 @@ import sysconfig
 import time
 import warnings
 
-from . import carried_state, constants, doubles, modules
+from . import carried_state, constants, doubles, modules, syntax
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def calls() -> list[Call]:
             if time.perf_counter() - began < MOST_S:
                 rows.extend([(name, at, FLOAT64, line) for at, line in sorted(set(doubles.asked_for(tree)))])
                 rows.extend([(name, at, ALL_FLOAT64, line) for at, line in sorted(set(doubles.changed_to(tree)))])
-                rows.extend([(name, _first_line(one), CONSTANT, one.lineno) for one in constants.constants(tree)])
+                rows.extend([(name, syntax.first_line(one), CONSTANT, one.lineno) for one in constants.constants(tree)])
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return rows
@@ -116,14 +116,6 @@ def _prefixes() -> list[str]:
         return sorted({os.path.abspath(path) + os.sep for path in sys.path}, reverse=True)
 
 
-def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return min([function.lineno, *(one.lineno for one in function.decorator_list)])
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
 def _called_on_each(loop: ast.For | ast.AsyncFor) -> Iterator[tuple[str, int]]:
     items = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
     for node in (inner for statement in loop.body for inner in ast.walk(statement)):
@@ -138,15 +130,15 @@ def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
         for child in ast.iter_child_nodes(node):
             inside = function
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                inside = _first_line(child)
+                inside = syntax.first_line(child)
                 yield inside, f"def {child.name}", child.lineno
                 if carried_state.keeps(child):
                     yield inside, KEEPS, child.lineno
             elif isinstance(child, ast.Expr) and isinstance(child.value, ast.Call):
-                if called := _called(child.value):
+                if called := syntax.called(child.value):
                     yield function, DROPS + called, child.value.func.end_lineno or child.lineno
             elif isinstance(child, ast.Call):
-                called = _called(child)
+                called = syntax.called(child)
                 base = getattr(getattr(child.func, "value", None), "id", "")
                 if called == "compile" and base in ("re", "regex"):
                     called = "re.compile"  # is not torch's
