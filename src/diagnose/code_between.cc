@@ -353,9 +353,7 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
       finding.where.line = longest->code.caller_line;
     }
     if (only != nullptr) {
-      finding.where.file = only->file;
-      finding.where.line = only->line;
-      finding.where.function.reset();
+      put_call(*only, finding.where);
       finding.sentence += fmt::format(": {}()", words.called);
     } else if (own != nullptr) {
       finding.sentence += fmt::format(": {}", own->function);

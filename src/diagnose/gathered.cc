@@ -57,11 +57,7 @@ Diagnosis Gathered::diagnosis(const Words& words) const {
   about_.put_place(most.example, reason_code(about_, most.example), finding.where);
   const CodeCall* call =
       words.called.empty() ? nullptr : about_.places.source(*most.example.trace).only_call(words.called);
-  if (call != nullptr) {
-    finding.where.file = call->file;
-    finding.where.line = call->line;
-    finding.where.function.reset();
-  }
+  if (call != nullptr) put_call(*call, finding.where);
   const std::int64_t all_ns = names_.total_ns() + along_ns_;
   finding.evidence = {{.text = "Of the steps", .value = about_.share(all_ns), .unit = Unit::ratio},
                       {.text = "Per step", .value = all_ns / about_.steps, .unit = Unit::ns}};

@@ -1,6 +1,7 @@
 #include "diagnose/loading.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "diagnose/queries.h"
@@ -70,6 +71,12 @@ Loading look_at_loading(const Case& about) {
 
 const Loading& loading(const Case& about) { return about.shared<Loading>(look_at_loading); }
 
+std::optional<double> idle_cores_of_rank(const Case& about, const Loading& loading) {
+  if (!loading.idle_cores || !std::isfinite(*loading.idle_cores)) return std::nullopt;
+  const auto ranks = std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1));
+  return *loading.idle_cores / static_cast<double>(ranks);
+}
+
 bool keeps_up(const Loading& loading) {
   if (loading.keeps_up) return *loading.keeps_up;
   constexpr double kNearlyAll = 0.9, kRests = 0.5;
@@ -115,10 +122,7 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
 void put_where_it_is_made(const Case& about, const Loading& loading, Place& where) {
   if (loading.nodes.empty()) return;
   const CodeCall* makes = about.places.source(*about.work(loading.longest).trace).only_call("(workers)");
-  if (makes == nullptr) return;
-  where.file = makes->file;
-  where.line = makes->line;
-  where.function.reset();
+  if (makes != nullptr) put_call(*makes, where);
 }
 
 }  // namespace stepscope::diagnose

@@ -34,6 +34,9 @@ bool keeps_up(const Loading& loading);
 // More workers are what is missing, and not faster ones.
 bool has_room(const Loading& loading);
 
+// Idle cores of the machine for each rank on it; nullopt: not sampled.
+std::optional<double> idle_cores_of_rank(const Case& about, const Loading& loading);
+
 // Shared by the causes of a case.
 const Loading& loading(const Case& about);
 

@@ -104,9 +104,7 @@ bool put_model(const Case& about, const Trace& trace, std::string_view module, P
   place.module = std::string(module);
   const CodeCall* call = about.places.source(trace).first_call("(calls) " + std::string(module));
   if (call == nullptr) return false;
-  place.file = call->file;
-  place.line = call->line;
-  place.function.reset();
+  put_call(*call, place);
   return true;
 }
 

@@ -225,4 +225,10 @@ const CodeCall* Source::call_in_loop(std::string_view called) const {
   return nullptr;
 }
 
+void put_call(const CodeCall& call, Place& place) {
+  place.file = call.file;
+  place.line = call.line;
+  place.function.reset();
+}
+
 }  // namespace stepscope::diagnose

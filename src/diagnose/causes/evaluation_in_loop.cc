@@ -81,9 +81,7 @@ Cause evaluation_in_loop_cause() {
           where.line = way->line;
           where.function = std::move(way->function);
         } else if (const CodeCall* call = about.places.source(about.trace).call_in_loop("eval")) {
-          where.file = call->file;
-          where.line = call->line;
-          where.function.reset();
+          put_call(*call, where);
         }
         found.finding.evidence.push_back({.text = "Steps with evaluation, of those recorded",
                                           .value = static_cast<std::int64_t>(per_step.size()),

@@ -41,10 +41,7 @@ void find_float64(const Case& about, std::vector<Diagnosis>& out) {
   const Source& source = about.places.source(about.trace);
   const CodeCall* all = source.only_call("(all float64)");
   if (const CodeCall* asks = all != nullptr ? all : source.only_call("(float64)")) {
-    Place& where = found.finding.where;
-    where.file = asks->file;
-    where.line = asks->line;
-    where.function.reset();
+    put_call(*asks, found.finding.where);
   }
   out.push_back(std::move(found));
 }

@@ -36,9 +36,7 @@ double computes(const Case& about, const Loading& load) {
 // As many workers as keep up with the steps, and no more than idle cores have room for.
 std::int64_t workers_advised(const Case& about, const Loading& load) {
   constexpr double kMost = 16, kUsual = 4;  // where nobody knows what is idle
-  const auto ranks = static_cast<double>(std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1)));
-  const double room =
-      load.idle_cores && std::isfinite(*load.idle_cores) ? std::round(*load.idle_cores / ranks) : kUsual;
+  const double room = std::round(idle_cores_of_rank(about, load).value_or(kUsual));
   const double needed = std::ceil(kHandedOver / std::max(computes(about, load), kHandedOver / kMost));
   return std::lround(std::clamp(needed, 1.0, std::clamp(room, 1.0, kMost)));
 }

@@ -19,9 +19,8 @@ std::string more_workers(const Case& about, const Loading& load) {
   if (!now || *now < 1) return "Raise num_workers by the idle cores";
   const auto workers = static_cast<double>(*now);
   double needed = std::ceil(workers / (1 - std::min(about.share(load.time_ns), kMostWaits)) - kNothing);
-  const auto ranks = static_cast<double>(std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1)));
-  if (!load.waiting_workers && load.idle_cores)
-    needed = std::min(needed, workers + std::floor(*load.idle_cores / ranks));
+  const auto idle = idle_cores_of_rank(about, load);
+  if (!load.waiting_workers && idle) needed = std::min(needed, workers + std::floor(*idle));
   return fmt::format("Raise num_workers from {} to {:.0f}", *now, std::max(needed, workers + 1));
 }
 
