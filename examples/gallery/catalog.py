@@ -116,11 +116,11 @@ PROGRAMS = (
         "one_micro_batch", "pipeline_bubbles", "each half of the network waits for the other", "report", needs="ranks2"
     ),
     Program("cuda_small_layers", "small_launches", "hundreds of tiny kernels, launched one by one", needs="cuda"),
-    Program("cuda_watched_loss", "hidden_sync", "a number of each layer is read at once", "report", needs="cuda"),
+    Program("cuda_watched_loss", "hidden_sync", "the loss of each task is read at once", "report", needs="cuda"),
     Program("cuda_pageable_batches", "pageable_copies", "batches come from memory that is not pinned", needs="cuda"),
     Program("cuda_masks_again", "repeated_copies", "the same mask is copied at each step", "report", needs="cuda"),
     Program("cuda_routing_on_cpu", "op_on_cpu", "experts are chosen on the CPU", needs="cuda"),
-    Program("cuda_full_precision", "float32_matmul", "products without tensor cores", "report", needs="cuda"),
+    Program("cuda_full_precision", "no_tensor_cores", "products without tensor cores", "report", needs="cuda"),
     Program("cuda_channels_first", "layout_copies", "convolutions turn their input around", needs="cuda"),
     Program("healthy_gpt", "", "trains a GPT", "report"),
     Program("healthy_images", "", "trains a CNN on pictures in memory"),

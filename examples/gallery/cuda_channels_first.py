@@ -31,7 +31,7 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     images = torch.randn(512, 3, SIDE, SIDE, device="cuda").to(memory_format=layout)
     labels = torch.randint(CLASSES, (512,), device="cuda")
-    clock = Clock()
+    clock = Clock(period=20)
     for step in range(args.steps):
         picked = torch.randint(512, (BATCH,), device="cuda")
         with torch.autocast("cuda", torch.bfloat16):

@@ -38,7 +38,7 @@ def main() -> None:
     layers = [Experts(not args.fixed) for _ in range(LAYERS)]
     model = nn.Sequential(nn.Embedding(WORDS, WIDTH), *layers, nn.Linear(WIDTH, WORDS)).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
-    clock = Clock()
+    clock = Clock(period=20)
     for step in range(args.steps):
         words = torch.randint(WORDS, (BATCH,), device="cuda")
         loss = F.cross_entropy(model(words), (3 * words + 1) % WORDS)
@@ -46,7 +46,7 @@ def main() -> None:
         loss.backward()
         optimizer.step()
         clock.tick()
-        if step % 50 == 0:
+        if step % 20 == 0:
             print(f"step {step:4d}  loss {loss.item():.4f}")
     clock.report()
 

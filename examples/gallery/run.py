@@ -37,8 +37,9 @@ def environment(program: Program) -> dict[str, str]:
     if program.threads:
         kept["OMP_NUM_THREADS"] = str(program.threads)
     # Some machines tell every Python to keep nothing: each start would compile torch's Python anew.
-    kept.pop("PYTHONDONTWRITEBYTECODE", None)
-    return {"PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"), **kept}
+    if kept.pop("PYTHONDONTWRITEBYTECODE", None):
+        kept.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / "build" / "pycache"))
+    return kept
 
 
 def execute(command: list[str], program: Program) -> str:

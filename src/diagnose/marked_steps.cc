@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,16 @@ Marked marked(const Case& about) {
     out.ns.push_back(steps[i].end_ns - steps[i].start_ns);
   }
   return out;
+}
+
+// A host that is ahead of its device stands still where it asks for a value, and that step makes up for those before:
+// all of them together take no longer than those that were recorded, with the device's work.
+bool makes_up(const Case& about, const Marked& all) {
+  constexpr double kNoLonger = 0.95;
+  if (about.trace.device.size() == 0 || all.ns.empty()) return false;
+  const auto sum = static_cast<double>(std::accumulate(all.ns.begin(), all.ns.end(), std::int64_t{0}));
+  const double mean = sum / static_cast<double>(all.ns.size());
+  return static_cast<double>(about.path_ns) / static_cast<double>(about.steps) >= kNoLonger * mean;
 }
 
 std::int64_t median_of(std::vector<std::int64_t> values) { return median(std::move(values)).value_or(0); }
@@ -105,6 +116,7 @@ std::optional<LongSteps> long_steps(const Case& about) {
       static_cast<double>(more.size()) > kMostOften * static_cast<double>(all.ns.size())) {
     return std::nullopt;
   }
+  if (makes_up(about, all)) return std::nullopt;
   out.more_ns = median_of(more);
   out.share = static_cast<double>(more_ns) / static_cast<double>(std::max<std::int64_t>(sum_ns, 1));
   out.is_recorded = std::any_of(about.trace.steps.begin(), about.trace.steps.end(), [&](const Step& step) {

@@ -26,6 +26,8 @@ constexpr double kMostSliceNs = 12'000;
 constexpr double kTelling = 0.01, kMostMore = 0.7;
 // Of a piece of work so much is its own in any case.
 constexpr double kOwnPart = 0.1;
+// A stream that works so much of a window is what takes its time.
+constexpr double kMostOfWindow = 0.6;
 // Fewer series of steps tell little of what is usual.
 constexpr std::size_t kFewestSeries = 3, kMostSeries = 400;
 // Of so many recorded steps the long ones are as many as usual.
@@ -65,6 +67,7 @@ struct UsualStep {
   double work_ns = 0;
   Uneven uneven_ns{};
   std::vector<double> by_length_ns;  // work of the longest step of as many as the window has, of the second …
+  double shortest_ns = 0;            // work of one of the shortest: in longer ones the host may wait for a device
 };
 
 // Per step of the marks; a phase lies in the step that it began in.
@@ -103,6 +106,11 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
   };
   std::vector<std::size_t> ends;  // of series: their last steps
   const std::vector<Step>& steps = history->steps;
+  const auto work_of = [&](std::size_t k) {
+    return std::accumulate(phases[k].begin(), phases[k].end(), static_cast<double>(steps[k].end_ns - steps[k].start_ns),
+                           std::minus<>());
+  };
+  std::vector<double> single;
   std::size_t in_a_row = 0;
   std::int64_t last_number = kAbsent;
   for (std::size_t i = 0; i < steps.size(); i++) {
@@ -114,6 +122,7 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
     in_a_row = !is_free ? 0 : follows ? in_a_row + 1 : 1;
     last_number = steps[i].number;
     if (in_a_row >= count) ends.push_back(i);
+    if (is_free) single.push_back(work_of(i));
   }
   // A long job has more than anyone needs.
   const std::size_t each = std::max<std::size_t>(1, ends.size() / kMostSeries);
@@ -121,11 +130,8 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
   for (std::size_t at = 0; at < ends.size(); at += each) {
     Series sum;
     for (std::size_t k = ends[at] + 1 - count; k <= ends[at]; k++) {
-      auto work_ns = static_cast<double>(steps[k].end_ns - steps[k].start_ns);
-      for (std::size_t p = 0; p < kUneven.size(); p++) {
-        work_ns -= phases[k][p];
-        sum.uneven_ns[p] += phases[k][p];
-      }
+      const double work_ns = work_of(k);
+      for (std::size_t p = 0; p < kUneven.size(); p++) sum.uneven_ns[p] += phases[k][p];
       sum.work_ns += work_ns;
       if (count <= kMostByLength) sum.by_length_ns.push_back(work_ns);
     }
@@ -137,6 +143,11 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
   if (all.size() < kFewestSeries) return {};
   const auto steps_in_each = static_cast<double>(count);
   UsualStep out;
+  constexpr std::size_t kShortPart = 50;
+  single.erase(single.begin(), single.begin() + static_cast<std::ptrdiff_t>(single.size() / 5));
+  const auto shortest = single.begin() + static_cast<std::ptrdiff_t>(single.size() / kShortPart);
+  std::nth_element(single.begin(), shortest, single.end());
+  out.shortest_ns = *shortest;
   std::vector<double> values(all.size());
   for (std::size_t p = 0; p < kUneven.size(); p++) {
     std::transform(all.begin(), all.end(), values.begin(), [&](const Series& one) { return one.uneven_ns[p]; });
@@ -179,6 +190,38 @@ std::vector<std::uint32_t> notes_beside(const Run& run, const ReplayGraph& graph
 // One rank without a device: then its thread does all that its steps take.
 bool is_alone(const Run& run, const StepWindow& window) {
   return timelines(run).size() == 1 && run.traces[window.trace].device.size() == 0;
+}
+
+// The thread of the steps, and those on which its backward passes run: one waits while another works.
+std::vector<std::uint32_t> lanes_of_steps(const ReplayGraph& graph, const StepWindow& window) {
+  std::vector<std::uint32_t> out{window.lane};
+  for (std::uint32_t node = 0; node < graph.size(); node++) {
+    const std::uint32_t lane = graph.lane[node];
+    if (lane == kNone || graph.lanes[lane].device || graph.lanes[lane].trace != window.trace) continue;
+    if (std::find(out.begin(), out.end(), lane) != out.end()) continue;
+    const auto edges = graph.edges_of(node);
+    const bool called = std::any_of(edges.begin(), edges.end(), [&](const Edge& edge) {
+      return edge.why == WaitEvidence::autograd && graph.lane[edge.from] == window.lane;
+    });
+    if (called) out.push_back(lane);
+  }
+  return out;
+}
+
+// Of a stream of the rank that works most of the window: how much of it.
+double busiest_stream(const ReplayGraph& graph, const StepWindow& window) {
+  std::int64_t most_ns = 0;
+  for (const Lane& lane : graph.lanes) {
+    if (!lane.device || lane.trace != window.trace) continue;
+    std::int64_t sum_ns = 0;
+    for (const std::uint32_t node : lane.nodes) {
+      if (graph.start_ns[node] >= window.start_ns && graph.start_ns[node] < window.end_ns) {
+        sum_ns += graph.costs.cost_ns[node];
+      }
+    }
+    most_ns = std::max(most_ns, sum_ns);
+  }
+  return static_cast<double>(most_ns) / static_cast<double>(std::max<std::int64_t>(window.end_ns - window.start_ns, 1));
 }
 
 // How much of a step's difference from the usual ones is each node's, by which pieces differ among the recorded steps:
@@ -460,20 +503,29 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   std::vector<std::uint32_t> uneven[kUneven.size()];
   Uneven recorded_ns{};
   Longer longer{.excess_ns = static_cast<double>(window.end_ns - window.start_ns) - usual.work_ns * steps};
-  for (const std::uint32_t node : graph.lanes[window.lane].nodes) {
-    if (graph.start_ns[node] < window.start_ns || graph.start_ns[node] >= window.end_ns) continue;
-    const SliceId slice = graph.slice[node];
-    const std::size_t phase = slice == SliceId::none ? kUneven.size() : uneven_index(slices.phase[slice]);
-    if (phase == kUneven.size()) {
-      longer.work.push_back(node);
-      longer.excess_ns -= static_cast<double>(out.node_ns[node]);
-    } else {
-      uneven[phase].push_back(node);
-      recorded_ns[phase] += static_cast<double>(graph.costs.cost_ns[node]);
-      longer.excess_ns -= static_cast<double>(graph.costs.cost_ns[node]);
+  double host_ns = 0;
+  for (const std::uint32_t lane : lanes_of_steps(graph, window)) {
+    for (const std::uint32_t node : graph.lanes[lane].nodes) {
+      if (graph.start_ns[node] < window.start_ns || graph.start_ns[node] >= window.end_ns) continue;
+      const SliceId slice = graph.slice[node];
+      const std::size_t phase = slice == SliceId::none ? kUneven.size() : uneven_index(slices.phase[slice]);
+      if (phase == kUneven.size()) {
+        longer.work.push_back(node);
+        longer.excess_ns -= static_cast<double>(out.node_ns[node]);
+        host_ns += static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
+      } else {
+        uneven[phase].push_back(node);
+        recorded_ns[phase] += static_cast<double>(graph.costs.cost_ns[node]);
+        longer.excess_ns -= static_cast<double>(graph.costs.cost_ns[node]);
+      }
     }
   }
   longer.is_all = is_alone(run, window);
+  // Where a device takes the time, steps are no longer for being recorded, but their host is, and binds once the device
+  // has less to do. How long it takes alone, steps show in which it does not have to wait for the device.
+  if (busiest_stream(graph, window) >= kMostOfWindow) {
+    longer.excess_ns = std::max(longer.excess_ns, host_ns - usual.shortest_ns * steps);
+  }
   take_off_notes(run, graph, window, longer, out);
   // Else what the marks call work has in it what the recording knows as a phase.
   bool phases_known = true;

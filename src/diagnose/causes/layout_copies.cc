@@ -1,10 +1,12 @@
 // Copies that change nothing but the order in memory: .contiguous() behind a transpose, a reshape that cannot be a
-// view, channels first and last in turn.
+// view, channels first and last in turn; and those that a library makes on a device around its own kernels.
 #include <set>
 
 #include "diagnose/cause.h"
+#include "diagnose/device_work.h"
 #include "diagnose/gathered.h"
 #include "diagnose/inputs.h"
+#include "model/kernel_groups.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -55,6 +57,12 @@ bool accumulates(const Work& work) {
   return around != SliceId::none && work.trace->name(around) == "torch::autograd::AccumulateGrad";
 }
 
+// Kernels with which a library turns what it was given into its own order, and back.
+bool is_conversion(const Case& about, std::uint32_t node) {
+  const ClassRule* rule = rule_of(*about.work(node).trace, about.predictor.graph().row[node]);
+  return rule != nullptr && rule->name == "layout_library";
+}
+
 }  // namespace
 
 Cause layout_copies_cause() {
@@ -76,13 +84,23 @@ Cause layout_copies_cause() {
           if (!accumulates(work) || !copied.contains(inputs(about).of(*work.trace, work.inside).elements())) return;
           copies.add_along(node, 0, 0.1);
         });
+        bool converts = false;
+        for (const std::uint32_t node : device_work(about).nodes(DeviceClass::compute)) {
+          if (!is_conversion(about, node)) continue;
+          const Work work = about.work(node);
+          copies.add(node, work, asker_name(about, node, work), 0, 0.1);
+          converts = true;
+        }
         if (!copies.worth_saying()) return;
         out.push_back(copies.diagnosis(
             {.cause = "memory",
              .sentence = "Tensors are copied only to lie in another order in memory",
-             .next = "Keep one layout: let operators work on the dimension where it is (normalize over channels "
-                     "without permuting), memory_format=torch.channels_last for the whole model, einsum in place of "
-                     "transpose and matmul"}));
+             .next =
+                 converts ? "Give the library the order that its kernels work in: memory_format=torch.channels_last for "
+                            "the whole model and its inputs (model.to(…), images.to(…))"
+                          : "Keep one layout: let operators work on the dimension where it is (normalize over channels "
+                            "without permuting), memory_format=torch.channels_last for the whole model, einsum in "
+                            "place of transpose and matmul"}));
       }};
 }
 

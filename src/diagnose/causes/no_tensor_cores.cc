@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
+#include "costs/peaks.h"
 #include "diagnose/cause.h"
 #include "diagnose/device_work.h"
 #include "diagnose/gathered.h"
@@ -12,9 +14,11 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
-// Tensor cores do eight times as much of TF32 a second, or more, on devices that have it; what is left is bound by
-// memory, and small products gain least.
+// Of a device that no data sheet is known of: tensor cores do eight times as much of TF32 a second, or more; what is
+// left is bound by memory, and small products gain least.
 constexpr double kLeastLeftOfFloat32 = 0.2, kMostLeftOfFloat32 = 0.7;
+// Nearer to their peak, and further from it, than plain float32 is to its own.
+constexpr double kNearer = 1, kFurther = 2;
 constexpr std::int64_t kFirstWithTensorCores = 7, kFirstWithTf32 = 8;  // compute capability
 
 // Marks in the names of libraries' kernels that multiply float32 one by one: the routine (SGEMM), the instruction
@@ -37,18 +41,31 @@ std::int64_t least_capability(const Trace& trace) {
   return least;
 }
 
+// What tensor cores leave of such a product, between these two.
+std::pair<double, double> left_by_tensor_cores(const Trace& trace) {
+  const std::pair known_little{kLeastLeftOfFloat32, kMostLeftOfFloat32};
+  static const auto kTable = costs::parse_peaks(costs::built_in_peaks(), "");
+  if (!kTable || trace.devices.empty()) return known_little;
+  const costs::DevicePeaks* peaks = costs::peaks_of(*kTable, trace.devices.front().name);
+  if (peaks == nullptr) return known_little;
+  const auto plain = peaks->flop_per_s("float32"), tensor = peaks->flop_per_s("tfloat32");
+  if (!plain || !tensor || *tensor <= *plain) return known_little;
+  return {std::min(1.0, kNearer * *plain / *tensor), std::min(1.0, kFurther * *plain / *tensor)};
+}
+
 void find_plain_products(const Case& about, std::vector<Diagnosis>& out) {
   const std::int64_t capability = least_capability(about.trace);
   if (capability > 0 && capability < kFirstWithTensorCores) return;
   Gathered gathered(about);
   std::int64_t plain_ns = 0, products_ns = 0;
+  const auto [least, most] = left_by_tensor_cores(about.trace);
   for (const std::uint32_t node : device_work(about).nodes(DeviceClass::compute)) {
     const Work work = about.work(node);
     if (!is_product_kernel(rule_of(*work.trace, about.predictor.graph().row[node]))) continue;
     products_ns += work.cost_ns;
     if (!multiplies_plain_float32(work.name())) continue;
     plain_ns += work.cost_ns;
-    gathered.add(node, work, asker_name(about, node, work), kLeastLeftOfFloat32, kMostLeftOfFloat32);
+    gathered.add(node, work, asker_name(about, node, work), least, most);
   }
   if (!gathered.worth_saying()) return;
   out.push_back(gathered.diagnosis(

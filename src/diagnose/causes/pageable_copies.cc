@@ -1,6 +1,7 @@
 // Copies that go through memory which the driver cannot hand to the device as it is: it copies them once more itself,
 // and who asked waits meanwhile. From pinned memory the device fetches them alone.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "diagnose/cause.h"
@@ -15,6 +16,26 @@ constexpr std::int64_t kAskForCopyNs = 10'000;
 // The driver's own copy takes as long as the device's or longer, and both take turns: pinned memory leaves this of
 // both at best, and all of it where the device is what is slow.
 constexpr double kLeftOfPageable = 0.4;
+
+// What a link carries from pinned memory in GB/s, well and badly, by what the device can compute: PCI Express 3 with
+// the first, 4 from 8.0 on, 5 from 9.0 on, sixteen lanes each.
+struct Link {
+  double well = 0, badly = 0;
+};
+Link link_of(std::int64_t compute_major) {
+  if (compute_major >= 9) return {50, 20};
+  return compute_major >= 8 ? Link{25, 10} : Link{12, 5};
+}
+
+// Of a copy out of pageable memory that took so long: what pinned memory leaves of it.
+std::pair<double, double> left_of_pageable(const Trace& trace, std::int64_t bytes, std::int64_t took_ns) {
+  if (bytes <= 0 || took_ns <= 0 || trace.devices.empty() || trace.devices.front().compute_major <= 0) {
+    return {kLeftOfPageable, 1};
+  }
+  const Link link = link_of(trace.devices.front().compute_major);
+  const double rate = static_cast<double>(bytes) / static_cast<double>(took_ns);  // bytes per ns: GB/s
+  return {std::min(1.0, rate / link.well), std::min(1.0, rate / link.badly)};
+}
 
 struct HostCopies {
   const Case& about;
@@ -32,7 +53,9 @@ struct HostCopies {
     const std::vector<const DeviceWait*> waits = device.own_waits(about, node);
     if (!way.pageable() && (way.to_host() || waits.empty())) return;
     const std::string_view name = asker_name(about, node, work);
-    gathered.add(node, work, name, way.pageable() ? kLeftOfPageable : 1, 1);
+    const auto [least, most] =
+        way.pageable() ? left_of_pageable(*work.trace, size, work.cost_ns) : std::pair(1.0, 1.0);
+    gathered.add(node, work, name, least, most);
     if (const std::uint32_t launch = device.launch_of(node); launch != simulate::kNone) {
       const Work call = about.work(launch);
       const std::int64_t left = std::min(call.cost_ns, kAskForCopyNs);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "base/intervals.h"
 #include "diagnose/cause.h"
@@ -19,14 +20,22 @@ using Again = std::unordered_map<SliceId, Interval>;
 // Backward passes record nothing, unless a forward pass runs in them again. They do for a gradient of a gradient as
 // well: then there is a second backward pass, which goes back through what was recorded.
 Again computed_again(const Case& about, const Trace& trace) {
+  // With a device they run on a thread of their own, while the one that called them waits.
+  std::vector<SliceId> outermost;
+  for (std::size_t row = 0; row < trace.ops.size(); row++) {
+    const SliceId slice = trace.ops.slice[row];
+    if (about.outermost(trace, slice) == slice) outermost.push_back(slice);
+  }
+  std::stable_sort(outermost.begin(), outermost.end(),
+                   [&](SliceId a, SliceId b) { return trace.slices.start_ns[a] < trace.slices.start_ns[b]; });
   std::unordered_map<SliceId, std::size_t> pass_of;  // outermost backward operators, numbered by pass
   std::size_t pass = 0;
   bool inside = false;
-  for (const Operation& one : about.operations(trace)) {
-    const bool backward = is_backward(trace.name(one.slice));
+  for (const SliceId slice : outermost) {
+    const bool backward = is_backward(trace.name(slice));
     if (backward && !inside) pass++;
     inside = backward;
-    if (backward) pass_of[one.slice] = pass;
+    if (backward) pass_of[slice] = pass;
   }
   std::unordered_set<SliceId> twice_derived;
   for (const stepscope::Backward& pair : trace.backward) {
@@ -39,10 +48,10 @@ Again computed_again(const Case& about, const Trace& trace) {
   for (std::size_t row = 0; row < trace.ops.size(); row++) {
     const SliceId slice = trace.ops.slice[row];
     if (!is_recorded(trace, row) || trace.kind(slice) != SliceKind::cpu_op || twice_derived.contains(slice)) continue;
-    const SliceId outermost = about.outermost(trace, slice);
-    if (outermost == slice || !pass_of.contains(outermost)) continue;
+    const SliceId around = about.outermost(trace, slice);
+    if (around == slice || !pass_of.contains(around)) continue;
     const Interval when{trace.slices.start_ns[slice], trace.slices.end_ns(slice)};
-    const auto [at, is_new] = out.try_emplace(outermost, when);
+    const auto [at, is_new] = out.try_emplace(around, when);
     if (!is_new) at->second = {std::min(at->second.start, when.start), std::max(at->second.end, when.end)};
   }
   return out;

@@ -2,7 +2,7 @@
 
 settings: what was asked for    process: which rank this is   notes: what is said in the run folder
 plan, requests: which steps     moments: when to start, stop  capture: puts them together
-phases, roots, module_hooks: hooks on steps   marks: the record of all steps   modules: ranges of the model
+phases, roots, module_hooks, cuda_graphs: hooks on steps   marks: the record of all steps   modules: ranges of the model
 recorder, spool: torch.profiler               nvtx: for nsys in its place
 memory_history, memory_snapshot: of GPUs
 replaced: ours in the place of a function of torch's          own_code: what torch.compile leaves alone

@@ -18,6 +18,7 @@ from collections import deque
 
 from . import (
     context,
+    cuda_graphs,
     marks,
     memory_history,
     memory_snapshot,
@@ -70,6 +71,7 @@ class Capture:
         self.deepspeed: DeepSpeedFlops | None = None
         self.marks = Marks(notes)
         self.phases = phases.Phases(self)
+        self.graphs = cuda_graphs.CudaGraphs(self.graph_replayed)
         self.requests = Requests(settings.run_folder)
         self.recordings = Recordings(self)
         self.history = memory_history.MemoryHistory(self)
@@ -116,6 +118,7 @@ class Capture:
             self.tell()
             return
         self.phases.install()
+        self.graphs.install()
         self.deepspeed = deepspeed_flops.DeepSpeedFlops(self)
         self.deepspeed.watch()
         self.history.arm()
@@ -263,14 +266,29 @@ class Capture:
         with self.notes.guard("counting a step"):
             if not self.leads(optimizer):
                 return
-            if self.without_optimizer or self.by_backward:
-                self.begins_anew()
-            self.without_optimizer = self.by_backward = False
-            self.count(marks.OPTIMIZER)
-            if self.boundary == 1:
-                self.first_step()
+            if self.graphs.capturing:  # nothing is computed yet
+                self.graphs.stepped()
+                return
+            self.optimizer_stepped()
             if self.something_to_do():
                 kwargs["_stepscope_boundary"] = _Boundary(self.at_boundary)
+
+    def optimizer_stepped(self) -> None:
+        if self.without_optimizer or self.by_backward:
+            self.begins_anew()
+        self.without_optimizer = self.by_backward = False
+        self.count(marks.OPTIMIZER)
+        if self.boundary == 1:
+            self.first_step()
+
+    def graph_replayed(self) -> None:
+        """A CUDA graph that holds a whole step."""
+        with self.notes.guard("counting a replay"):
+            if self.open or threading.get_ident() != self.thread:
+                return
+            self.optimizer_stepped()
+            if self.something_to_do():
+                self.at_boundary()
 
     def begins_anew(self) -> None:
         """What was counted so far came before the training: a sanity check, a look at gradients."""
@@ -281,6 +299,8 @@ class Capture:
     def backward_ended(self) -> None:
         """Of a job that has built no optimizer: it ends a step, in which the parameters were updated first."""
         if not (self.without_optimizer or self.by_backward) or self.open or threading.get_ident() != self.thread:
+            return
+        if self.graphs.capturing:
             return
         with self.notes.guard("counting a backward pass"):
             if self.without_optimizer and roots.optimizer_exists():
@@ -295,7 +315,7 @@ class Capture:
                 self.at_boundary()
 
     def forward_ended(self, gradients: bool) -> None:
-        if not self.without_optimizer or self.open or threading.get_ident() != self.thread:
+        if not self.without_optimizer or self.open or threading.get_ident() != self.thread or self.graphs.capturing:
             return
         if gradients:
             moments.left.step_done()  # of a service that is a request, with all ranges around it
@@ -423,7 +443,8 @@ class Capture:
     def at_boundary(self) -> None:
         start = time.perf_counter()
         with self.notes.guard("recording at a step boundary"):
-            self.boundary_waits = not moments.fits()  # as where backward() steps the optimizer
+            # As where backward() steps the optimizer, or while a CUDA graph is captured.
+            self.boundary_waits = self.graphs.capturing or not moments.fits()
             if self.boundary_waits or self.acting:
                 return
             self.acting = True
@@ -490,6 +511,7 @@ class Capture:
         self.memory.stop()
         self.marks.part(self.boundary, marks.LEFT)
         self.phases.uninstall()
+        self.graphs.uninstall()
         if self.other is not None:
             self.other.replaced.undo()
         if self.deepspeed is not None:

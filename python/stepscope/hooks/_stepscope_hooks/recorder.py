@@ -101,6 +101,7 @@ class Recorder:
             with self.notes.guard("asking what the program holds"):
                 self.held = held_before(models, optimizers)
         gc.callbacks.append(self.on_gc)
+        device_settles()  # work of steps before would be in the first one, and push its own out
         self.cost_s["start"] += time.perf_counter() - start
         self._start_part()
 
@@ -300,7 +301,8 @@ def device_settles(seconds: float = 5.0) -> bool:
 
     if not torch.cuda.is_initialized():
         return True
-    waiter = threading.Thread(target=torch.cuda.synchronize, name="stepscope-sync", daemon=True)
+    device = torch.cuda.current_device()  # of this thread: another one begins at the first, and would use memory there
+    waiter = threading.Thread(target=torch.cuda.synchronize, args=(device,), name="stepscope-sync", daemon=True)
     waiter.start()
     waiter.join(seconds)
     return not waiter.is_alive()

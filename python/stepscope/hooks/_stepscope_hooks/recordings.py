@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from . import loader_workers, marks, moments, plan
+from . import loader_workers, marks, moments, plan, torch_profiler
 from .budget import Budget
 from .recorder import Recorder, device_settles
 from .termination import BeforeExec, Termination
@@ -253,6 +253,14 @@ class Recordings:
         self.done.append(recorder)
         self.capture.tell_context()
 
+    def is_last(self, recorder: Recorder) -> bool:
+        """As far as is known: somebody may ask for more."""
+        boundary = self.capture.boundary
+        no_steps = recorder.kind != "steps" and boundary == 0
+        return (
+            not recorder.early and (no_steps or self.capture.plan.over(boundary)) and not self.stacks_follow(recorder)
+        )
+
     def stacks_follow(self, recorder: Recorder) -> bool:
         """The code behind the times costs a step, or some time, of its own; not of an early or a shortened window."""
         no_steps = recorder.kind == SECONDS and self.capture.boundary == 0
@@ -272,6 +280,8 @@ class Recordings:
             return
         recorder, window = self.active
         self.note_batches(recorder)
+        if self.is_last(recorder):
+            torch_profiler.gives_device_back()
         recorder.stop()
         self.release()
         try:

@@ -1,9 +1,9 @@
 """What differs between versions of torch.profiler, and what it would do to the job beyond recording.
 
-_KinetoProfile.prepare_trace imports torch._inductor, seconds in a job that never compiles: where the job has not
-imported it, the profiler inside is built here. torch's CPU allocator prints a line, once a second, when a block is
-freed that is older than the recording: unless the job chose a level, the C++ log shows errors only meanwhile. Kineto's
-log is silenced too.
+_KinetoProfile.prepare_trace imports torch._inductor, seconds in a job that never compiles, and warns in some versions
+that events are of one window only: the profiler inside is built here. torch's CPU allocator prints a line, once a
+second, when a block is freed that is older than the recording: unless the job chose a level, the C++ log shows errors
+only meanwhile. Kineto's log is silenced too.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def prepare(features: frozenset[str]) -> Any:
         "with_flops": "flops" in features,
     }
     wanted = activities(torch)
+    if wanted[-1].name == "CUDA":
+        options.update(waits_of_the_device())
     profiler = torch.profiler._KinetoProfile(activities=wanted, **options)
-    if "torch._inductor.config" in sys.modules:
-        profiler.prepare_trace()
-        return profiler
+    if "torch._inductor.config" in sys.modules and hasattr(profiler, "has_cudagraphs"):
+        profiler.has_cudagraphs = sys.modules["torch._inductor.config"].triton.cudagraphs
     device = next((kind.name.lower() for kind in wanted if kind.name != "CPU"), None)
     options.update(use_cpu=True, use_device=device, use_cuda=device == "cuda", use_kineto=True)
     known = inspect.signature(torch.autograd.profiler.profile.__init__).parameters
@@ -51,6 +52,29 @@ def start(profiler: Any, memory: bool) -> contextlib.ExitStack:
         quiet.enter_context(errors_only())
     profiler.start_trace()
     return quiet
+
+
+def waits_of_the_device() -> dict[str, Any]:
+    """What has streams tell which event they wait for, and the host's waits their ends; nothing in older torch."""
+    import torch
+
+    try:
+        return {"experimental_config": torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)}
+    except (AttributeError, TypeError):
+        return {}
+
+
+def gives_device_back() -> None:
+    """The stop that comes also ends CUPTI in this process: else every launch takes longer, for the rest of the job.
+
+    Kineto does so where it is asked by the environment, with the next call of the runtime. Before CUDA 12.6 graphs
+    crashed after it. The next recording begins CUPTI anew, which must not come too soon: ask before the last stop only.
+    """
+    import torch
+
+    version = getattr(torch.version, "cuda", None) or "0"
+    if torch.cuda.is_initialized() and tuple(int(part) for part in version.split(".")[:2]) >= (12, 6):
+        os.environ.setdefault("TEARDOWN_CUPTI", "1")
 
 
 def entered_range(name: str) -> Any:
