@@ -131,6 +131,29 @@ TEST_CASE("advice: a forward pass inside the backward pass is recomputation") {
   CHECK(find(advice_of(job(kAbsent)), "recomputation") == nullptr);  // a gradient: nothing is recorded
 }
 
+TEST_CASE("advice: recomputation is seen on the thread where a backward pass runs, whichever that is") {
+  TraceFixture f;
+  const TrackId main = f.host("1"), engine = f.host("2");
+  for (int i = 0; i < 4; i++) {
+    const std::int64_t at = i * 10 * ms;
+    f.slice(main, "user_annotation", "ProfilerStep#" + std::to_string(i), at, 10 * ms);
+    f.op(main, "aten::mm", at, 4 * ms, {.sequence = 10 * i + 1, .fwd_thread = 0, .dims = kTwoSquares});
+    f.op(engine, "autograd::engine::evaluate_function: MmBackward0", at + 4 * ms, 5 * ms,
+         {.sequence = 10 * i + 1, .fwd_thread = 1});
+    f.op(engine, "aten::mm", at + 4 * ms + us, 5 * ms - 2 * us, {.sequence = 10 * i + 2, .dims = kTwoSquares});
+    f.op(main, "aten::add_", at + 9 * ms + 100 * us, 900 * us);
+  }
+  Run run;
+  run.traces.push_back(std::move(f.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  derive::derive_run(run, 1);
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "recomputation");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high > 2);
+}
+
 TEST_CASE("advice: the place of recomputation is where the program asks for it, or the loop in which it does") {
   const auto line = [](std::string_view called) {
     const std::vector<std::string> block{"train.py(30): forward", "torch/utils/checkpoint.py(354): checkpoint",

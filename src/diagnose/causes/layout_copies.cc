@@ -95,12 +95,12 @@ Cause layout_copies_cause() {
         out.push_back(copies.diagnosis(
             {.cause = "memory",
              .sentence = "Tensors are copied only to lie in another order in memory",
-             .next =
-                 converts ? "Give the library the order that its kernels work in: memory_format=torch.channels_last for "
-                            "the whole model and its inputs (model.to(…), images.to(…))"
-                          : "Keep one layout: let operators work on the dimension where it is (normalize over channels "
-                            "without permuting), memory_format=torch.channels_last for the whole model, einsum in "
-                            "place of transpose and matmul"}));
+             .next = converts
+                         ? "Give the library the order that its kernels work in: memory_format=torch.channels_last for "
+                           "the whole model and its inputs (model.to(…), images.to(…))"
+                         : "Keep one layout: let operators work on the dimension where it is (normalize over channels "
+                           "without permuting), memory_format=torch.channels_last for the whole model, einsum in "
+                           "place of transpose and matmul"}));
       }};
 }
 

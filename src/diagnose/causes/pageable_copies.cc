@@ -53,8 +53,7 @@ struct HostCopies {
     const std::vector<const DeviceWait*> waits = device.own_waits(about, node);
     if (!way.pageable() && (way.to_host() || waits.empty())) return;
     const std::string_view name = asker_name(about, node, work);
-    const auto [least, most] =
-        way.pageable() ? left_of_pageable(*work.trace, size, work.cost_ns) : std::pair(1.0, 1.0);
+    const auto [least, most] = way.pageable() ? left_of_pageable(*work.trace, size, work.cost_ns) : std::pair(1.0, 1.0);
     gathered.add(node, work, name, least, most);
     if (const std::uint32_t launch = device.launch_of(node); launch != simulate::kNone) {
       const Work call = about.work(launch);

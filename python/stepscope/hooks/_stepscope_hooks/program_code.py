@@ -52,9 +52,9 @@ def calls() -> list[Call]:
     own = own_files()
     for model, at in list(modules.called_at.items()):
         if at is not None and os.path.abspath(at[0]) in own:
-            rows.append((_without(prefixes, os.path.abspath(at[0])), at[1], CALLS + model, at[2]))
+            rows.append((_without(prefixes, own[os.path.abspath(at[0])]), at[1], CALLS + model, at[2]))
     for number, path in enumerate(sorted(own)):
-        name = _without(prefixes, path)
+        name = _without(prefixes, own[path])
         rows.append((name, 1, "", 0))  # it is the program's, whether or not its calls are read
         if number >= MOST_FILES or time.perf_counter() - began > MOST_S:
             continue
@@ -83,15 +83,16 @@ def _without(prefixes: list[str], path: str) -> str:
     return next((path[len(prefix) :] for prefix in prefixes if path.startswith(prefix)), path)
 
 
-def own_files() -> set[str]:
-    """Absolute paths of the program's own modules, as far as they are loaded."""
+def own_files() -> dict[str, str]:
+    """Absolute paths of the program's own modules, as far as they are loaded; and what Python calls each: started as
+    python jobs/../train.py, the latter has the way round in it, and so have its frames."""
     ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # the package
     libraries = {os.path.abspath(path) for path in sysconfig.get_paths().values()}
     with_site = [*site.getsitepackages(), site.getusersitepackages(), ours]
     libraries |= {os.path.abspath(path) for path in with_site}
     libraries -= {os.path.abspath(os.path.dirname(sys.executable)), os.path.abspath(sys.prefix)}
     around = tuple(path + os.sep for path in libraries if path != os.sep)
-    files = set()
+    files = {}
     for module in list(sys.modules.values()):
         try:
             # Asked otherwise, a module that is loaded lazily would load itself, and one with a __getattr__ of its own
@@ -100,9 +101,9 @@ def own_files() -> set[str]:
         except Exception:
             continue
         if isinstance(path, str) and path.endswith(".py"):
-            path = os.path.abspath(path)
-            if not path.startswith(around) and "site-packages" not in path and "dist-packages" not in path:
-                files.add(path)
+            whole = os.path.abspath(path)
+            if not whole.startswith(around) and "site-packages" not in whole and "dist-packages" not in whole:
+                files[whole] = path
     return files
 
 
