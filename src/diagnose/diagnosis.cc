@@ -57,12 +57,26 @@ void limit_to_explained(const Case& about, std::int64_t explained_ns, Prediction
   made.speedup_high = std::min(made.speedup_high, most);
 }
 
+struct HasDevice {
+  bool has = false;
+};
+
+bool has_device(const Case& about) {
+  return about
+      .shared<HasDevice>([](const Case& of) {
+        const auto& roles = of.predictor.graph().role;
+        return HasDevice{of.trace.device.size() > 0 ||
+                         std::find(roles.begin(), roles.end(), NodeRole::launch) != roles.end()};
+      })
+      .has;
+}
+
 // What is left of a step on the host runs faster once what was beside it no longer takes its caches and cores, and what
 // comes in the place of what is gone takes something too. How far this holds: examples/gallery/README.md.
-void allow_for_rest(bool on_host, bool rest_stays, Prediction& made) {
+void allow_for_rest(const Case& about, bool rest_stays, Prediction& made) {
   constexpr double kFaster = 0.2, kSlower = 0.05;  // by so much of the share of the step that goes
   // What a device does is in no cache of the host; and a range that begins at nothing is wide already.
-  if (!on_host || made.speedup_low <= 1) return;
+  if (has_device(about) || made.speedup_low <= 1) return;
   const auto gone = [](double speedup) { return 1 - 1 / speedup; };
   if (!rest_stays) made.speedup_high /= 1 - kFaster * gone(made.speedup_high);
   made.speedup_low /= 1 + kSlower * gone(made.speedup_low);
@@ -99,12 +113,8 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
     if (one.least_ns < about.cost_ns(one.node)) out.explains[one.node] = true;
   }
   for (const std::uint32_t node : out.diagnosis.explains) out.explains[node] = true;
-  bool on_host = true;  // what it explains, and that is not only in the way of a device
   for (const std::uint32_t node : about.path_nodes()) {
-    if (!out.explains[node]) continue;
-    out.time_ns += about.on_path(node);
-    const Work work = about.work(node);
-    on_host = on_host && !work.device && work.role != NodeRole::launch;
+    if (out.explains[node]) out.time_ns += about.on_path(node);
   }
   for (Evidence& one : finding.evidence) {
     if (one.text == "Of the steps" && !one.query) {
@@ -113,7 +123,7 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   }
   if (made) {
     limit_to_explained(about, out.time_ns, *made);
-    allow_for_rest(on_host, out.diagnosis.rest_stays, *made);
+    allow_for_rest(about, out.diagnosis.rest_stays, *made);
   }
   simulate::give_gain(finding, made, "played again without it");
   if (out.diagnosis.known_gain) finding.gain = out.diagnosis.known_gain, finding.gain_reason.clear();

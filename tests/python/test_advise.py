@@ -120,6 +120,16 @@ def test_python_between_operators_has_its_function(place: Place) -> None:
 
 
 @needs_torch
+def test_a_program_that_is_started_by_a_way_round_is_its_own(place: Place) -> None:
+    """python jobs/../job.py: so Python names its frames, and its module."""
+    (place.folder / "jobs").mkdir()
+    place.script(PYTHON)
+    job = place.run(sys.executable, "jobs/../job.py", options=("--steps", "10:14"))
+    files = {finding["where"]["file"] for finding in advise(place, str(job.folder))["findings"]}
+    assert any(file and file.endswith("jobs/../job.py") for file in files), files
+
+
+@needs_torch
 @measured
 def test_float64_is_named_before_all_else(place: Place) -> None:
     folder = str(recorded(place, DOUBLE).folder)

@@ -30,7 +30,7 @@ def prepare(features: frozenset[str]) -> Any:
         "with_flops": "flops" in features,
     }
     wanted = activities(torch)
-    if wanted[-1].name == "CUDA":
+    if len(wanted) > 1 and wanted[1].name == "CUDA":
         options.update(waits_of_the_device())
     profiler = torch.profiler._KinetoProfile(activities=wanted, **options)
     if "torch._inductor.config" in sys.modules and hasattr(profiler, "has_cudagraphs"):
