@@ -89,7 +89,7 @@ def test_the_fault_comes_first(stepscope: Path, name: str, tmp_path: Path) -> No
 
 def test_an_execution_trace_of_the_same_steps_is_linked(stepscope: Path) -> None:
     """By torch's own numbers; what has none is not in the execution trace."""
-    command = [stepscope, "link", CUDA / "eager.et.json.gz", CUDA / "eager.json.gz"]
+    command = [str(stepscope), "link", str(CUDA / "eager.et.json.gz"), str(CUDA / "eager.json.gz")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     (operators,) = re.findall(r"(?m)^operators +(\d+) +(\d+) +\1 by record function id$", done.stdout)
     (work,) = re.findall(r"(?m)^device work +(\d+) +0", done.stdout)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""keep.py WHAT=FILE… RUN…: puts recordings of ../../gpu/record.sh and of the gallery here, without paths of the machine.
+"""keep.py WHAT=FILE… RUN…: puts recordings of ../../gpu/record.sh and the gallery here, without paths of the machine.
 
 WHAT=FILE is one trace, kept as WHAT.json.gz. RUN is a run folder, kept whole as NAME.tar.xz, NAME being its job's:
 advise needs the marks and the telemetry too. What either holds is said in ../README.md.

@@ -24,7 +24,7 @@ except ImportError:  # another Python
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any
 
 FIRST = 1  # batch that is profiled: the one before it has what happens once
@@ -108,7 +108,7 @@ def _watch_batches(slot: int) -> None:
 
 
 class _Batches:
-    def __init__(self, slot: int, own: set[str]) -> None:
+    def __init__(self, slot: int, own: Collection[str]) -> None:
         self.slot, self.own = slot, own
         self.count, self.made_ns, self.cpu_ns, self.profiled_s = 0, 0, 0, 0.0
         self.began = time.perf_counter_ns()
