@@ -503,7 +503,8 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   std::vector<std::uint32_t> uneven[kUneven.size()];
   Uneven recorded_ns{};
   Longer longer{.excess_ns = static_cast<double>(window.end_ns - window.start_ns) - usual.work_ns * steps};
-  double host_ns = 0;
+  std::map<StepId, double> host_ns;  // per recorded step
+  const Trace& trace = run.traces[window.trace];
   for (const std::uint32_t lane : lanes_of_steps(graph, window)) {
     for (const std::uint32_t node : graph.lanes[lane].nodes) {
       if (graph.start_ns[node] < window.start_ns || graph.start_ns[node] >= window.end_ns) continue;
@@ -512,7 +513,8 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
       if (phase == kUneven.size()) {
         longer.work.push_back(node);
         longer.excess_ns -= static_cast<double>(out.node_ns[node]);
-        host_ns += static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
+        host_ns[trace.step_at(graph.start_ns[node] - trace.clock.offset_ns)] +=
+            static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
       } else {
         uneven[phase].push_back(node);
         recorded_ns[phase] += static_cast<double>(graph.costs.cost_ns[node]);
@@ -522,9 +524,13 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   }
   longer.is_all = is_alone(run, window);
   // Where a device takes the time, steps are no longer for being recorded, but their host is, and binds once the device
-  // has less to do. How long it takes alone, steps show in which it does not have to wait for the device.
-  if (busiest_stream(graph, window) >= kMostOfWindow) {
-    longer.excess_ns = std::max(longer.excess_ns, host_ns - usual.shortest_ns * steps);
+  // has less to do. How long it takes alone, steps show in which it does not have to wait for the device; where steps
+  // differ, one of the shortest is to be compared with the shortest that was recorded.
+  host_ns.erase(StepId::none);
+  if (!host_ns.empty() && busiest_stream(graph, window) >= kMostOfWindow) {
+    const auto least = std::min_element(host_ns.begin(), host_ns.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    longer.excess_ns = std::max(longer.excess_ns, (least->second - usual.shortest_ns) * steps);
   }
   take_off_notes(run, graph, window, longer, out);
   // Else what the marks call work has in it what the recording knows as a phase.

@@ -151,6 +151,7 @@ def main() -> None:
     options.add_argument("form", choices=FORMS, help="; ".join(f"{name}: {text}" for name, text in FORMS.items()))
     options.add_argument("--steps", type=int, default=100)
     options.add_argument("--width", type=int, default=512)
+    options.add_argument("--each", action="store_true", help="also say what each ten steps took, one by one")
     options.add_argument("--narrow", action="store_true", help="half the hidden width in one layer")
     options.add_argument(
         "--pause", type=float, default=0, metavar="MS", help="after each step, with the device at rest"

@@ -21,11 +21,13 @@ GRAPH = """
     def forward_and_backward():
         optimizer.zero_grad()
         model(data).sum().backward()
+    kept = []
     def step():
         forward_and_backward()
         optimizer.step()
     def captured(what):
         graph = object.__new__(torch.cuda.CUDAGraph)
+        kept.append(graph)
         graph._tracker = None
         graph.capture_begin()
         what()
@@ -85,3 +87,39 @@ def test_a_graph_without_the_optimizer_is_no_step_of_its_own(place: Place) -> No
 
 def test_a_capture_that_fails_is_over(place: Place) -> None:
     assert steps(place, FAILED) == list(range(20))
+
+
+LONG = """
+    import time
+    runs, in_capture = torch.autograd.profiler, []
+    def slowly():
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            step()
+            in_capture.append(runs._is_profiler_enabled)
+    graph = captured(slowly)
+    for _ in range(100):
+        graph.replay()
+        time.sleep(0.01)
+    print(set(in_capture))
+"""
+
+
+def test_no_window_begins_or_ends_in_a_capture(place: Place) -> None:
+    """Starting and stopping ask the device for something, which ends a capture, and the job with it."""
+    job = place.run(sys.executable, place.script(GRAPH + LONG), options=("--seconds", "1:2"))
+    assert (job.code, job.stdout) == (0, "{False}\n")
+
+
+BESIDE = """
+    other = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
+    graph = captured(step)
+    for _ in range(60):
+        graph.replay()
+        other.step()
+    print("done")
+"""
+
+
+def test_an_optimizer_beside_the_graph_counts_no_steps(place: Place) -> None:
+    assert steps(place, BESIDE) == list(range(60))

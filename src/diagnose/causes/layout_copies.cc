@@ -84,18 +84,17 @@ Cause layout_copies_cause() {
           if (!accumulates(work) || !copied.contains(inputs(about).of(*work.trace, work.inside).elements())) return;
           copies.add_along(node, 0, 0.1);
         });
-        bool converts = false;
+        const std::int64_t by_program_ns = copies.names().total_ns();
         for (const std::uint32_t node : device_work(about).nodes(DeviceClass::compute)) {
           if (!is_conversion(about, node)) continue;
           const Work work = about.work(node);
           copies.add(node, work, asker_name(about, node, work), 0, 0.1);
-          converts = true;
         }
         if (!copies.worth_saying()) return;
         out.push_back(copies.diagnosis(
             {.cause = "memory",
              .sentence = "Tensors are copied only to lie in another order in memory",
-             .next = converts
+             .next = copies.names().total_ns() > 2 * by_program_ns
                          ? "Give the library the order that its kernels work in: memory_format=torch.channels_last for "
                            "the whole model and its inputs (model.to(…), images.to(…))"
                          : "Keep one layout: let operators work on the dimension where it is (normalize over channels "

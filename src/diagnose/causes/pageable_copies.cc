@@ -17,8 +17,8 @@ constexpr std::int64_t kAskForCopyNs = 10'000;
 // both at best, and all of it where the device is what is slow.
 constexpr double kLeftOfPageable = 0.4;
 
-// What a link carries from pinned memory in GB/s, well and badly, by what the device can compute: PCI Express 3 with
-// the first, 4 from 8.0 on, 5 from 9.0 on, sixteen lanes each.
+// What a link carries from pinned memory in GB/s, well and badly, by what NVIDIA's devices can compute: PCI Express 3
+// with the first, 4 from 8.0 on, 5 from 9.0 on, sixteen lanes each.
 struct Link {
   double well = 0, badly = 0;
 };
@@ -29,7 +29,8 @@ Link link_of(std::int64_t compute_major) {
 
 // Of a copy out of pageable memory that took so long: what pinned memory leaves of it.
 std::pair<double, double> left_of_pageable(const Trace& trace, std::int64_t bytes, std::int64_t took_ns) {
-  if (bytes <= 0 || took_ns <= 0 || trace.devices.empty() || trace.devices.front().compute_major <= 0) {
+  const bool nvidia = !trace.devices.empty() && trace.devices.front().name.find("AMD") == std::string::npos;
+  if (bytes <= 0 || took_ns <= 0 || !nvidia || trace.devices.front().compute_major <= 0) {
     return {kLeftOfPageable, 1};
   }
   const Link link = link_of(trace.devices.front().compute_major);

@@ -266,8 +266,7 @@ class Capture:
         with self.notes.guard("counting a step"):
             if not self.leads(optimizer):
                 return
-            if self.graphs.capturing:  # nothing is computed yet
-                self.graphs.stepped()
+            if self.graphs.stepped():  # into a graph
                 return
             self.optimizer_stepped()
             if self.something_to_do():
@@ -286,6 +285,7 @@ class Capture:
         with self.notes.guard("counting a replay"):
             if self.open or threading.get_ident() != self.thread:
                 return
+            self.others = 0
             self.optimizer_stepped()
             if self.something_to_do():
                 self.at_boundary()
@@ -300,7 +300,7 @@ class Capture:
         """Of a job that has built no optimizer: it ends a step, in which the parameters were updated first."""
         if not (self.without_optimizer or self.by_backward) or self.open or threading.get_ident() != self.thread:
             return
-        if self.graphs.capturing:
+        if cuda_graphs.capturing():
             return
         with self.notes.guard("counting a backward pass"):
             if self.without_optimizer and roots.optimizer_exists():
@@ -315,7 +315,7 @@ class Capture:
                 self.at_boundary()
 
     def forward_ended(self, gradients: bool) -> None:
-        if not self.without_optimizer or self.open or threading.get_ident() != self.thread or self.graphs.capturing:
+        if not self.without_optimizer or self.open or threading.get_ident() != self.thread or cuda_graphs.capturing():
             return
         if gradients:
             moments.left.step_done()  # of a service that is a request, with all ranges around it
@@ -443,8 +443,7 @@ class Capture:
     def at_boundary(self) -> None:
         start = time.perf_counter()
         with self.notes.guard("recording at a step boundary"):
-            # As where backward() steps the optimizer, or while a CUDA graph is captured.
-            self.boundary_waits = self.graphs.capturing or not moments.fits()
+            self.boundary_waits = not moments.fits()  # as where backward() steps the optimizer
             if self.boundary_waits or self.acting:
                 return
             self.acting = True

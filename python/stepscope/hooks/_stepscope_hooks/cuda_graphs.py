@@ -4,6 +4,8 @@ capture, and the job with it. One that holds a step of an optimizer is a step of
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import weakref
 
 from .replaced import Replaced
@@ -14,12 +16,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_captured: dict[int, weakref.ref[Any]] = {}  # graphs whose capture runs, by the thread that began it
+
+
+def capturing() -> bool:
+    """Whether any thread of this process captures a graph."""
+    return bool(_captured) and any(graph() is not None for graph in list(_captured.values()))
+
+
 class CudaGraphs:
     def __init__(self, replayed: Callable[[], None]) -> None:
         """`replayed` is called after each replay that was a step."""
         self.replayed = replayed
         self.replaced = Replaced()
-        self.captured: weakref.ref[Any] | None = None  # the graph whose capture runs
         self.of_steps: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self) -> None:
@@ -32,25 +41,25 @@ class CudaGraphs:
     def uninstall(self) -> None:
         self.replaced.undo()
 
-    @property
-    def capturing(self) -> bool:
-        return self.captured is not None and self.captured() is not None
-
-    def stepped(self) -> None:
-        """An optimizer did, in the capture that runs."""
-        graph = self.captured() if self.captured is not None else None
-        if graph is not None:
-            self.of_steps.add(graph)
+    def stepped(self) -> bool:
+        """An optimizer did: in a capture of this thread, so that nothing is computed yet?"""
+        captured = _captured.get(threading.get_ident())
+        graph = captured() if captured is not None else None
+        if graph is None:
+            return False
+        self.of_steps.add(graph)
+        return True
 
     # In the place of torch's own ----------------------------------------------------------------------------------
     def begins(self, own: Any) -> Any:
         def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> Any:
-            self.of_steps.discard(graph)
-            self.captured = weakref.ref(graph)
+            with contextlib.suppress(Exception):  # of a class derived from torch's, that cannot be kept in a set
+                self.of_steps.discard(graph)
+                _captured[threading.get_ident()] = weakref.ref(graph)
             try:
                 return own(graph, *args, **kwargs)
             except BaseException:
-                self.captured = None
+                _captured.pop(threading.get_ident(), None)
                 raise
 
         return capture_begin
@@ -60,7 +69,7 @@ class CudaGraphs:
             try:
                 return own(graph, *args, **kwargs)
             finally:
-                self.captured = None
+                _captured.pop(threading.get_ident(), None)
 
         return capture_end
 

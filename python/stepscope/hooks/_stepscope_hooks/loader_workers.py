@@ -24,7 +24,7 @@ except ImportError:  # another Python
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from typing import Any
 
 FIRST = 1  # batch that is profiled: the one before it has what happens once
@@ -108,7 +108,7 @@ def _watch_batches(slot: int) -> None:
 
 
 class _Batches:
-    def __init__(self, slot: int, own: Collection[str]) -> None:
+    def __init__(self, slot: int, own: dict[str, str]) -> None:
         self.slot, self.own = slot, own
         self.count, self.made_ns, self.cpu_ns, self.profiled_s = 0, 0, 0, 0.0
         self.began = time.perf_counter_ns()
@@ -174,7 +174,7 @@ class _Batches:
         file = getattr(code, "co_filename", None)
         if file is None or os.path.abspath(file) not in self.own:
             return None
-        return os.path.abspath(file), code.co_name, code.co_firstlineno
+        return self.own[os.path.abspath(file)], code.co_name, code.co_firstlineno
 
     def tell(self) -> None:
         assert _shared is not None

@@ -1,7 +1,9 @@
-"""When torch's profiler may start and stop without harm to the job: torch does not look for these two cases.
+"""When torch's profiler may start and stop without harm to the job: torch does not look for these three cases.
 
 Some code of torch (its compiler, the backward pass, what dispatches to Python) saves the state of the thread and puts
 it back when it is done. A profiler that started or stopped meanwhile is lost, or runs on in memory that is gone.
+
+While a CUDA graph is captured the device must not be asked for anything, and starting and stopping do.
 
 A range that is open while a recording stops is written to when it ends, if another one records by then: into memory
 that torch gave back when the first one stopped. So the next recording waits for the end of such ranges.
@@ -14,7 +16,7 @@ import sys
 import time
 import weakref
 
-from . import torch_version
+from . import cuda_graphs, torch_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ measured_by: Any = (
 
 
 def fits() -> bool:
-    return measured_by is None and undisturbed()
+    return measured_by is None and not cuda_graphs.capturing() and undisturbed()
 
 
 def undisturbed() -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 
-from . import parallel, process
+from . import parallel, process, torch_profiler
 from .replaced import Replaced
 
 TYPE_CHECKING = False
@@ -35,8 +35,9 @@ class OtherProfiler:
 
         outer, inner = torch.profiler._KinetoProfile, torch.autograd.profiler.profile
         self.replaced.replace(outer, "__init__", self.before)
-        for name in ("__init__", "_prepare_trace", "_start_trace"):
+        for name in ("__init__", "_prepare_trace"):
             self.replaced.replace(inner, name, self.before)
+        self.replaced.replace(inner, "_start_trace", self.before_start)
         for owner in (outer, inner):
             self.replaced.replace(owner, "export_chrome_trace", self.after_export)
         if runs():  # in a process that was attached to
@@ -46,6 +47,15 @@ class OtherProfiler:
         def call(*args: Any, **kwargs: Any) -> Any:
             if not ours():
                 self.comes()
+            return original(*args, **kwargs)
+
+        return call
+
+    def before_start(self, original: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not ours():
+                self.comes()
+                torch_profiler.leaves_environment()
             return original(*args, **kwargs)
 
         return call

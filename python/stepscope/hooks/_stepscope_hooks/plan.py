@@ -55,4 +55,4 @@ class Plan:
             first, _, period, repetitions = self.cycle
             if repetitions == 0 or boundary < first + period * repetitions:
                 return False
-        return all(boundary >= end for _, end in self.windows)
+        return all(window == self.ended or boundary >= window[1] for window in self.windows)

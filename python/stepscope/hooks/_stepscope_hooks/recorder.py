@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 PART_S = 5.0
 FIRST_PART_S = 0.3  # of a long window, while it is not known how much a second is
 GARBAGE = "Python garbage collection"  # the range of a full one in the recording
+SETTLES_S = 1.0  # that a GPU may take to become idle before a window; ranks that wait for others may not
 PART_BYTES = 50_000_000  # of JSON, before it is compressed
 
 
@@ -80,6 +81,9 @@ class Recorder:
         if not self.settings_of_torch:  # what is asked runs products, which no recording may hold
             with self.notes.guard("asking for torch's settings"):
                 self.settings_of_torch = torch_settings.noted()
+        if torch_profiler.gave_device_back():  # which ends with the next call of the runtime, on a thread of Kineto's
+            device_settles(SETTLES_S)
+            time.sleep(0.02)
         with other_profiler.own_profiler(), torch_profiler.quiet_kineto():
             self.profiler = torch_profiler.prepare(self.features)
         self.cost_s["start"] += time.perf_counter() - start
@@ -101,7 +105,7 @@ class Recorder:
             with self.notes.guard("asking what the program holds"):
                 self.held = held_before(models, optimizers)
         gc.callbacks.append(self.on_gc)
-        device_settles()  # work of steps before would be in the first one, and push its own out
+        device_settles(SETTLES_S)  # work of steps before would be in the first one, and push its own out
         self.cost_s["start"] += time.perf_counter() - start
         self._start_part()
 
@@ -293,7 +297,8 @@ class Recorder:
 
 
 def device_settles(seconds: float = 5.0) -> bool:
-    """Waits until the GPU has nothing queued; False when it stays busy, as with a collective whose peers are gone.
+    """Waits until the GPUs of this process have nothing queued; False when one stays busy, as with a collective whose
+    peers are gone.
 
     Stopping torch.profiler synchronizes without a limit, which at the end of a failed job would hang it.
     """
@@ -301,8 +306,18 @@ def device_settles(seconds: float = 5.0) -> bool:
 
     if not torch.cuda.is_initialized():
         return True
-    device = torch.cuda.current_device()  # of this thread: another one begins at the first, and would use memory there
-    waiter = threading.Thread(target=torch.cuda.synchronize, args=(device,), name="stepscope-sync", daemon=True)
+    # Of another thread the current device is the first, which another rank's may be: nothing of ours is to be there.
+    used = getattr(torch._C, "_cuda_hasPrimaryContext", None)
+    devices = [torch.cuda.current_device()]
+    if used is not None:
+        devices = [device for device in range(torch.cuda.device_count()) if used(device)]
+
+    def settle() -> None:
+        with contextlib.suppress(Exception):  # an error of the job's own, which it will meet itself
+            for device in devices:
+                torch.cuda.synchronize(device)
+
+    waiter = threading.Thread(target=settle, name="stepscope-sync", daemon=True)
     waiter.start()
     waiter.join(seconds)
     return not waiter.is_alive()

@@ -199,6 +199,8 @@ class Recordings:
         if recorder.part_steps:
             self.close(complete=True)
         else:
+            if self.is_last(recorder):
+                torch_profiler.gives_device_back()
             recorder.stop()
             moments.left.leaves(None, in_step=False)
             self.drop(recorder, "cut short by the budget")
@@ -280,7 +282,7 @@ class Recordings:
             return
         recorder, window = self.active
         self.note_batches(recorder)
-        if self.is_last(recorder):
+        if complete and self.is_last(recorder):  # at the end of the process it would be too late for it
             torch_profiler.gives_device_back()
         recorder.stop()
         self.release()

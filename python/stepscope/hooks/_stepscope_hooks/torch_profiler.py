@@ -42,6 +42,7 @@ def prepare(features: frozenset[str]) -> Any:
         options.pop("use_cuda")  # deprecated there
     profiler.profiler = torch.autograd.profiler.profile(**{k: v for k, v in options.items() if k in known})
     profiler.profiler._prepare_trace()
+    takes_device()
     return profiler
 
 
@@ -64,17 +65,42 @@ def waits_of_the_device() -> dict[str, Any]:
         return {}
 
 
+_TEARDOWN = "TEARDOWN_CUPTI"  # what Kineto asks at each start and stop
+_set_by_us = False
+
+
 def gives_device_back() -> None:
     """The stop that comes also ends CUPTI in this process: else every launch takes longer, for the rest of the job.
 
-    Kineto does so where it is asked by the environment, with the next call of the runtime. Before CUDA 12.6 graphs
-    crashed after it. The next recording begins CUPTI anew, which must not come too soon: ask before the last stop only.
+    Kineto does so with the next call of the runtime. Before CUDA 12.6 graphs crashed after it.
     """
+    global _set_by_us
     import torch
 
     version = getattr(torch.version, "cuda", None) or "0"
-    if torch.cuda.is_initialized() and tuple(int(part) for part in version.split(".")[:2]) >= (12, 6):
-        os.environ.setdefault("TEARDOWN_CUPTI", "1")
+    if not torch.cuda.is_initialized() or tuple(int(part) for part in version.split(".")[:2]) < (12, 6):
+        return
+    if _set_by_us or _TEARDOWN not in os.environ:
+        os.environ[_TEARDOWN], _set_by_us = "1", True
+
+
+def gave_device_back() -> bool:
+    """Whether a recording that begins now has to begin CUPTI anew, once its end is over."""
+    return _set_by_us and os.environ.get(_TEARDOWN) == "1"
+
+
+def takes_device() -> None:
+    """CUPTI has begun anew, for which Kineto had to be told of its end; the stops that come are not the last."""
+    if _set_by_us:
+        os.environ[_TEARDOWN] = "0"
+
+
+def leaves_environment() -> None:
+    """To a profiler of the job's own, which has begun CUPTI anew by now and ends it as it likes."""
+    global _set_by_us
+    if _set_by_us:
+        os.environ.pop(_TEARDOWN, None)
+        _set_by_us = False
 
 
 def entered_range(name: str) -> Any:
