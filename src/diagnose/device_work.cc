@@ -1,5 +1,7 @@
 #include "diagnose/device_work.h"
 
+#include <algorithm>
+
 #include "model/host_names.h"
 #include "model/windows.h"
 
@@ -71,6 +73,10 @@ void DeviceWork::find_waits(const Case& about) {
   const auto on_device = [&](std::size_t i) { return graph.lanes[graph.lane[about.path[i].node]].device; };
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node) || graph.lanes[graph.lane[node]].device || graph.slice[node] == SliceId::none) continue;
+    if (graph.role[node] == simulate::NodeRole::launch &&
+        launch_kind(about.work(node).name()) == LaunchKind::copy) {  // out of pageable memory it waits within the call
+      lead_ns[graph.lane[node]] += std::max<std::int64_t>(about.cost_ns(node) - kAskForCopyNs, 0);
+    }
     for (const simulate::Edge& edge : graph.edges_of(node)) {
       if (edge.why != WaitEvidence::sync_call || graph.lane[edge.from] == simulate::kNone) continue;
       const Trace& trace = about.run.traces[graph.lanes[graph.lane[node]].trace];

@@ -14,6 +14,9 @@
 
 namespace stepscope::diagnose {
 
+// Asking for a copy and going on takes a thread so long.
+inline constexpr std::int64_t kAskForCopyNs = 10'000;
+
 // A thread waits in a call until a device has done something.
 struct DeviceWait {
   std::uint32_t node = 0;         // what the thread does when it goes on

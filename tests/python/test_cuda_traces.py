@@ -20,7 +20,7 @@ KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 # The first finding, how often as fast its fix made the program on the same GPU, and how far off the middle of what is
 # predicted may be: a little further than it is.
 CASES = {
-    "cuda_pageable_batches": ("pageable_copies", 1.98, 0.2),
+    "cuda_pageable_batches": ("pageable_copies", 1.98, 0.1),
     "cuda_masks_again": ("repeated_copies", 1.79, 0.1),
     "cuda_routing_on_cpu": ("op_on_cpu", 3.92, 0.35),
     "cuda_full_precision": ("no_tensor_cores", 4.87, 0.2),

@@ -11,8 +11,6 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
-// Asking for a copy and going on takes a thread so long.
-constexpr std::int64_t kAskForCopyNs = 10'000;
 // The driver's own copy takes as long as the device's or longer, and both take turns: pinned memory leaves this of
 // both at best, and all of it where the device is what is slow.
 constexpr double kLeftOfPageable = 0.4;

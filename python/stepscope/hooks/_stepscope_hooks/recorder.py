@@ -306,11 +306,7 @@ def device_settles(seconds: float = 5.0) -> bool:
 
     if not torch.cuda.is_initialized():
         return True
-    # Of another thread the current device is the first, which another rank's may be: nothing of ours is to be there.
-    used = getattr(torch._C, "_cuda_hasPrimaryContext", None)
-    devices = [torch.cuda.current_device()]
-    if used is not None:
-        devices = [device for device in range(torch.cuda.device_count()) if used(device)]
+    devices = _devices()
 
     def settle() -> None:
         with contextlib.suppress(Exception):  # an error of the job's own, which it will meet itself
@@ -321,3 +317,17 @@ def device_settles(seconds: float = 5.0) -> bool:
     waiter.start()
     waiter.join(seconds)
     return not waiter.is_alive()
+
+
+def _devices() -> list[int]:
+    """Numbers of those that this process uses: of another thread the current device is the first, which may be another
+    rank's, and nothing of ours is to be there."""
+    import torch
+
+    used = getattr(torch._C, "_cuda_hasPrimaryContext", None)
+    try:
+        if used is None:
+            return [torch.cuda.current_device()]
+        return [device for device in range(torch.cuda.device_count()) if used(device)]
+    except Exception:
+        return []
