@@ -149,6 +149,12 @@ const Retries& allocator_retries(const Case& about) {
   });
 }
 
+std::int64_t least_capability(const Trace& trace) {
+  std::int64_t least = trace.devices.empty() ? 0 : trace.devices.front().compute_major;
+  for (const DeviceInfo& one : trace.devices) least = std::min(least, one.compute_major);
+  return least;
+}
+
 SliceId asker_of(const Case& about, std::uint32_t node) {
   const simulate::ReplayGraph& graph = about.predictor.graph();
   const Trace& trace = about.run.traces[graph.lanes[graph.lane[node]].trace];

@@ -74,6 +74,9 @@ const DeviceWork& device_work(const Case& about);
 using Retries = std::set<std::pair<const Trace*, SliceId>>;
 const Retries& allocator_retries(const Case& about);
 
+// Of the devices of a trace: the least compute capability (its first number); 0: not known.
+std::int64_t least_capability(const Trace& trace);
+
 // The innermost operator that launched the work of a device's node; none: not known.
 SliceId asker_of(const Case& about, std::uint32_t node);
 // Its name, else that of the work itself.

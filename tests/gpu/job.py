@@ -13,7 +13,6 @@ import contextlib
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -146,17 +145,19 @@ def inference(args: argparse.Namespace) -> Callable[[Tensor], None]:
     return step
 
 
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("form", choices=FORMS, help="; ".join(f"{name}: {text}" for name, text in FORMS.items()))
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--each", action="store_true", help="also say what each ten steps took, one by one")
+    parser.add_argument("--narrow", action="store_true", help="half the hidden width in one layer")
+    parser.add_argument("--pause", type=float, default=0, metavar="MS", help="after each step, with the device at rest")
+    return parser
+
+
 def main() -> None:
-    options: Any = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("form", choices=FORMS, help="; ".join(f"{name}: {text}" for name, text in FORMS.items()))
-    options.add_argument("--steps", type=int, default=100)
-    options.add_argument("--width", type=int, default=512)
-    options.add_argument("--each", action="store_true", help="also say what each ten steps took, one by one")
-    options.add_argument("--narrow", action="store_true", help="half the hidden width in one layer")
-    options.add_argument(
-        "--pause", type=float, default=0, metavar="MS", help="after each step, with the device at rest"
-    )
-    args = options.parse_args()
+    args = options().parse_args()
     torch.manual_seed(0)
     if args.form == "greedy":
         torch.cuda.set_per_process_memory_fraction(0.05)

@@ -39,6 +39,12 @@ def events(name: str) -> list[dict[str, Any]]:
     return [event for event in document["traceEvents"] if event.get("ph") == "X"]
 
 
+def unpacked(name: str, folder: Path) -> str:
+    with tarfile.open(CUDA / f"{name}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return str(folder / name)
+
+
 @pytest.mark.parametrize("name", ["eager", "compiled", "inference", "graph", "loader", "item", "pageable"])
 def test_all_that_ran_on_the_device_is_there_and_has_its_launch(stepscope: Path, name: str) -> None:
     path = str(CUDA / f"{name}.json.gz")
@@ -77,14 +83,21 @@ def test_kernels_of_a_graph_belong_to_the_call_that_launched_it(stepscope: Path)
 @pytest.mark.parametrize("name", CASES)
 def test_the_fault_comes_first(stepscope: Path, name: str, tmp_path: Path) -> None:
     first, measured, most_off = CASES[name]
-    with tarfile.open(CUDA / f"{name}.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
     (program,) = [one for one in PROGRAMS if one.name == name]
-    findings = told(stepscope, "advise", str(tmp_path / name))["findings"]
+    findings = told(stepscope, "advise", unpacked(name, tmp_path))["findings"]
     verdict = judge(Verdict(name, program.half, first), findings, program.places())
     assert (program.cause, verdict.position, verdict.place) == (first, 1, True)
     verdict.measured = measured
     assert verdict.error is not None and verdict.error < most_off
+
+
+def test_what_tensor_cores_give_is_by_the_peaks_that_were_given(stepscope: Path, tmp_path: Path) -> None:
+    peaks = tmp_path / "peaks.txt"
+    peaks.write_text("H200 | 4800 | float32 67, tfloat32 134 | a slower one\n")
+    run = unpacked("cuda_full_precision", tmp_path)
+    gains = [told(stepscope, "advise", run, *more)["findings"][0]["gain"] for more in ((), ("--peaks", str(peaks)))]
+    assert gains[0]["speedup_high"] > 4
+    assert 1.5 < gains[1]["speedup_high"] < 2.1
 
 
 def test_an_execution_trace_of_the_same_steps_is_linked(stepscope: Path) -> None:
@@ -99,14 +112,12 @@ def test_an_execution_trace_of_the_same_steps_is_linked(stepscope: Path) -> None
 
 def test_telemetry_of_a_gpu_agrees_with_itself(stepscope: Path, tmp_path: Path) -> None:
     """Ten seconds of a training that keeps the GPU busy; in the trace of five of its steps it is busy for 97.7 %."""
-    with tarfile.open(CUDA / "telemetry.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
     query = (
         "select name, time_ns, value from samples where name in "
         "('gpu_power', 'gpu_energy', 'gpu_utilization', 'gpu_graphics_active') order by time_ns"
     )
     series: dict[str, list[tuple[float, float]]] = {}
-    for row in told(stepscope, "query", str(tmp_path / "telemetry"), query):
+    for row in told(stepscope, "query", unpacked("telemetry", tmp_path), query):
         series.setdefault(row["name"], []).append((row["time_ns"] / 1e9, row["value"]))
     busy = [time for time, value in series["gpu_utilization"] if value > 0.9]
     steady = {

@@ -4,7 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "costs/peaks.h"
+#include "costs/cost_tables.h"
+#include "costs/ideal.h"
 #include "diagnose/cause.h"
 #include "diagnose/device_work.h"
 #include "diagnose/gathered.h"
@@ -34,19 +35,12 @@ bool is_product_kernel(const ClassRule* rule) {
   return rule != nullptr && (rule->family == "GEMM" || rule->family == "grouped GEMM" || rule->family == "convolution");
 }
 
-// Of the devices of a trace: the least compute capability; 0: not known.
-std::int64_t least_capability(const Trace& trace) {
-  std::int64_t least = trace.devices.empty() ? 0 : trace.devices.front().compute_major;
-  for (const DeviceInfo& one : trace.devices) least = std::min(least, one.compute_major);
-  return least;
-}
-
 // What tensor cores leave of such a product, between these two.
-std::pair<double, double> left_by_tensor_cores(const Trace& trace) {
+std::pair<double, double> left_by_tensor_cores(const Case& about) {
   const std::pair known_little{kLeastLeftOfFloat32, kMostLeftOfFloat32};
-  static const auto kTable = costs::parse_peaks(costs::built_in_peaks(), "");
-  if (!kTable || trace.devices.empty()) return known_little;
-  const costs::DevicePeaks* peaks = costs::peaks_of(*kTable, trace.devices.front().name);
+  const auto tables = costs::cost_tables(about.run);
+  if (!tables) return known_little;
+  const costs::DevicePeaks* peaks = costs::rank_peaks(about.trace, tables->peaks).peaks;
   if (peaks == nullptr) return known_little;
   const auto plain = peaks->flop_per_s("float32"), tensor = peaks->flop_per_s("tfloat32");
   if (!plain || !tensor || *tensor <= *plain) return known_little;
@@ -58,7 +52,7 @@ void find_plain_products(const Case& about, std::vector<Diagnosis>& out) {
   if (capability > 0 && capability < kFirstWithTensorCores) return;
   Gathered gathered(about);
   std::int64_t plain_ns = 0, products_ns = 0;
-  const auto [least, most] = left_by_tensor_cores(about.trace);
+  const auto [least, most] = left_by_tensor_cores(about);
   for (const std::uint32_t node : device_work(about).nodes(DeviceClass::compute)) {
     const Work work = about.work(node);
     if (!is_product_kernel(rule_of(*work.trace, about.predictor.graph().row[node]))) continue;

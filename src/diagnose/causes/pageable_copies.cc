@@ -27,11 +27,11 @@ Link link_of(std::int64_t compute_major) {
 
 // Of a copy out of pageable memory that took so long: what pinned memory leaves of it.
 std::pair<double, double> left_of_pageable(const Trace& trace, std::int64_t bytes, std::int64_t took_ns) {
-  const bool nvidia = !trace.devices.empty() && trace.devices.front().name.find("AMD") == std::string::npos;
-  if (bytes <= 0 || took_ns <= 0 || !nvidia || trace.devices.front().compute_major <= 0) {
+  const std::int64_t capability = least_capability(trace);
+  if (bytes <= 0 || took_ns <= 0 || capability <= 0 || trace.devices.front().name.starts_with("AMD")) {
     return {kLeftOfPageable, 1};
   }
-  const Link link = link_of(trace.devices.front().compute_major);
+  const Link link = link_of(capability);
   const double rate = static_cast<double>(bytes) / static_cast<double>(took_ns);  // bytes per ns: GB/s
   return {std::min(1.0, rate / link.well), std::min(1.0, rate / link.badly)};
 }

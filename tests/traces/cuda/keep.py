@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """keep.py WHAT=FILE… RUN…: puts recordings of ../../gpu/record.sh and the gallery here, without paths of the machine.
 
-WHAT=FILE is one trace, kept as WHAT.json.gz. RUN is a run folder, kept whole as NAME.tar.xz, NAME being its job's:
-advise needs the marks and the telemetry too. What either holds is said in ../README.md.
+$MOVED says where things stood and where they are said to have stood, REAL=TOLD with blanks between: the repository, the
+recordings, Python's environment. WHAT=FILE is one trace, kept as WHAT.json.gz. RUN is a run folder, kept whole as
+NAME.tar.xz, NAME being its job's: advise needs the marks and the telemetry too. What either holds: ../README.md.
 """
 
 from __future__ import annotations
@@ -10,15 +11,14 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import sys
 import tarfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = str(HERE.parents[2])
-# Where this repository, the recordings and torch stood, and where they are said to have stood.
-MOVED = ((ROOT, "/home/ada/stepscope"), ("/tmp/w/", "/tmp/runs/"), ("/opt/torch/.venv", "/home/ada/venv"))
+MOVED = [tuple(pair.split("=", 1)) for pair in os.environ["MOVED"].split()]
 TEXT = (".json", ".jsonl", ".gz")
 
 

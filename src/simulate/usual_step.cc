@@ -1,0 +1,135 @@
+#include "simulate/usual_step.h"
+
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "model/telemetry.h"
+#include "simulate/step_pieces.h"
+
+namespace stepscope::simulate {
+namespace {
+
+// Fewer series of steps tell little of what is usual.
+constexpr std::size_t kFewestSeries = 3, kMostSeries = 400;
+// Of so many recorded steps the long ones are as many as usual.
+constexpr std::size_t kMostByLength = 1000;
+// Of so many steps one is as short as any: shorter ones are chance.
+constexpr std::size_t kShortPart = 50;
+
+// Per step of the marks; a phase lies in the step that it began in.
+std::vector<Uneven> uneven_phases(const Trace& history) {
+  std::vector<Uneven> out(history.steps.size());
+  for (std::size_t row = 0; row < history.slices.size(); row++) {
+    const std::size_t phase = uneven_index(history.slices.phase[row]);
+    const std::size_t step = step_begun_at(history.steps, history.slices.start_ns[row]);
+    if (phase == kUneven.size() || step == history.steps.size()) continue;
+    out[step][phase] += static_cast<double>(history.slices.dur_ns[row]);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool has_unix_time(const Trace& trace) {
+  constexpr std::int64_t kLatestNs = std::int64_t{1} << 62;
+  return trace.clock_base_ns >= 0 && trace.clock_base_ns <= kLatestNs;
+}
+
+std::vector<Interval> times_recorded(const Run& run) {
+  std::vector<Interval> out;
+  const auto add = [&](const Trace& trace) {
+    if (!has_unix_time(trace) || trace.slices.size() == 0) return;
+    Interval all{trace.slices.start_ns[std::size_t{0}], 0};
+    for (std::size_t row = 0; row < trace.slices.size(); row++) {
+      all.start = std::min(all.start, trace.slices.start_ns[row]);
+      all.end = std::max(all.end, trace.slices.end_ns(static_cast<SliceId>(row)));
+    }
+    out.push_back({all.start + trace.clock_base_ns, all.end + trace.clock_base_ns});
+  };
+  for (const Trace& trace : run.traces) add(trace);
+  for (const Trace& trace : run.stack_steps) add(trace);
+  return out;
+}
+
+double middle_mean(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto cut = static_cast<std::ptrdiff_t>(values.size() / 10);
+  const double sum = std::accumulate(values.begin() + cut, values.end() - cut, 0.0);
+  return sum / static_cast<double>(static_cast<std::ptrdiff_t>(values.size()) - 2 * cut);
+}
+
+UsualStep usual_step(const Run& run, const StepWindow& window) {
+  const std::int64_t rank = run.traces[window.trace].rank.rank;
+  const Trace* history = marks_of_rank(run, rank);
+  if (history == nullptr) return {};
+  const std::vector<Interval> busy = times_recorded(run);
+  const auto count = static_cast<std::size_t>(window.steps);
+  const std::vector<Uneven> phases = uneven_phases(*history);
+  struct Series {
+    double work_ns = 0;
+    Uneven uneven_ns{};
+    std::vector<double> by_length_ns;
+  };
+  std::vector<std::size_t> ends;  // of series: their last steps
+  const std::vector<Step>& steps = history->steps;
+  const auto work_of = [&](std::size_t k) {
+    return std::accumulate(phases[k].begin(), phases[k].end(), static_cast<double>(steps[k].end_ns - steps[k].start_ns),
+                           std::minus<>());
+  };
+  std::vector<double> single;
+  std::size_t in_a_row = 0;
+  std::int64_t last_number = kAbsent;
+  for (std::size_t i = 0; i < steps.size(); i++) {
+    // What was recorded is written in the step after.
+    const std::int64_t from = steps[i].start_ns - (steps[i].end_ns - steps[i].start_ns);
+    const bool is_free = std::none_of(busy.begin(), busy.end(),
+                                      [&](Interval one) { return one.start < steps[i].end_ns && one.end > from; });
+    const bool follows = last_number == kAbsent || (steps[i].number != kAbsent && steps[i].number - 1 == last_number);
+    in_a_row = !is_free ? 0 : follows ? in_a_row + 1 : 1;
+    last_number = steps[i].number;
+    if (in_a_row >= count) ends.push_back(i);
+    if (is_free) single.push_back(work_of(i));
+  }
+  // A long job has more than anyone needs.
+  const std::size_t each = std::max<std::size_t>(1, ends.size() / kMostSeries);
+  std::vector<Series> all;
+  for (std::size_t at = 0; at < ends.size(); at += each) {
+    Series sum;
+    for (std::size_t k = ends[at] + 1 - count; k <= ends[at]; k++) {
+      const double work_ns = work_of(k);
+      for (std::size_t p = 0; p < kUneven.size(); p++) sum.uneven_ns[p] += phases[k][p];
+      sum.work_ns += work_ns;
+      if (count <= kMostByLength) sum.by_length_ns.push_back(work_ns);
+    }
+    std::sort(sum.by_length_ns.begin(), sum.by_length_ns.end(), std::greater<>());
+    all.push_back(std::move(sum));
+  }
+  // The first steps warm up.
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 5));
+  if (all.size() < kFewestSeries) return {};
+  const auto steps_in_each = static_cast<double>(count);
+  UsualStep out;
+  single.erase(single.begin(), single.begin() + static_cast<std::ptrdiff_t>(single.size() / 5));
+  const auto shortest = single.begin() + static_cast<std::ptrdiff_t>(single.size() / kShortPart);
+  std::nth_element(single.begin(), shortest, single.end());
+  out.shortest_ns = *shortest;
+  std::vector<double> values(all.size());
+  for (std::size_t p = 0; p < kUneven.size(); p++) {
+    std::transform(all.begin(), all.end(), values.begin(), [&](const Series& one) { return one.uneven_ns[p]; });
+    out.uneven_ns[p] = middle_mean(values) / steps_in_each;
+  }
+  const auto middle_of = [&](const auto& value_of) {
+    std::transform(all.begin(), all.end(), values.begin(), value_of);
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  out.work_ns = middle_of([](const Series& one) { return one.work_ns; }) / steps_in_each;
+  for (std::size_t k = 0; k < all.front().by_length_ns.size(); k++) {
+    out.by_length_ns.push_back(middle_of([&](const Series& one) { return one.by_length_ns[k]; }));
+  }
+  return out;
+}
+
+}  // namespace stepscope::simulate
