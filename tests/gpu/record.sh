@@ -5,7 +5,7 @@
 set -u
 out=$1
 shift
-parts=${*:-machine demo forms graphs steps telemetry memory attach kept}
+parts=${*:-machine demo forms graphs steps widths telemetry memory attach kept}
 here=$(cd "$(dirname "$0")" && pwd)
 job=$here/job.py
 mkdir -p "$out"
@@ -48,13 +48,17 @@ graphs() {
   record graph_pair --with shapes,execution-trace --steps 20:22 -- python3 "$job" graph
 }
 
-# What a step takes without us, with marks alone, with a window; and what two changes give that are to be predicted.
+# What a step takes without us, with marks alone, with a window.
 steps() {
   for round in 1 2; do
     say "plain $round" python3 "$job" eager --steps 1000
     record "marks_$round" --trace=false -- python3 "$job" eager --steps 1000
     record "window_$round" -- python3 "$job" eager --steps 1000
   done
+}
+
+# What two changes give that are to be predicted: no look at each layer's values, and half a layer's width.
+widths() {
   say item python3 "$job" item --steps 500
   record wide -- python3 "$job" eager --width 2048 --steps 200
   say wide python3 "$job" eager --width 2048 --steps 200
