@@ -154,6 +154,33 @@ TEST_CASE("advice: recomputation is seen on the thread where a backward pass run
   CHECK(found->gain->speedup_high > 2);
 }
 
+TEST_CASE(
+    "advice: code of a checkpoint around what is computed again goes with it, and the backward pass's own stays") {
+  const auto gain = [](std::int64_t sequence) {
+    TraceFixture f;
+    const TrackId main = f.host("1");
+    for (int i = 0; i < 4; i++) {
+      const std::int64_t at = i * 10 * ms;
+      f.slice(main, "user_annotation", "ProfilerStep#" + std::to_string(i), at, 10 * ms);
+      f.op(main, "aten::mm", at, 3 * ms, {.sequence = 10 * i + 1, .fwd_thread = 0, .dims = kTwoSquares});
+      f.op(main, "autograd::engine::evaluate_function: MmBackward0", at + 3 * ms, 7 * ms,
+           {.sequence = 10 * i + 1, .fwd_thread = 1});
+      f.op(main, "aten::mul", at + 3 * ms, 1 * ms);  // then code for 1 ms
+      f.op(main, "aten::mm", at + 5 * ms, 2 * ms, {.sequence = sequence, .dims = kTwoSquares});
+      f.op(main, "aten::add", at + 8 * ms, 2 * ms);  // and before this another
+    }
+    Run run;
+    run.traces.push_back(std::move(f.trace));
+    REQUIRE(derive::derive(run.traces[0], {}));
+    derive::derive_run(run, 1);
+    const Answer answer = advice_of(run);
+    const Finding* found = find(answer, "recomputation");
+    return found != nullptr && found->gain ? fast_end(*found->gain) : 0;
+  };
+  CHECK(gain(5) == doctest::Approx(at_most(10.0 / 6)).epsilon(0.02));
+  CHECK(gain(kAbsent) == 0);
+}
+
 TEST_CASE("advice: the place of recomputation is where the program asks for it, or the loop in which it does") {
   const auto line = [](std::string_view called) {
     const std::vector<std::string> block{"train.py(30): forward", "torch/utils/checkpoint.py(354): checkpoint",

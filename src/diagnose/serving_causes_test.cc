@@ -70,6 +70,7 @@ TEST_CASE("advice: requests of two threads at a time are those of each, however 
     const std::int64_t at_ns = i * 12 * ms;
     const std::string words = "[[1000, 64], [1, " + std::to_string(8 + i) + "], [], [], []]";
     f.op(one, "stepscope.module: model (Net)", at_ns, 10 * ms);
+    f.op(one, "aten::lt", at_ns + 2 * us, 5 * us, {.dims = "[[64], [1, 1]]"});  // positions against a length
     f.op(one, "aten::embedding", at_ns + 10 * us, (8 + i) * ms / 2, {.dims = words});
     f.op(other, "stepscope.module: model (Net)", at_ns + 3 * ms, 11 * ms);
     f.op(other, "aten::embedding", at_ns + 3010 * us, 10 * ms, {.dims = "[[1000, 64], [4, 30], [], [], []]"});

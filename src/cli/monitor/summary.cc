@@ -51,7 +51,13 @@ Course course_of(const Level& level, const run::Series& series) {
 std::string amount(double value, const run::SeriesAbout& about) {
   const bool rate = about.kind == run::SeriesKind::counter;
   if (about.unit == "bytes") return report::format_bytes(value) + (rate ? "/s" : "");
+  if (about.unit == "bytes/s" && !rate) return report::format_bytes(value) + "/s";
   if (about.unit == "ratio" && !rate) return report::format_percent(value);
+  if (about.unit == "uJ" && rate) return fmt::format("{:.4g} W", value / 1e6);
+  if (about.unit == "hertz" && !rate) {
+    return value < 1e9 ? fmt::format("{:.4g} MHz", value / 1e6) : fmt::format("{:.4g} GHz", value / 1e9);
+  }
+  if (about.unit == "count") return fmt::format("{:.4g}{}", value, rate ? " /s" : "");
   return fmt::format("{:.4g} {}", value, rate ? run::rate_unit(about.unit) : about.unit);
 }
 

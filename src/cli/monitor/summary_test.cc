@@ -50,6 +50,19 @@ TEST_CASE("monitor: series that changed come first, then those that stayed; zero
   CHECK(text.find("2 series stayed 0: stepscope query runs/one \"select") != text.npos);
 }
 
+TEST_CASE("monitor: values stand in the units that people read") {
+  constexpr auto kCounter = run::SeriesKind::counter, kGauge = run::SeriesKind::gauge;
+  const std::string text = summary_of({series("gpu 0", "gpu_energy", "uJ", kCounter, {0, 1.886e8, 3.96e8}),
+                                       series("gpu 0", "gpu_sm_clock", "hertz", kGauge, {1.98e9, 1.98e9}),
+                                       series("gpu 1", "gpu_sm_clock", "hertz", kGauge, {345e6, 345e6}),
+                                       series("gpu 0", "gpu_pcie_send_rate", "bytes/s", kGauge, {1 << 20, 3 << 20}),
+                                       series("host", "context_switches", "count", kCounter, {0, 500, 1200})},
+                                      100);
+  for (const char* value : {"198 W", "207.4 W", "1.98 GHz", "345 MHz", "2.00 MiB/s", "600 /s", "700 /s"}) {
+    CHECK_MESSAGE(text.find(value) != text.npos, value, "\n", text);
+  }
+}
+
 TEST_CASE("monitor: no line of the table is wider than the terminal") {
   const std::string longest(120, 'x');
   for (const unsigned width : {40u, 60u, 100u}) {

@@ -58,6 +58,28 @@ std::vector<Chain> chains(const Case& about) {
   return out;
 }
 
+// Share of its work that is left of an operator when one takes the place of the whole chain.
+struct Left {
+  double least = 0, most = 0;
+  std::int64_t call_ns = 0;
+};
+
+// `host`: of an operator that computes there. One that launches leaves the device its share of `bytes`, and the host
+// one operator of all in the chain.
+void add(const Case& about, const std::vector<std::uint32_t>& nodes, const Operator& one, std::size_t chain,
+         const Left& host, const Left& bytes, Gathered& to) {
+  const auto is_of_device = [&](std::uint32_t node) { return about.work(node).device; };
+  if (std::none_of(nodes.begin(), nodes.end(), is_of_device)) {
+    to.add(nodes, one.name, host.least, host.most, host.call_ns);
+    return;
+  }
+  const double launching = 1 / static_cast<double>(chain);
+  for (const std::uint32_t node : nodes) {
+    const Work work = about.work(node);
+    to.add(node, work, one.name, work.device ? bytes.least : launching, work.device ? bytes.most : launching);
+  }
+}
+
 }  // namespace
 
 Cause elementwise_chain_cause() {
@@ -73,16 +95,18 @@ Cause elementwise_chain_cause() {
           const auto count = static_cast<double>(chain.operators.size());
           const auto sums = static_cast<double>(std::count_if(chain.operators.begin(), chain.operators.end(),
                                                               [](const auto* one) { return is_reduction(one->name); }));
-          const double least = (1 + sums) / count, most = std::min(1.0, (3 + sums) / count);
+          const Left bytes{(1 + sums) / count, std::min(1.0, (3 + sums) / count)};
+          const auto add_both = [&](const Operator& one, const Left& forward, const Left& backward) {
+            const auto all = chain.operators.size() + chain.small.size();
+            add(about, pass.nodes(*one.trace, one.slice), one, all, forward, bytes, work_of);
+            add(about, pass.backward_nodes(*one.trace, one.slice), one, all, backward, bytes, work_of);
+          };
           for (const Operator* one : chain.operators) {
             const bool hard = is_transcendental(one->name);
-            work_of.add(pass.nodes(*one->trace, one->slice), one->name, hard ? 0.6 : sums / count, hard ? 1 : most);
-            work_of.add(pass.backward_nodes(*one->trace, one->slice), one->name, least, most, hard ? 0 : kChainCallNs);
+            add_both(*one, {hard ? 0.6 : sums / count, hard ? 1 : bytes.most},
+                     {bytes.least, bytes.most, hard ? 0 : kChainCallNs});
           }
-          for (const Operator* one : chain.small) {
-            work_of.add(pass.nodes(*one->trace, one->slice), one->name, 0, most);
-            work_of.add(pass.backward_nodes(*one->trace, one->slice), one->name, 0, most);
-          }
+          for (const Operator* one : chain.small) add_both(*one, {0, bytes.most}, {0, bytes.most});
         }
         if (!work_of.worth_saying()) return;
         Diagnosis found = work_of.diagnosis(

@@ -14,8 +14,12 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
-// Per outermost operator of a backward pass: from the first operator in it that autograd records to the last.
-using Again = std::unordered_map<SliceId, Interval>;
+// What runs forward again in an operator of a backward pass, from the first operator that autograd records to the last,
+// and the code of the checkpoint around it, between operators that are the backward pass's own.
+struct Rerun {
+  Interval operators, code;
+};
+using Again = std::unordered_map<SliceId, Rerun>;  // by outermost operator
 
 // Backward passes record nothing, unless a forward pass runs in them again. They do for a gradient of a gradient as
 // well: then there is a second backward pass, which goes back through what was recorded.
@@ -45,14 +49,28 @@ Again computed_again(const Case& about, const Trace& trace) {
     twice_derived.insert(pair.forward);
   }
   Again out;
+  const auto of_backward = [&](SliceId slice) {
+    const SliceId around = about.outermost(trace, slice);
+    return around != slice && pass_of.contains(around) ? around : SliceId::none;
+  };
   for (std::size_t row = 0; row < trace.ops.size(); row++) {
     const SliceId slice = trace.ops.slice[row];
     if (!is_recorded(trace, row) || trace.kind(slice) != SliceKind::cpu_op || twice_derived.contains(slice)) continue;
-    const SliceId around = about.outermost(trace, slice);
-    if (around == slice || !pass_of.contains(around)) continue;
+    const SliceId around = of_backward(slice);
+    if (around == SliceId::none) continue;
     const Interval when{trace.slices.start_ns[slice], trace.slices.end_ns(slice)};
-    const auto [at, is_new] = out.try_emplace(around, when);
-    if (!is_new) at->second = {std::min(at->second.start, when.start), std::max(at->second.end, when.end)};
+    const auto [at, is_new] = out.try_emplace(around, Rerun{when, {}});
+    Interval& all = at->second.operators;
+    if (!is_new) all = {std::min(all.start, when.start), std::max(all.end, when.end)};
+  }
+  for (auto& [around, again] : out) again.code = {trace.slices.start_ns[around], trace.slices.end_ns(around)};
+  for (const SliceId slice : trace.ops.slice) {
+    const auto at = out.find(of_backward(slice));
+    if (at == out.end()) continue;
+    Rerun& again = at->second;
+    const std::int64_t start_ns = trace.slices.start_ns[slice], end_ns = trace.slices.end_ns(slice);
+    if (end_ns <= again.operators.start) again.code.start = std::max(again.code.start, end_ns);
+    if (start_ns >= again.operators.end) again.code.end = std::min(again.code.end, start_ns);
   }
   return out;
 }
@@ -70,7 +88,10 @@ Cause recomputation_cause() {
               const auto when = of->second.find(work.operation);
               if (when == of->second.end()) return;
               const std::int64_t at = work.device ? work.trace->slices.start_ns[work.inside] : work.start_ns;
-              if (at < when->second.start || at >= when->second.end) return;
+              const bool is_code = !work.device && work.role == simulate::NodeRole::host &&
+                                   (work.slice == SliceId::none || work.trace->kind(work.slice) != SliceKind::runtime);
+              const Interval& counts = is_code ? when->second.code : when->second.operators;
+              if (at < counts.start || at >= counts.end) return;
               again.add(node, work, work.inside == SliceId::none ? "" : work.trace->name(work.inside), 0, 0.05);
             });
             if (!again.worth_saying()) return;
