@@ -9,7 +9,7 @@ from torch import distributed as dist
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-CHANNELS, SIDE, DEPTH, CLASSES, BATCH = 24, 8, 40, 10, 2
+CHANNELS, SIDE, DEPTH, CLASSES, BATCH = 32, 16, 24, 10, 16
 
 
 class Block(nn.Module):
@@ -24,7 +24,7 @@ class Block(nn.Module):
 
 
 def main() -> None:
-    args = options(__doc__, steps=150)
+    args = options(__doc__, steps=80)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.manual_seed(0)

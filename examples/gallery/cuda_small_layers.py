@@ -17,7 +17,7 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.down(F.gelu(self.up(self.norm(x))))
+        return x + self.down(F.gelu(self.up(self.norm(x))))  # fault: where they are launched
 
 
 def main() -> None:

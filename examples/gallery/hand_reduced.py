@@ -9,7 +9,7 @@ from torch import distributed as dist
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-COLUMNS, WIDTH, DEPTH, BATCH = 64, 160, 30, 64
+COLUMNS, WIDTH, DEPTH, BATCH = 64, 192, 16, 512
 
 
 class Block(nn.Module):

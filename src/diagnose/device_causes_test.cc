@@ -336,6 +336,24 @@ TEST_CASE("advice: a step in which a host waits for the device that it was ahead
   CHECK(find(advice_on(step, late), "long_steps") != nullptr);
 }
 
+TEST_CASE("advice: what recording costs a host beside its device's work is known from how long steps take without it") {
+  const auto step = [](Job& job) {
+    job.launch("aten::mm", 10 * us, "gemm", 3 * ms);
+    for (int i = 0; i < 40; i++) job.compute("aten::cpu_work", 50 * us);  // hidden behind the device
+    job.copy("aten::_local_scalar_dense", "Memcpy DtoH (Device -> Pageable)", 4, 1 * us, true);
+    for (int i = 0; i < 60; i++) job.compute("aten::cpu_work", 50 * us);
+  };
+  const auto step_ms = [&](std::int64_t usual_ns) {
+    const Answer answer = advice_on(step, std::vector<std::int64_t>(100, usual_ns));
+    return static_cast<double>(std::get<std::int64_t>(answer.scalar("step_ns")->value)) / static_cast<double>(ms);
+  };
+  const double recorded_ms = step_ms(100 * ms);
+  REQUIRE(recorded_ms == doctest::Approx(6.03).epsilon(0.01));
+  CHECK(step_ms(5700 * us) == doctest::Approx(5.7).epsilon(0.01));
+  // What the device takes stays, whatever the marks say.
+  CHECK(step_ms(2000 * us) > 3);
+}
+
 TEST_CASE("advice: what recording costs the host of a busy device is known from steps that did not wait for it") {
   // Recorded, the host takes 4 ms of small operators in a step; in steps that nobody records 2.
   const auto step = [](Job& job) {

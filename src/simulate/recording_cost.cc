@@ -346,7 +346,7 @@ void take_off_start(const Run& run, const ReplayGraph& graph, const StepWindow& 
 
 }  // namespace
 
-RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window) {
+RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window, double hidden_ns) {
   RecordingCost out;
   if (window.lane == kNone) return out;
   take_off_core_waits(run, graph, window, out.node_ns);
@@ -357,6 +357,7 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
     cost_of_passes(run, graph, window, out);
     return out;
   }
+  out.usual_ns = std::accumulate(usual.uneven_ns.begin(), usual.uneven_ns.end(), usual.work_ns);
   out.node_ns.resize(graph.size());
   const auto steps = static_cast<double>(window.steps);
   const Slices& slices = run.traces[window.trace].slices;
@@ -392,6 +393,7 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
                                         [](const auto& a, const auto& b) { return a.second < b.second; });
     longer.excess_ns = std::max(longer.excess_ns, (least->second - usual.shortest_ns) * steps);
   }
+  longer.excess_ns += hidden_ns;
   take_off_notes(run, graph, window, longer, out);
   // Else what the marks call work has in it what the recording knows as a phase.
   bool phases_known = true;

@@ -16,9 +16,11 @@ namespace stepscope::simulate {
 struct RecordingCost {
   std::vector<std::int64_t> node_ns;  // per node: how much of its cost; below 0: it is usually longer; empty: not known
   double slice_ns = 0;                // for each slice
+  double usual_ns = 0;                // mean step that nobody recorded; 0: not known
 };
 
-// Of the rank of `window`, from the marks of all steps (Run::history).
-RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window);
+// Of the rank of `window`, from the marks of all steps (Run::history). `hidden_ns`: what it cost in the window besides
+// what its steps are longer by, since the host then waits the less for a device.
+RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window, double hidden_ns = 0);
 
 }  // namespace stepscope::simulate
