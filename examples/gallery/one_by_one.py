@@ -44,7 +44,7 @@ class Service:
 
 @torch.inference_mode()
 def main() -> None:
-    args = options(__doc__, steps=6000)
+    args = options(__doc__, steps=12000)
     torch.manual_seed(0)
     service = Service(Topics().eval(), most=TOGETHER if args.fixed else 1)
     clock = Clock(period=TOGETHER)

@@ -83,10 +83,12 @@ std::vector<ModelCall> look_for_calls(const Case& about) {
       const std::size_t first = name == "aten::embedding" ? 1 : 0;
       const auto given = std::find_if(shapes.begin() + static_cast<std::ptrdiff_t>(std::min(first, shapes.size())),
                                       shapes.end(), [](const Shape& shape) { return !shape.sizes.empty(); });
-      // A vector by itself, such as positions that are made in the call, is not what it is given if more comes.
+      // A vector by itself, such as positions that are made in the call, is not what it is given if more comes; words
+      // that are looked up are.
       if (given != shapes.end() && name.find("embedding_bag") == name.npos &&
-          (call->sizes.empty() || (call->sizes.size() == 1 && given->sizes.size() > 1))) {
+          (call->sizes.empty() || (call->sizes.size() == 1 && !call->words && given->sizes.size() > 1))) {
         call->sizes = given->sizes;
+        call->words = first > 0;
       }
       call->trains = call->trains || !pass.backward(trace, slice).empty();
       call->recorded = call->recorded || is_recorded(trace, row);

@@ -17,6 +17,7 @@ struct ModelCall {
   std::string_view module;        // its path
   std::int64_t start_ns = 0, end_ns = 0;
   Sizes sizes;                       // of the first tensor that it is given
+  bool words = false;                // that is looked up in a table
   std::vector<std::uint32_t> nodes;  // all work of its thread in it, and what that launched
   bool trains = false;               // a backward pass follows from it
   bool recorded = false;             // autograd notes what a backward pass would need

@@ -91,6 +91,26 @@ TEST_CASE("advice: requests of two threads at a time are those of each, however 
   }
 }
 
+TEST_CASE("advice: a word by itself that is looked up is what a model is given, whatever is made of it then") {
+  TraceFixture f;
+  const TrackId thread = f.host("1");
+  for (int i = 0; i < 6; i++) {
+    const std::int64_t at_ns = i * 10 * ms;
+    f.op(thread, "stepscope.module: model (Net)", at_ns, 10 * ms);
+    f.op(thread, "aten::embedding", at_ns + 10 * us, 1 * ms, {.dims = "[[1000, 64], [1], [], [], []]"});
+    f.op(thread, "aten::gelu", at_ns + 2 * ms, 7 * ms, {.dims = "[[1, 64]]"});
+  }
+  Run run;
+  run.traces.push_back(std::move(f.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  derive::derive_run(run, 1);
+  const simulate::Predictor predictor(run);
+  const Result<Case> about = Case::of(run, predictor);
+  REQUIRE(about);
+  REQUIRE(model_calls(*about).size() == 6);
+  for (const ModelCall& call : model_calls(*about)) CHECK(call.sizes == Sizes{1});
+}
+
 TEST_CASE("advice: few requests, batches of them, and requests that come one by one are no tiny batches") {
   CHECK(Calls{.lengths = {8, 7, 12, 6, 9}}.has("tiny_batches"));
   CHECK_FALSE(Calls{.lengths = {8, 7, 12, 6}}.has("tiny_batches"));

@@ -168,6 +168,7 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
   for (std::size_t k = 0; k < by_length.size(); k++) {
     const OneStep& own = *by_length[k];
     const double excess_ns = own.work_ns - usual.by_length_ns[k];
+    if (excess_ns < 0 && trace.device.size() > 0) continue;  // the rest the host waited for its device
     if (std::abs(excess_ns) < kFarOff * usual.by_length_ns[k]) continue;
     const bool is_code = own.code_ns >= kMostOfStep * own.work_ns;
     if (!is_code && (!phases_known || !is_alone(run, window))) continue;
@@ -357,7 +358,6 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
     cost_of_passes(run, graph, window, out);
     return out;
   }
-  out.usual_ns = std::accumulate(usual.uneven_ns.begin(), usual.uneven_ns.end(), usual.work_ns);
   out.node_ns.resize(graph.size());
   const auto steps = static_cast<double>(window.steps);
   const Slices& slices = run.traces[window.trace].slices;
@@ -393,8 +393,12 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
                                         [](const auto& a, const auto& b) { return a.second < b.second; });
     longer.excess_ns = std::max(longer.excess_ns, (least->second - usual.shortest_ns) * steps);
   }
-  longer.excess_ns += hidden_ns;
+  longer.excess_ns = std::max(longer.excess_ns, 0.0) + hidden_ns;
   take_off_notes(run, graph, window, longer, out);
+  out.usual_ns = usual.work_ns;
+  for (std::size_t p = 0; p < kUneven.size(); p++) {
+    if (recorded_ns[p] > 0) out.usual_ns += usual.uneven_ns[p];
+  }
   // Else what the marks call work has in it what the recording knows as a phase.
   bool phases_known = true;
   for (std::size_t p = 0; p < kUneven.size(); p++) {

@@ -16,11 +16,11 @@ namespace stepscope::simulate {
 struct RecordingCost {
   std::vector<std::int64_t> node_ns;  // per node: how much of its cost; below 0: it is usually longer; empty: not known
   double slice_ns = 0;                // for each slice
-  double usual_ns = 0;                // mean step that nobody recorded; 0: not known
+  double usual_ns = 0;                // a usual step, of the phases that the window has; 0: not known
 };
 
-// Of the rank of `window`, from the marks of all steps (Run::history). `hidden_ns`: what it cost in the window besides
-// what its steps are longer by, since the host then waits the less for a device.
+// Of the rank of `window`, from the marks of all steps (Run::history). `hidden_ns`: what recording cost in the whole
+// window and did not make its steps longer by, since the host would else have waited for a device.
 RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window, double hidden_ns = 0);
 
 }  // namespace stepscope::simulate

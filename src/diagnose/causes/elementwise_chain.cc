@@ -64,16 +64,16 @@ struct Left {
   std::int64_t call_ns = 0;
 };
 
-// `host`: of an operator that computes there. One that launches leaves the device its share of `bytes`, and the host
-// one operator of all in the chain.
-void add(const Case& about, const std::vector<std::uint32_t>& nodes, const Operator& one, std::size_t chain,
+// `host`: of an operator that computes there. Of one that launches, `bytes` is what the device keeps, and the host
+// keeps the time of one of all `operators` in the chain.
+void add(const Case& about, const std::vector<std::uint32_t>& nodes, const Operator& one, std::size_t operators,
          const Left& host, const Left& bytes, Gathered& to) {
   const auto is_of_device = [&](std::uint32_t node) { return about.work(node).device; };
   if (std::none_of(nodes.begin(), nodes.end(), is_of_device)) {
     to.add(nodes, one.name, host.least, host.most, host.call_ns);
     return;
   }
-  const double launching = 1 / static_cast<double>(chain);
+  const double launching = 1 / static_cast<double>(operators);
   for (const std::uint32_t node : nodes) {
     const Work work = about.work(node);
     to.add(node, work, one.name, work.device ? bytes.least : launching, work.device ? bytes.most : launching);

@@ -15,7 +15,7 @@ namespace stepscope::diagnose::causes {
 namespace {
 
 // What runs forward again in an operator of a backward pass, from the first operator that autograd records to the last,
-// and the code of the checkpoint around it, between operators that are the backward pass's own.
+// and the code right around it, up to the next operator outside of that.
 struct Rerun {
   Interval operators, code;
 };
@@ -88,9 +88,10 @@ Cause recomputation_cause() {
               const auto when = of->second.find(work.operation);
               if (when == of->second.end()) return;
               const std::int64_t at = work.device ? work.trace->slices.start_ns[work.inside] : work.start_ns;
-              const bool is_code = !work.device && work.role == simulate::NodeRole::host &&
-                                   (work.slice == SliceId::none || work.trace->kind(work.slice) != SliceKind::runtime);
-              const Interval& counts = is_code ? when->second.code : when->second.operators;
+              const bool is_own_time =
+                  !work.device && work.role == simulate::NodeRole::host &&
+                  (work.slice == SliceId::none || work.trace->kind(work.slice) != SliceKind::runtime);
+              const Interval& counts = is_own_time ? when->second.code : when->second.operators;
               if (at < counts.start || at >= counts.end) return;
               again.add(node, work, work.inside == SliceId::none ? "" : work.trace->name(work.inside), 0, 0.05);
             });
