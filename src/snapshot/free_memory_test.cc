@@ -62,6 +62,8 @@ TEST_CASE("out of memory: the causes") {
   };
   CHECK(cause(18 * kMiB, 0, std::nullopt) == OomCause::fragmented);
   CHECK(cause(40 * kMiB, 30 * kMiB, std::nullopt) == OomCause::fragmented);
+  CHECK(cause(16 * kMiB, 132 * 1024 * kMiB, std::nullopt) == OomCause::limited);  // a fraction of the device is set
+  CHECK(cause(16 * kMiB, 200 * kMiB, std::nullopt) == OomCause::fragmented);
   CHECK(cause(20 * kMiB, 1 * kMiB, std::nullopt) == OomCause::full);
   CHECK(cause(40 * kMiB, 1 * kMiB, std::int64_t{8} << 30) == OomCause::outside);
   CHECK(cause(40 * kMiB, 1 * kMiB, std::nullopt) == OomCause::beyond);  // of 21 MiB that are known

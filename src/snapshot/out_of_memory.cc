@@ -29,10 +29,11 @@ OomCause cause_of(const OutOfMemory& oom) {
   if (memory.reserved == 0) return OomCause::unclear;
   if (memory.largest_usable >= oom.wanted_bytes) return OomCause::unclear;
   const std::int64_t at_driver = oom.device_free == kNotRecorded ? 0 : oom.device_free;
+  // More than a context and libraries take.
+  constexpr std::int64_t kContext = std::int64_t{1} << 30;
+  if (at_driver - kContext >= oom.wanted_bytes) return OomCause::limited;
   if (plus(memory.usable, at_driver) >= oom.wanted_bytes) return OomCause::fragmented;
   if (plus(memory.free, at_driver) >= oom.wanted_bytes) return OomCause::elsewhere;
-  // More than a context and libraries take, and as much as was missing.
-  constexpr std::int64_t kContext = std::int64_t{1} << 30;
   const std::int64_t missing = oom.wanted_bytes - plus(memory.usable, at_driver);
   if (oom.outside_bytes && *oom.outside_bytes - kContext >= missing) return OomCause::outside;
   return OomCause::full;
@@ -45,6 +46,7 @@ std::string_view to_string(OomCause cause) {
     case OomCause::fragmented: return "fragmented";
     case OomCause::elsewhere: return "free elsewhere";
     case OomCause::outside: return "held outside of torch";
+    case OomCause::limited: return "limited";
     case OomCause::beyond: return "more than the device";
     case OomCause::full: return "full";
     case OomCause::unclear: break;

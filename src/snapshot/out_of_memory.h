@@ -13,6 +13,7 @@ enum class OomCause : std::uint8_t {
   fragmented,  // enough was free for it, in pieces
   elsewhere,   // enough with what is free in other pools or on other streams
   outside,     // what others than torch's allocator hold of the device is what was missing
+  limited,     // the driver had enough, and torch did not take it
   beyond,      // more than the whole device, as far as its size is known
   full,        // all is in use
   unclear,     // a free run was large enough, or nothing is known of segments

@@ -32,7 +32,7 @@ Table ooms_table() {
       {{"event", ValueType::integer, Unit::none, "Number of the event in the recording of the device"},
        {"cause", ValueType::text, Unit::none,
         "fragmented: enough was free, in pieces; free elsewhere: in other pools or on other streams; held outside of "
-        "torch; more than the device, as far as its size is known; full; unclear"},
+        "torch; limited: the driver had enough; more than the device, as far as its size is known; full; unclear"},
        {"wanted_bytes", ValueType::integer, Unit::bytes, "What was asked for, as a block"},
        {"free_bytes", ValueType::integer, Unit::bytes, "Free inside the segments that it could have been in"},
        {"largest_run_bytes", ValueType::integer, Unit::bytes, "Of that, the largest piece"},
@@ -79,6 +79,8 @@ std::string sentence_of(const OutOfMemory& oom) {
     case OomCause::elsewhere:
       return "Memory ran out although enough was free: it lies in other pools or on other streams";
     case OomCause::outside: return "Memory ran out because others than torch's allocator hold much of the device";
+    case OomCause::limited:
+      return "Memory ran out at a limit of torch's own: the driver still had enough, and torch did not take it";
     case OomCause::beyond:
       return oom.device_bytes
                  ? "Memory ran out because more was asked for at once than the device has"
@@ -96,6 +98,9 @@ std::string next_of(const OutOfMemory& oom) {
     case OomCause::elsewhere:
       return "See snapshot.segments for who holds them: a CUDA graph keeps its pool, another stream its blocks";
     case OomCause::outside: return "Look for other processes (nvidia-smi), NCCL's buffers and CUDA graphs";
+    case OomCause::limited:
+      return "Look for torch.cuda.set_per_process_memory_fraction in the program and its libraries; what fills what is "
+             "allowed: snapshot.oom_classes and snapshot.oom_stacks";
     case OomCause::beyond:
       return "Look at the sizes where it was asked for: a wrong shape, or a batch that must be split";
     default: break;
@@ -103,9 +108,9 @@ std::string next_of(const OutOfMemory& oom) {
   return "See snapshot.oom_classes and snapshot.oom_stacks for what fills it";
 }
 
-// Others may hold much of a device whose size is not known.
+// Others may hold much of a device whose size is not known, and may just have let go of what the driver has.
 const char* confidence_of(const OutOfMemory& oom) {
-  if (oom.cause == OomCause::beyond && !oom.device_bytes) return "medium";
+  if (oom.cause == OomCause::limited || (oom.cause == OomCause::beyond && !oom.device_bytes)) return "medium";
   return oom.cause == OomCause::unclear ? "low" : "high";
 }
 
