@@ -25,10 +25,6 @@ std::vector<SliceId> outermost_operators(const Trace& trace) {
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 // Adds what the nodes cost where nobody records. Returns the usual step in ns, 0: not known.
 double add_unrecorded(const Run& run, const simulate::ReplayGraph& graph, const simulate::StepWindow& window,
                       double hidden_ns, simulate::Rewrite& to) {

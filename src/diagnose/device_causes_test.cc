@@ -98,6 +98,13 @@ Answer advice_on(const Step& step, const std::vector<std::int64_t>& marked_ns = 
   return *std::move(made);
 }
 
+// The step that advice is about, where all others take `usual_ns`.
+template <class Step>
+double step_ms(const Step& step, std::int64_t usual_ns) {
+  const Answer answer = advice_on(step, std::vector<std::int64_t>(100, usual_ns));
+  return static_cast<double>(std::get<std::int64_t>(answer.scalar("step_ns")->value)) / static_cast<double>(ms);
+}
+
 const Finding* find(const Answer& answer, std::string_view id) {
   const auto found =
       std::find_if(answer.findings.begin(), answer.findings.end(), [&](const Finding& one) { return one.id == id; });
@@ -343,13 +350,9 @@ TEST_CASE("advice: what recording costs a host beside its device's work is known
     job.copy("aten::_local_scalar_dense", "Memcpy DtoH (Device -> Pageable)", 4, 1 * us, true);
     for (int i = 0; i < 60; i++) job.compute("aten::cpu_work", 50 * us);
   };
-  const auto step_ms = [&](std::int64_t usual_ns) {
-    const Answer answer = advice_on(step, std::vector<std::int64_t>(100, usual_ns));
-    return static_cast<double>(std::get<std::int64_t>(answer.scalar("step_ns")->value)) / static_cast<double>(ms);
-  };
-  const double recorded_ms = step_ms(100 * ms);
+  const double recorded_ms = step_ms(step, 100 * ms);
   REQUIRE(recorded_ms == doctest::Approx(6.03).epsilon(0.01));
-  CHECK(step_ms(5700 * us) == doctest::Approx(5.7).epsilon(0.01));
+  CHECK(step_ms(step, 5700 * us) == doctest::Approx(5.7).epsilon(0.01));
 }
 
 TEST_CASE("advice: a device that works on when the last step has ended makes that step no longer than the others") {
@@ -359,14 +362,10 @@ TEST_CASE("advice: a device that works on when the last step has ended makes tha
     for (int i = 0; i < 60; i++) job.compute("aten::cpu_work", 50 * us);
     job.launch("aten::mul", 10 * us, "mul_kernel", 2 * ms);
   };
-  const auto step_ms = [&](std::int64_t usual_ns) {
-    const Answer answer = advice_on(step, std::vector<std::int64_t>(100, usual_ns));
-    return static_cast<double>(std::get<std::int64_t>(answer.scalar("step_ns")->value)) / static_cast<double>(ms);
-  };
   // The host takes 6.03 ms for the first of four steps and 8.03 ms for each other, and then the device 2 ms.
-  const double recorded_ms = step_ms(100 * ms);
+  const double recorded_ms = step_ms(step, 100 * ms);
   REQUIRE(recorded_ms == doctest::Approx(8.03).epsilon(0.01));
-  CHECK(step_ms(7530 * us) == doctest::Approx(recorded_ms).epsilon(0.01));
+  CHECK(step_ms(step, 7530 * us) == doctest::Approx(recorded_ms).epsilon(0.01));
 }
 
 TEST_CASE("advice: where the device alone takes the time, what its host costs is not taken off again and again") {

@@ -143,10 +143,7 @@ TEST_CASE("advice: recomputation is seen on the thread where a backward pass run
     f.op(engine, "aten::mm", at + 4 * ms + us, 5 * ms - 2 * us, {.sequence = 10 * i + 2, .dims = kTwoSquares});
     f.op(main, "aten::add_", at + 9 * ms + 100 * us, 900 * us);
   }
-  Run run;
-  run.traces.push_back(std::move(f.trace));
-  REQUIRE(derive::derive(run.traces[0], {}));
-  derive::derive_run(run, 1);
+  const Run run = derived(std::move(f));
   const Answer answer = advice_of(run);
   const Finding* found = find(answer, "recomputation");
   REQUIRE(found != nullptr);
@@ -169,10 +166,7 @@ TEST_CASE(
       f.op(main, "aten::mm", at + 5 * ms, 2 * ms, {.sequence = sequence, .dims = kTwoSquares});
       f.op(main, "aten::add", at + 8 * ms, 2 * ms);  // and before this another
     }
-    Run run;
-    run.traces.push_back(std::move(f.trace));
-    REQUIRE(derive::derive(run.traces[0], {}));
-    derive::derive_run(run, 1);
+    const Run run = derived(std::move(f));
     const Answer answer = advice_of(run);
     const Finding* found = find(answer, "recomputation");
     return found != nullptr && found->gain ? fast_end(*found->gain) : 0;

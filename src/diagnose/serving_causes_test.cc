@@ -38,11 +38,7 @@ struct Calls {
       }
     }
     f.op(cpu, "aten::empty", at_ns + 100 * us, 10 * us);
-    Run run;
-    run.traces.push_back(std::move(f.trace));
-    REQUIRE(derive::derive(run.traces[0], {}));
-    derive::derive_run(run, 1);
-    return run;
+    return derived(std::move(f));
   }
 
   bool has(std::string_view cause) const { return find(advice_of(make()), cause) != nullptr; }
@@ -75,10 +71,7 @@ TEST_CASE("advice: requests of two threads at a time are those of each, however 
     f.op(other, "stepscope.module: model (Net)", at_ns + 3 * ms, 11 * ms);
     f.op(other, "aten::embedding", at_ns + 3010 * us, 10 * ms, {.dims = "[[1000, 64], [4, 30], [], [], []]"});
   }
-  Run run;
-  run.traces.push_back(std::move(f.trace));
-  REQUIRE(derive::derive(run.traces[0], {}));
-  derive::derive_run(run, 1);
+  const Run run = derived(std::move(f));
   const simulate::Predictor predictor(run);
   const Result<Case> about = Case::of(run, predictor);
   REQUIRE(about);
@@ -100,10 +93,7 @@ TEST_CASE("advice: a word by itself that is looked up is what a model is given, 
     f.op(thread, "aten::embedding", at_ns + 10 * us, 1 * ms, {.dims = "[[1000, 64], [1], [], [], []]"});
     f.op(thread, "aten::gelu", at_ns + 2 * ms, 7 * ms, {.dims = "[[1, 64]]"});
   }
-  Run run;
-  run.traces.push_back(std::move(f.trace));
-  REQUIRE(derive::derive(run.traces[0], {}));
-  derive::derive_run(run, 1);
+  const Run run = derived(std::move(f));
   const simulate::Predictor predictor(run);
   const Result<Case> about = Case::of(run, predictor);
   REQUIRE(about);

@@ -97,6 +97,15 @@ class Thread {
   std::int64_t at_ns_ = 0, begin_ns_ = 0, range_ns_ = 0, number_ = 1;
 };
 
+// Of a trace that was made by hand.
+inline Run derived(TraceFixture f) {
+  Run run;
+  run.traces.push_back(std::move(f.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  derive::derive_run(run, 1);
+  return run;
+}
+
 template <class Step>
 Run run_of(Step step, bool frames = true) {
   Run run;

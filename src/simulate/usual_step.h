@@ -31,9 +31,8 @@ struct UsualStep {
   double shortest_ns = 0;            // work of one of the shortest: in longer ones the host may wait for a device
 };
 
-// Over all series of as many steps as the window has, so that what happens every few steps is in them. Of the work the
-// median: the machine only ever adds to it.
-// Of the rank of `window`.
+// Of the rank of `window`, over all series of as many steps as it has, so that what happens every few steps is in them.
+// Of the work the median: the machine only ever adds to it.
 UsualStep usual_step(const Run& run, const StepWindow& window);
 
 // A clock that is no Unix time says nothing of when a recording was.
