@@ -141,6 +141,16 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
       "");
 }
 
+CLI::Validator output_file() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        if (text.size() < 2 || text.front() != '-') return "";
+        return fmt::format("{} is an option, not a file to write; name the file, or ./{} if it is called so", text,
+                           text);
+      },
+      "");
+}
+
 CLI::Validator duration(double least_s, double most_s) {
   return CLI::Validator(
       [least_s, most_s](std::string& text) -> std::string {

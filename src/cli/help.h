@@ -28,6 +28,9 @@ class HelpFormatter : public CLI::Formatter {
 // A check for options that take a whole number.
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 
+// A check for options that name a file to write: no other option that a user forgot the file before.
+CLI::Validator output_file();
+
 // For options that take how long: 5, 5s, 500ms, 2m, 1h. The option gets seconds; it is for transform().
 CLI::Validator duration(double least_s, double most_s);
 

@@ -18,10 +18,14 @@ report::TextStyle text_style(const std::string& path) {
 void ReportOutput::add_options(CLI::App& app, const std::string& longest) {
   auto* as_json = app.add_flag("--json", json, "One JSON object (docs/report-json.md)");
   auto* as_csv = app.add_flag("--csv", csv, "One CSV for each table, with exact values");
-  auto* as_page = app.add_option("--html", html, "Write one self-contained page")->type_name("FILE");
+  auto* as_page =
+      app.add_option("--html", html, "Write one self-contained page")->type_name("FILE")->check(output_file());
   as_json->excludes(as_csv, as_page);
   as_csv->excludes(as_page);
-  app.add_option("-o,--output", path, "Write to FILE; - is standard output")->type_name("FILE")->excludes(as_page);
+  app.add_option("-o,--output", path, "Write to FILE; - is standard output")
+      ->type_name("FILE")
+      ->excludes(as_page)
+      ->check(output_file());
   app.add_flag("--anonymous", anonymous, "Leave out hosts, users and the folders of absolute paths");
   app.add_option("--rows", rows, "Longest table in the text; 0 shows all rows (default: " + longest + ")")
       ->type_name("N")

@@ -296,7 +296,9 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const 
     }
   };
   // Products of larger matrices are faster for their size; what goes through memory element by element is not.
-  const auto gains = [&](std::size_t place) { return is_product(loop.trace->name(loop.operations[place].slice)); };
+  const auto gains = [&](std::size_t place) {
+    return how.fused || is_product(loop.trace->name(loop.operations[place].slice));
+  };
   const auto forward = loop.by_place(false);
   for (std::size_t i = 0; i < loop.period; i++) join(forward[i], false, gains(i), call_of_smallest(about, loop, i));
   for (const auto& nodes : loop.by_place(true)) join(nodes, true, false);
@@ -393,7 +395,8 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
   for (const Loop& loop : all) {
     // These are unfused_optimizer's, and those of the data loader: samples are made one by one there.
     if (loop.phase == Phase::optimizer || loop.phase == Phase::dataloader || !is_meant(loop)) continue;
-    if (calls_modules_without_learning(about, loop) || needs_the_turn_before(about, loop)) continue;
+    if (needs_the_turn_before(about, loop) != words.carried) continue;
+    if (calls_modules_without_learning(about, loop)) continue;
     const CodeFrame* own = loop.code.own();
     Found& found = places[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
     const bool computes = is_mostly(about, loop, and_computing);

@@ -38,12 +38,14 @@ std::vector<Loop> loops(const Case& about);
 struct OneCall {
   double least = 0.5, most = 1;
   double call_part = 0;  // of what calling an operator costs, that each turn costs nevertheless
+  bool fused = false;    // what goes through memory element by element is done along with the products
 };
 
 // Findings about the loops for which `is_meant` is true, one for each place in the code.
 struct WordsOfLoop {
   std::string_view cause, sentence, next;
   OneCall how;
+  bool carried = false;  // meant are loops each of whose turns needs what the one before it made, else only others
 };
 void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const WordsOfLoop& words,
                 std::vector<Diagnosis>& out);

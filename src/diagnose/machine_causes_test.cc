@@ -404,5 +404,30 @@ TEST_CASE("advice: code seen once may be a pause where the thread often has no c
   CHECK(found->gain->speedup_low == doctest::Approx(1));
 }
 
+TEST_CASE("advice: a thread of Python that computes takes turns with the code between operators") {
+  const auto job = [](std::string_view note) {
+    Run run = run_of([](Thread& thread) {
+      for (int i = 0; i < 10; i++) thread.op("aten::mm", 500 * us), thread.code(500 * us, {"train.py(30): main"});
+    });
+    run.traces[0].metadata.push_back({"stepscope_threads", std::string(note)});
+    return advice_of(run);
+  };
+  const Answer answer =
+      job(R"({"recorded_ns": 100, "stood_ns": 40, "threads": [["fill", 60, "train.py", 10, "fill", 12]]})");
+  const Finding* found = find(answer, "interpreter_lock");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.line == 12);
+  CHECK(found->confidence == "medium");
+  REQUIRE(found->gain);
+  // Of 10 ms 5 are code, 4.8 of it longer than usual, 4 of which the thread stood still.
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(10.0 / 6)).epsilon(0.02));
+  for (const char* note : {R"({"recorded_ns": 100, "stood_ns": 1, "threads": [["fill", 60, "", 0, "", 0]]})",
+                           R"({"recorded_ns": 0, "stood_ns": 40, "threads": [["fill", 60, "", 0, "", 0]]})",
+                           R"({"recorded_ns": 100, "stood_ns": 40, "threads": [["fill", -1]]})", "[]", "{"}) {
+    CAPTURE(note);
+    CHECK(find(job(note), "interpreter_lock") == nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace stepscope::diagnose

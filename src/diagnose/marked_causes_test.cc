@@ -47,6 +47,31 @@ TEST_CASE("advice: steps that take far longer every so many, of which none is re
   CHECK(find(saves, "long_steps") == nullptr);
 }
 
+TEST_CASE("advice: long steps that wait for the data loader are those in which its workers start") {
+  const auto job = [](std::int64_t waits_ns, std::string_view workers) {
+    Run run = plain_job();
+    mark(run, 160, [](int i) { return i % 8 == 7 ? 90 * ms : 10 * ms; });
+    run.stack_steps[0].code.push_back({"train.py", 20, "(workers)", 24});
+    run.traces[0].metadata.push_back({"stepscope_loader_workers", std::string(workers)});
+    TraceFixture phases;
+    const TrackId lane = phases.host("1");
+    for (int i = 7; i < 160; i += 8) {
+      phases.annotation(lane, "dataloader", run.history[0].steps[static_cast<std::size_t>(i)].start_ns, waits_ns);
+      phases.trace.slices.phase.push_back(static_cast<std::uint8_t>(Phase::dataloader));
+    }
+    phases.trace.steps = run.history[0].steps;
+    run.history[0] = std::move(phases.trace);
+    return advice_of(run);
+  };
+  const Answer answer = job(75 * ms, "2");
+  const Finding* found = find(answer, "loader_restarts");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.line == 24);
+  CHECK(find(answer, "long_steps") == nullptr);
+  CHECK(find(job(5 * ms, "2"), "loader_restarts") == nullptr);
+  CHECK(find(job(75 * ms, "8"), "loader_restarts") == nullptr);  // each brings a batch now, and none keeps up
+}
+
 TEST_CASE("advice: long steps at odd moments are the machine's, and recorded ones need no marks") {
   Run odd = plain_job();
   mark(odd, 160, [](int i) { return (static_cast<unsigned>(i) * 2654435761u >> 16) % 12 == 0 ? 90 * ms : 10 * ms; });

@@ -9,6 +9,7 @@
 
 #include "model/answer_parts.h"
 #include "model/telemetry.h"
+#include "simulate/usual_step.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr std::size_t kFewestSteps = 40;
 
 struct Marked {
-  std::vector<std::int64_t> number, ns;
+  std::vector<std::int64_t> number, ns, waiting_ns;
 };
 
 // Without the first tenth, in which the job warms up.
@@ -25,10 +26,13 @@ Marked marked(const Case& about) {
   const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
   if (history == nullptr) return out;
   const std::vector<Step>& steps = history->steps;
+  const std::vector<simulate::Uneven> phases = simulate::uneven_phases(*history);
+  const std::size_t loading = simulate::uneven_index(static_cast<std::uint8_t>(Phase::dataloader));
   for (std::size_t i = steps.size() / 10; i < steps.size(); i++) {
     if (steps[i].number == kAbsent) continue;
     out.number.push_back(steps[i].number);
     out.ns.push_back(steps[i].end_ns - steps[i].start_ns);
+    out.waiting_ns.push_back(static_cast<std::int64_t>(phases[i][loading]));
   }
   return out;
 }
@@ -105,10 +109,13 @@ std::optional<LongSteps> long_steps(const Case& about) {
   for (const auto& [one, count] : places) {
     if (count > out.count) place = one, out.count = count;
   }
+  const std::int64_t usual_waiting_ns = median_of(all.waiting_ns);
+  std::int64_t waiting_ns = 0;
   for (std::size_t i = 0; i < all.ns.size(); i++) {
     if (all.number[i] % out.every != place) continue;
     more.push_back(all.ns[i] - out.usual_ns);
     more_ns += std::max<std::int64_t>(0, all.ns[i] - out.usual_ns);
+    waiting_ns += std::max<std::int64_t>(0, all.waiting_ns[i] - usual_waiting_ns);
   }
   // All of these, or nearly: else it is chance.
   constexpr double kNearlyAll = 0.7;
@@ -118,6 +125,7 @@ std::optional<LongSteps> long_steps(const Case& about) {
   }
   if (makes_up(about, all)) return std::nullopt;
   out.more_ns = median_of(more);
+  out.waiting = static_cast<double>(waiting_ns) / static_cast<double>(std::max<std::int64_t>(more_ns, 1));
   out.share = static_cast<double>(more_ns) / static_cast<double>(std::max<std::int64_t>(sum_ns, 1));
   out.is_recorded = std::any_of(about.trace.steps.begin(), about.trace.steps.end(), [&](const Step& step) {
     return !step.partial && step.number != kAbsent && step.number % out.every == place;

@@ -23,6 +23,7 @@ struct LongSteps {
   std::int64_t more_ns = 0;   // how much longer each is than the others, as a median
   double share = 0;           // of the time of all steps: what they take more
   std::int64_t usual_ns = 0;  // median of the others
+  double waiting = 0;         // of what they take more: waits for the data loader
   bool is_recorded = false;   // one of them is in the recording
 };
 

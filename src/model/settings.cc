@@ -52,6 +52,43 @@ std::vector<CoreWait> core_waits(const Trace& trace) {
   return out;
 }
 
+namespace {
+
+std::optional<ThreadBeside> thread_beside(const simdjson::dom::element& row) {
+  ThreadBeside out;
+  std::string_view name, file, function;
+  const bool whole = row.at_pointer("/0").get(name) == simdjson::SUCCESS &&
+                     row.at_pointer("/1").get(out.ran_ns) == simdjson::SUCCESS &&
+                     row.at_pointer("/2").get(file) == simdjson::SUCCESS &&
+                     row.at_pointer("/3").get(out.function_line) == simdjson::SUCCESS &&
+                     row.at_pointer("/4").get(function) == simdjson::SUCCESS &&
+                     row.at_pointer("/5").get(out.line) == simdjson::SUCCESS;
+  if (!whole || out.ran_ns <= 0) return std::nullopt;
+  out.name = name, out.file = file, out.function = function;
+  return out;
+}
+
+}  // namespace
+
+ThreadsBeside threads_beside(const Trace& trace) {
+  ThreadsBeside out;
+  simdjson::dom::parser parser;
+  for (const Metadata& one : trace.metadata) {
+    simdjson::dom::element note;
+    if (one.key != kThreadsBeside || parser.parse(one.json).get(note) != simdjson::SUCCESS) continue;
+    std::int64_t recorded_ns = 0, stood_ns = 0;
+    simdjson::dom::array rows;
+    if (note.at_pointer("/recorded_ns").get(recorded_ns) != simdjson::SUCCESS || recorded_ns <= 0) continue;
+    if (note.at_pointer("/stood_ns").get(stood_ns) != simdjson::SUCCESS || stood_ns < 0) continue;
+    if (note.at_pointer("/threads").get(rows) != simdjson::SUCCESS) continue;
+    out.recorded_ns += recorded_ns, out.stood_ns += stood_ns;
+    for (const simdjson::dom::element row : rows) {
+      if (auto thread = thread_beside(row)) out.threads.push_back(*std::move(thread));
+    }
+  }
+  return out;
+}
+
 std::optional<double> loader_busy(const Trace& trace) { return ratio_set(trace, "loader_busy_permille"); }
 
 std::optional<bool> workers_keep_up(const Trace& trace) {

@@ -30,6 +30,22 @@ struct CoreWait {
 };
 std::vector<CoreWait> core_waits(const Trace& trace);
 
+// Other threads of Python in the process, and where each was most often in the program's code.
+inline constexpr std::string_view kThreadsBeside = "stepscope_threads";
+struct ThreadBeside {
+  std::string name;
+  std::int64_t ran_ns = 0;     // had a core
+  std::string file, function;  // empty: not known
+  std::int64_t function_line = 0, line = 0;
+};
+// Of the recorded parts of a job: in `stood_ns` of `recorded_ns` the thread of the steps neither ran nor waited for a
+// core. Threads that did little are not noted; none: there was none, or nobody counted it.
+struct ThreadsBeside {
+  std::int64_t recorded_ns = 0, stood_ns = 0;
+  std::vector<ThreadBeside> threads;
+};
+ThreadsBeside threads_beside(const Trace& trace);
+
 // Share of the time in which the workers of its data loader make batches; nullopt: not noted.
 std::optional<double> loader_busy(const Trace& trace);
 // Share of the batches that the workers of its data loader had made before they were asked for; nullopt: not noted.

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint32_t kSchemaVersion = 2;
+constexpr std::uint32_t kSchemaVersion = 3;
 constexpr char kMagic[8] = {'s', 't', 'e', 'p', 'c', 'a', 'c', 'h'};
 constexpr std::uint64_t kDefaultMaxMb = 4096;
 constexpr std::size_t kSamples = 32, kSampleBytes = 4096;

@@ -17,7 +17,8 @@ constexpr std::size_t kMostByLength = 1000;
 // Of so many steps one is as short as any: shorter ones are chance.
 constexpr std::size_t kShortPart = 50;
 
-// Per step of the marks; a phase lies in the step that it began in.
+}  // namespace
+
 std::vector<Uneven> uneven_phases(const Trace& history) {
   std::vector<Uneven> out(history.steps.size());
   for (std::size_t row = 0; row < history.slices.size(); row++) {
@@ -28,8 +29,6 @@ std::vector<Uneven> uneven_phases(const Trace& history) {
   }
   return out;
 }
-
-}  // namespace
 
 bool has_unix_time(const Trace& trace) {
   constexpr std::int64_t kLatestNs = std::int64_t{1} << 62;

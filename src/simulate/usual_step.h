@@ -23,6 +23,9 @@ inline std::size_t uneven_index(std::uint8_t phase) {
                                   kUneven.begin());
 }
 
+// Per step of the marks, in ns; a phase lies in the step that it began in.
+std::vector<Uneven> uneven_phases(const Trace& history);
+
 // Of the mean step where nobody recorded: what the model does, and each of the uneven phases. work_ns 0: not known.
 struct UsualStep {
   double work_ns = 0;

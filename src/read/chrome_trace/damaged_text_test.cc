@@ -281,15 +281,18 @@ TEST_CASE("damage in the members before the events costs them alone") {
 
 TEST_CASE("what the program says of its modules, as far as it is well formed") {
   TraceText t;
-  replace(
-      t.head, "\"deviceProperties\"",
-      "\"stepscope_modules\": [[\"Net\", 0], [\"layers.0\", 12], [\"a\"], 3, [\"b\", -1], [\"c\", \"x\"], [\"d\", 5]],"
-      "\n\"deviceProperties\"");
+  replace(t.head, "\"deviceProperties\"",
+          "\"stepscope_modules\": [[\"Net\", 0], [\"layers.0\", 12], [\"a\"], 3, [\"b\", -1], [\"c\", \"x\"], "
+          "[\"d\", 5, 4, 1], [\"e\", 5, 6, 0], [\"f\", 5, 5], [\"g\", 5, 0, 6]],"
+          "\n\"deviceProperties\"");
   const Trace trace = read_every_way(t.text());
   REQUIRE(trace.module_sizes.size() == 3);
   CHECK(trace.module_sizes[1].path == "layers.0");
   CHECK(trace.module_sizes[1].parameters == 12);
+  CHECK(trace.module_sizes[1].unread == 0);
   CHECK(trace.module_sizes[2].path == "d");
+  CHECK(trace.module_sizes[2].unread == 4);
+  CHECK(trace.module_sizes[2].learned == 1);
 }
 
 TEST_CASE("38: of two documents the first is read; zeros at the end are nothing") {

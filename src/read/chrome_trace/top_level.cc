@@ -64,14 +64,17 @@ void add_groups(Trace& trace, std::string_view array) {
   }
 }
 
-// Of our own hooks: [["", 0], ["layers.0", 1024], …].
+// Of our own hooks: [["", 0], ["layers.0", 1024], ["head", 512, 0, 512], …].
 void add_module_sizes(Trace& trace, std::string_view array) {
   for (const std::string_view item : items(array)) {
     if (item.front() != '[') continue;
-    const std::vector<std::string_view> pair = items(item);
-    if (pair.size() != 2) continue;
-    const long long parameters = formats::value_int(pair[1], -1);
-    if (parameters >= 0) trace.module_sizes.push_back({formats::value_text(pair[0]), parameters});
+    const std::vector<std::string_view> row = items(item);
+    if (row.size() != 2 && row.size() != 4) continue;
+    const long long parameters = formats::value_int(row[1], -1);
+    const long long unread = row.size() == 4 ? formats::value_int(row[2], -1) : 0;
+    const long long learned = row.size() == 4 ? formats::value_int(row[3], -1) : 0;
+    if (parameters < 0 || unread < 0 || learned < 0 || unread > parameters || learned > parameters) continue;
+    trace.module_sizes.push_back({formats::value_text(row[0]), parameters, unread, learned});
   }
 }
 

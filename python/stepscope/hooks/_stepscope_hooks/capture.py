@@ -165,6 +165,10 @@ class Capture:
         found = (root.module() for root in self.phases.roots)
         return [model for model in found if model is not None]
 
+    def models_beside(self) -> list[Any]:
+        found = (known() for known in self.phases.beside)
+        return [model for model in found if model is not None]
+
     def in_forked_child(self) -> None:
         """A child that steps an optimizer is a rank of its own; one forked while recording must leave that alone."""
         if self.recordings.termination.forking:

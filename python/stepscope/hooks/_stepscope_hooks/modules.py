@@ -15,7 +15,7 @@ from .module_hooks import ModuleHook, is_compiled_in_place, keeps_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
     from typing import Any
 
@@ -41,7 +41,7 @@ def _program_around() -> tuple[str, int, int] | None:
 
 
 class ModuleRanges:
-    def __init__(self, models: list[Any]) -> None:
+    def __init__(self, models: list[Any], beside: Sequence[Any] = ()) -> None:
         import torch
 
         self.hooks: list[ModuleHook] = []
@@ -51,7 +51,7 @@ class ModuleRanges:
         self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         if self.range is None:
             return
-        for root, model in named(models):
+        for root, model in named(models, beside):
             self.add(model, root)
 
     def add(self, model: Any, root: str) -> None:
@@ -108,34 +108,52 @@ def _place(cls: type) -> dict[str, Any]:
     return {"file": getattr(code, "co_filename", None), "line": line}
 
 
-def module_sizes(models: list[Any]) -> dict[str, int]:
-    """Parameters of every module itself by its path, each where it stands first."""
-    sizes: dict[str, int] = {}
+# Path, elements of parameters, of these such as get a gradient and no optimizer has, and those that optimizers have.
+Size = tuple[str, int, int, int]
+
+
+def module_sizes(models: list[Any], beside: Sequence[Any] = (), optimizers: Sequence[Any] = ()) -> list[Size]:
+    """Of the parameters of every module itself, each where it stands first."""
+    owned: dict[str, list[Any]] = {}
     counted: set[int] = set()
-    for root, model in named(models):
+    for root, model in named(models, beside):
         for path, module in tree(model, root, lambda one: True):
             own = [one for one in module.__dict__.get("_parameters", {}).values() if one is not None]
             fresh = {id(one): one for one in own if id(one) not in counted}
             counted.update(fresh)
-            shown = path or class_of(module).__name__
-            sizes[shown] = sizes.get(shown, 0) + sum(map(_elements, fresh.values()))
-    return sizes
+            owned.setdefault(path or class_of(module).__name__, []).extend(fresh.values())
+    learned = _learned(counted, optimizers)
+
+    def size(shown: str, own: list[Any]) -> Size:
+        has = [one for one in own if id(one) in learned]
+        unread = [one for one in own if learned and id(one) not in learned and one.requires_grad]
+        return shown, _elements(own), _elements(unread), _elements(has)
+
+    return [size(shown, own) for shown, own in owned.items()]
 
 
-def _elements(parameter: Any) -> int:
-    """Of the whole parameter: a DTensor tells those of all its shards, ZeRO keeps their number."""
-    return int(getattr(parameter, "ds_numel", None) or parameter.numel())
+def _learned(known: set[int], optimizers: Sequence[Any]) -> set[int]:
+    """What optimizers have. None where nobody can tell, since one has something else than parameters of the models, as
+    copies of them in another precision, or shards."""
+    found = {id(one) for optimizer in optimizers for group in optimizer.param_groups for one in group["params"]}
+    return found if found <= known else set()
 
 
-def named(models: list[Any]) -> list[tuple[str, Any]]:
-    """Each with its path: none for one alone, else the name of its class, numbered where two have the same."""
-    if len(models) == 1:
-        return [("", models[0])]
+def _elements(parameters: list[Any]) -> int:
+    """Of whole parameters: a DTensor tells those of all its shards, ZeRO keeps their number."""
+    return sum(int(getattr(one, "ds_numel", None) or one.numel()) for one in parameters)
+
+
+def named(models: list[Any], beside: Sequence[Any] = ()) -> list[tuple[str, Any]]:
+    """Each with its path: none for one alone, else the name of its class, numbered where two have the same; so have
+    those beside it."""
     found: list[tuple[str, Any]] = []
-    for model in models:
+    classes: dict[str, int] = {}
+    for number, model in enumerate([*models, *beside]):
         name = class_of(model).__name__
-        same = sum(path == name or path.startswith(name + "#") for path, _ in found)
-        found.append((f"{name}#{same + 1}" if same else name, model))
+        same = classes[name] = classes.get(name, 0) + 1
+        alone = number == 0 and len(models) == 1
+        found.append(("" if alone else name if same == 1 else f"{name}#{same}", model))
     return found
 
 

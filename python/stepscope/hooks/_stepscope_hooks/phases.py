@@ -8,6 +8,7 @@ at every call. Forward passes are calls of the model's outermost modules, found 
 from __future__ import annotations
 
 import threading
+import weakref
 
 from . import loader_workers, marks, module_hooks, own_code, roots
 from .replaced import Replaced
@@ -35,6 +36,7 @@ class Phases:
         self.observer = observer
         self.compiling = compiling()
         self.roots: list[roots.Root] = []
+        self.beside: list[weakref.ref[Any]] = []  # outermost modules that the optimizer of the steps does not train
         self.depth = threading.local()
         self.searches = 0  # for the outermost modules
         self.first_call: Any = None  # a hook on all modules, until one is called
@@ -157,18 +159,19 @@ class Phases:
     def find_roots(self, optimizer: Any = None) -> None:
         """Looks for the outermost modules: all, or those of this optimizer; there later searches go a level deeper."""
         level = 0 if optimizer is None else self.searches
-        found = roots.outermost(optimizer, level)
+        found, beside = roots.outermost(optimizer, level)
         known = {id(root.module()): root for root in self.roots}
         for root in self.roots:
             if all(root.module() is not module for module in found):
                 root.remove()
         self.roots = [known.get(id(module)) or roots.Root(module, self) for module in found]
+        self.beside = [weakref.ref(module) for module in beside]
         self.searches += 0 if optimizer is None else 1
 
     def remove_roots(self) -> None:
         for root in self.roots:
             root.remove()
-        self.roots = []
+        self.roots, self.beside = [], []
 
     def enter(self) -> None:
         if self.compiling():

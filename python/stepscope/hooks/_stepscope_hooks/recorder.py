@@ -13,7 +13,18 @@ import os
 import threading
 import time
 
-from . import modules, moments, other_profiler, parallel, process, program_code, torch_profiler, torch_settings, waiting
+from . import (
+    modules,
+    moments,
+    other_profiler,
+    parallel,
+    process,
+    program_code,
+    threads_beside,
+    torch_profiler,
+    torch_settings,
+    waiting,
+)
 from .execution_trace import ExecutionTrace
 from .held_before import held_before
 from .spool import Spool
@@ -52,7 +63,7 @@ class Recorder:
         self.thread: int | None = None
         self.ranges: modules.ModuleRanges | None = None
         self.profiler: Any = None
-        self.sizes: dict[str, int] = {}  # parameters of each module
+        self.sizes: list[modules.Size] = []
         self.held: list[tuple[str, str, str, int]] = []  # before it began
         self.code = ""  # calls in the program's own source, as JSON
         self.quiet = contextlib.ExitStack()  # what torch would print while it records
@@ -68,6 +79,7 @@ class Recorder:
         self.spent_s = 0.0  # of the job's time, all parts
         self.boundary_s: list[float] = []  # what our hooks took between two of its steps
         self.waits = waiting.Waits()
+        self.beside: threads_beside.ThreadsBeside | None = None  # of the running part
         self.text_bytes = 0
         self.written_steps = 0  # whole ones, that the costs are of
         self.spools: list[Spool] = []
@@ -88,16 +100,16 @@ class Recorder:
             self.profiler = torch_profiler.prepare(self.features)
         self.cost_s["start"] += time.perf_counter() - start
 
-    def start(self, models: list[Any], optimizers: Sequence[Any] = ()) -> None:
+    def start(self, models: list[Any], beside: Sequence[Any] = (), optimizers: Sequence[Any] = ()) -> None:
         if self.profiler is None:
             self.prepare()
         self.identity = process.rank()
         self.thread = threading.get_ident()
         start = time.perf_counter()
         if "modules" in self.features:
-            self.ranges = modules.ModuleRanges(models)
+            self.ranges = modules.ModuleRanges(models, beside)
             with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
-                self.sizes = modules.module_sizes(models)
+                self.sizes = modules.module_sizes(models, beside, optimizers)
         if self.kind == "stacks":  # now: what is done while it records would be among its frames
             with self.notes.guard("reading the program's own source"):
                 self.code = json.dumps(program_code.calls())
@@ -119,6 +131,9 @@ class Recorder:
         number, world, source = self.identity
         if source != "torch.distributed":  # else torch says it itself
             self.profiler.add_metadata_json("distributedInfo", json.dumps({"rank": number, "world_size": world}))
+        if "stack" not in self.features:
+            with self.notes.guard("asking for other threads"):
+                self.beside = threads_beside.ThreadsBeside()
         self.began = time.perf_counter()
         self.cost_s["start"] += self.began - start
 
@@ -149,8 +164,14 @@ class Recorder:
 
         if "stack" not in self.features:  # it would be one of the frames
             self.waits.step_begins(number)
+        self.look_beside()
         self.mark = (number, torch.autograd.profiler.record_function(f"ProfilerStep#{number}"))
         self.mark[1].__enter__()
+
+    def look_beside(self) -> None:
+        if self.beside is not None:
+            with self.notes.guard("looking at other threads"):
+                self.beside.look()
 
     def end_step(self, whole: bool = True) -> None:
         if self.mark is None:
@@ -158,6 +179,7 @@ class Recorder:
         number, mark = self.mark
         self.mark = None
         mark.__exit__(None, None, None)
+        self.look_beside()
         (self.part_steps if whole else self.partial_steps).append(number)
         if whole:
             self.steps.append(number)
@@ -214,7 +236,7 @@ class Recorder:
         }
         self.profiler.add_metadata_json("stepscope", json.dumps(about))
         if self.sizes:
-            self.profiler.add_metadata_json("stepscope_modules", json.dumps(list(self.sizes.items())))
+            self.profiler.add_metadata_json("stepscope_modules", json.dumps(self.sizes))
         if self.held:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
         if self.code:
@@ -225,6 +247,11 @@ class Recorder:
         waits = self.waits.of_part()
         if waits is not None:
             self.profiler.add_metadata_json("stepscope_waits", json.dumps(waits))
+        if self.beside is not None:
+            with self.notes.guard("asking for other threads"):
+                told = self.beside.told()
+                if told is not None:
+                    self.profiler.add_metadata_json("stepscope_threads", json.dumps(told))
         for name, value in self.settings_of_torch.items():
             self.profiler.add_metadata_json(name, value)
         if self.execution_trace is not None:

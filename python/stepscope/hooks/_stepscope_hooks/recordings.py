@@ -122,7 +122,7 @@ class Recordings:
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
         try:
-            recorder.start(self.capture.models(), self.capture.memory.living())
+            recorder.start(self.capture.models(), self.capture.models_beside(), self.capture.memory.living())
         except Exception as error:
             with self.notes.guard("taking back what a recording left"):
                 recorder.leave()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .phases import Phases
 
 MOST = 64  # outermost modules that get hooks
+MOST_BESIDE = 8  # of those that no optimizer known here trains; they are many where a job keeps copies
 
 
 class Root:
@@ -42,8 +43,9 @@ def instances(base: type) -> list[Any]:
     return [thing for thing in gc.get_objects() if type(thing) in classes]
 
 
-def outermost(optimizer: Any, level: int = 0) -> list[Any]:
-    """Modules that no other module holds; with an optimizer those that hold parameters of it.
+def outermost(optimizer: Any, level: int = 0) -> tuple[list[Any], list[Any]]:
+    """Modules that no other module holds; with an optimizer those that hold parameters of it, and beside them the
+    others, as a teacher or a critic.
 
     `level` 1, 2 …: their children and grandchildren too, for containers whose own forward is never called.
     """
@@ -52,18 +54,20 @@ def outermost(optimizer: Any, level: int = 0) -> list[Any]:
     base = getattr(getattr(torch, "nn", None), "Module", None)
     modules = [module for module in instances(base) if "_modules" in module.__dict__] if base is not None else []
     inner = {id(child) for module in modules for child in module.__dict__["_modules"].values() if child is not None}
-    found = [module for module in modules if id(module) not in inner]
+    found = [module for module in modules if id(module) not in inner and _callable(module)]
+    found = [module for module in found if next(module.parameters(), None) is not None]
+    beside: list[Any] = []
     if optimizer is not None:
         trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-        found = [module for module in found if any(id(p) in trained for p in module.parameters())]
-    else:
-        found = [module for module in found if next(module.parameters(), None) is not None]
-    found = [module for module in found if _callable(module)]
+        everything, found = found, []
+        for module in everything:
+            is_trained = any(id(parameter) in trained for parameter in module.parameters())
+            (found if is_trained else beside).append(module)
     unique = {id(module): module for module in found}
     for _ in range(level):
         found = [c for m in found for c in m.__dict__["_modules"].values() if c is not None and _callable(c)]
         unique.update((id(child), child) for child in found)
-    return list(unique.values())[:MOST]
+    return list(unique.values())[:MOST], beside[:MOST_BESIDE]
 
 
 def _callable(module: Any) -> bool:

@@ -42,15 +42,22 @@ class Waits:
 
 
 def waited_ns() -> int | None:
-    """By the calling thread since it began; None where the kernel does not count it.
+    """By the calling thread since it began; None where the kernel does not count it."""
+    counted = core_ns()
+    return None if counted is None else counted[1]
+
+
+def core_ns(thread: str = "thread-self") -> tuple[int, int] | None:
+    """How long a thread, a folder of /proc, had a core since it began, and how long it waited for one.
 
     Opened anew each time, five microseconds: a job may close a file that stays open, and have another in its place.
     """
     try:
-        handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(f"/proc/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return int(os.read(handle, 100).split()[1])
+            ran, waited = os.read(handle, 100).split()[:2]
+            return int(ran), int(waited)
         finally:
             os.close(handle)
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError):
         return None

@@ -1,0 +1,242 @@
+// Gradients of parameters that no optimizer has, as those of a network that is frozen for the optimizer and not for
+// autograd: the backward pass makes them, and nobody reads them.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/inputs.h"
+#include "diagnose/model_calls.h"
+#include "diagnose/operators.h"
+#include "diagnose/passes.h"
+#include "model/lookup.h"
+#include "model/module_paths.h"
+#include "model/windows.h"
+
+namespace stepscope::diagnose::causes {
+namespace {
+
+constexpr std::string_view kAccumulate = "AccumulateGrad";
+
+// Operators that make the gradients of what they were given and of their weights in one: part of it is left.
+constexpr double kLeastOfBoth = 0.4, kMostOfBoth = 0.8;
+
+// An operator of the backward pass.
+struct Back {
+  bool is_needless = false;  // nothing that it leads to is learned
+  bool is_apart = false;     // of a model of which nothing is learned: it leads to what this was given, if anything
+  std::string_view module;   // whose weights are not learned; empty: they are, or it has none
+  std::string_view model;    // around it, where is_apart
+  SliceId forward = SliceId::none;
+};
+
+class Unread {
+ public:
+  Unread(const Case& about, const Trace& trace) : about_(about), trace_(trace), paths_(trace) {
+    for (const ModuleSize& size : trace.module_sizes) {
+      if (size.learned > 0) learned_.insert(size.path);
+      if (size.unread > 0 && size.learned == 0) unread_.insert(size.path);
+    }
+    if (unread_.empty()) return;
+    find_first_learned();
+    find_backward();
+  }
+
+  // nullptr: nothing there is made for nobody.
+  const Back* at(SliceId outermost) const {
+    const auto found = backward_.find(outermost);
+    return found == backward_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  const Case& about_;
+  const Trace& trace_;
+  ModulePaths paths_;
+  std::set<std::string_view> unread_, learned_;
+  std::set<StringId> learned_models_;                // names of outermost modules
+  std::map<StepId, std::int64_t> first_learned_ns_;  // in each step: the first call of what is learned
+  std::unordered_map<SliceId, Back> backward_;
+
+  std::string_view module_of(SliceId slice) const {
+    const std::uint32_t node = paths_.node_of(slice);
+    return node == ModulePaths::none ? std::string_view() : paths_.nodes()[node].path;
+  }
+
+  // The name of the outermost module around it, or of that call itself.
+  StringId model_of(SliceId slice) const {
+    StringId name = StringId::none;
+    for (std::uint32_t row = paths_.call_around(slice); row != ModulePaths::none;
+         row = paths_.call_around(trace_.modules[row].slice)) {
+      name = trace_.modules[row].name;
+    }
+    return name;
+  }
+
+  // What runs before it in a step gives gradients to nothing that is learned.
+  void find_first_learned() {
+    std::set<std::string_view> called;
+    for (std::uint32_t row = 0; row < trace_.modules.size(); row++) {
+      const std::string_view path = paths_.nodes()[paths_.node_of_call(row)].path;
+      const auto known = learned_.find(path);
+      if (known == learned_.end()) continue;
+      called.insert(*known);
+      const StringId model = model_of(trace_.modules[row].slice);
+      learned_models_.insert(model == StringId::none ? trace_.modules[row].name : model);
+      const std::int64_t start_ns = trace_.slices.start_ns[trace_.modules[row].slice];
+      const auto [at, is_new] = first_learned_ns_.try_emplace(trace_.step_at(start_ns), start_ns);
+      at->second = std::min(at->second, start_ns);
+    }
+    // One that has no range of its own may be used anywhere.
+    if (called.size() < learned_.size()) first_learned_ns_.clear();
+  }
+
+  void find_backward() {
+    std::map<TrackId, std::vector<SliceId>> threads;
+    for (std::size_t row = 0; row < trace_.ops.size(); row++) {
+      const SliceId slice = trace_.ops.slice[row];
+      if (about_.outermost(trace_, slice) != slice || !is_backward(trace_.name(slice))) continue;
+      threads[trace_.slices.track[slice]].push_back(slice);
+    }
+    for (auto& [track, all] : threads) {
+      std::sort(all.begin(), all.end(),
+                [&](SliceId a, SliceId b) { return trace_.slices.start_ns[a] < trace_.slices.start_ns[b]; });
+      const Back* before = nullptr;
+      for (const SliceId slice : all) {
+        // It comes right behind what made the gradient: the engine takes it first of all that is ready.
+        if (trace_.name(slice).ends_with(kAccumulate)) {
+          if (before != nullptr) backward_[slice] = {.is_needless = true, .module = before->module};
+          continue;
+        }
+        before = add(slice);
+      }
+    }
+  }
+
+  const Back* add(SliceId slice) {
+    const SliceId forward = passes(about_).reason(trace_, slice);
+    if (forward == slice) return nullptr;
+    const std::int64_t start_ns = trace_.slices.start_ns[forward];
+    const auto first = first_learned_ns_.find(trace_.step_at(start_ns));
+    const auto module = unread_.find(module_of(forward));
+    Back back{.is_needless = first != first_learned_ns_.end() && start_ns < first->second, .forward = forward};
+    if (module != unread_.end()) back.module = *module;
+    const StringId model = model_of(forward);
+    back.is_apart = !first_learned_ns_.empty() && model != StringId::none && !learned_models_.contains(model);
+    if (back.is_apart) back.model = trace_.strings[model];
+    if (!back.is_needless && !back.is_apart && back.module.empty()) return nullptr;
+    return &(backward_[slice] = back);
+  }
+};
+
+// Is it the gradient of a matrix that the operator of the forward pass was given, as its weight?
+bool gives_weight(const OperatorInputs& product, std::string_view name, const OperatorInputs& forward) {
+  if (product.shapes.size() < 2 || product.shapes[0].sizes.size() != 2 || product.shapes[1].sizes.size() != 2) {
+    return false;
+  }
+  const std::int64_t rows = product.shapes[0].sizes[0], columns = product.shapes[1].sizes[1];
+  const std::size_t first = name == "aten::addmm" ? 2 : 1;  // behind a bias, and what is multiplied
+  for (std::size_t k = first; k < forward.shapes.size(); k++) {
+    const Sizes& weight = forward.shapes[k].sizes;
+    if (weight.size() != 2) continue;
+    if ((weight[0] == rows && weight[1] == columns) || (weight[0] == columns && weight[1] == rows)) return true;
+  }
+  return false;
+}
+
+struct Left {
+  double least = 1, most = 1;
+};
+
+// Of the work of an operator inside of one of the backward pass, where only the gradients of weights are needless.
+Left left_of(const Case& about, const Trace& trace, SliceId inner, SliceId forward) {
+  const std::string_view name = trace.name(inner);
+  if (name == "aten::sum" || name == "aten::embedding_dense_backward") return {0, 0};  // a bias, a table
+  if (is_product(name)) {
+    const OperatorInputs &given = inputs(about).of(trace, inner), &of = inputs(about).of(trace, forward);
+    return gives_weight(given, trace.name(forward), of) ? Left{0, 0} : Left{};
+  }
+  if (name == "aten::convolution_backward" || name.find("_norm_backward") != name.npos) {
+    return {kLeastOfBoth, kMostOfBoth};
+  }
+  return {};
+}
+
+// The class of the optimizer that steps, of several the first: where it is made says what is learned.
+std::string_view optimizer_of(const Trace& trace) {
+  constexpr std::string_view kStep = "Optimizer.step#";
+  for (const SliceId slice : trace.ops.slice) {
+    std::string_view name = trace.name(slice);
+    if (!name.starts_with(kStep)) continue;
+    name.remove_prefix(kStep.size());
+    return name.substr(0, name.find('.'));
+  }
+  return {};
+}
+
+std::string_view heaviest(const std::map<std::string_view, std::int64_t>& times) {
+  return std::max_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+}  // namespace
+
+Cause unread_gradients_cause() {
+  return {
+      "unread_gradients", "Gradients that no optimizer reads", [](const Case& about, std::vector<Diagnosis>& out) {
+        std::map<const Trace*, Unread> known;
+        for (const Trace& trace : timelines(about.run)) {
+          const bool any = std::any_of(trace.module_sizes.begin(), trace.module_sizes.end(),
+                                       [](const ModuleSize& size) { return size.unread > 0; });
+          if (any) known.try_emplace(&trace, about, trace);
+        }
+        if (known.empty()) return;
+        Gathered needless(about);
+        std::map<std::string_view, std::int64_t> modules_ns, models_ns;
+        for_each_work(about, [&](std::uint32_t node, const Work& work) {
+          const auto of = known.find(work.trace);
+          if (of == known.end() || work.operation == SliceId::none) return;
+          const Back* back = of->second.at(work.operation);
+          if (back == nullptr) return;
+          Left left{0, 0.05};
+          const SliceId inner = op_around(*work.trace, work.inside);
+          if (!back->is_needless) {
+            left = inner == SliceId::none || back->module.empty() ? Left{}
+                                                                  : left_of(about, *work.trace, inner, back->forward);
+            if (back->is_apart) left = {0, left.most};
+          }
+          if (left.least == 1) return;
+          needless.add(node, work, work.trace->name(work.operation), left.least, left.most);
+          if (!back->module.empty()) modules_ns[back->module] += about.on_path(node);
+          models_ns[back->model] += about.on_path(node);
+        });
+        if (!needless.worth_saying()) return;
+        const Trace& trace = *needless.names().first().example.trace;
+        Diagnosis found = needless.diagnosis(
+            {.cause = "autograd",
+             .sentence = "The backward pass makes gradients of parameters that no optimizer has",
+             .next = "Freeze them before the first step, module.requires_grad_(False), and run what needs no gradient "
+                     "at all under torch.no_grad()",
+             .doubt = "that nothing else reads these gradients is inferred: no optimizer of the job has the "
+                      "parameters",
+             .called = optimizer_of(trace)});
+        if (!modules_ns.empty()) found.finding.where.module = std::string(heaviest(modules_ns));
+        // Of a model that is none of what is learned the program says where it calls it.
+        if (const std::string_view model = heaviest(models_ns); !model.empty()) {
+          put_model(about, trace, model, found.finding.where);
+        }
+        std::int64_t parameters = 0, all = 0;
+        for (const ModuleSize& size : trace.module_sizes) parameters += size.unread, all += size.parameters;
+        found.finding.evidence.push_back(
+            {.text = "Parameters that no optimizer has", .value = parameters, .unit = Unit::count});
+        found.finding.evidence.push_back({.text = "Of so many", .value = all, .unit = Unit::count});
+        out.push_back(std::move(found));
+      }};
+}
+
+}  // namespace stepscope::diagnose::causes

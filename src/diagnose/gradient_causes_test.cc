@@ -1,0 +1,87 @@
+// Causes that lie in gradients which nobody needs, on jobs made by hand: found where they are, and not where they are
+// not.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "diagnose/steps_fixture.h"
+
+namespace stepscope::diagnose {
+namespace {
+
+constexpr std::string_view kBackward = "autograd::engine::evaluate_function: AddmmBackward0";
+constexpr std::string_view kAccumulate = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+
+// A layer that is frozen for the optimizer, of 10 ms back: 4 for the gradient of what it was given, 4 for that of its
+// weight, 2 to keep this. `first`: it is called before the layer that is learned.
+Run frozen_layer(bool first, std::int64_t unread) {
+  std::int64_t number = 0;
+  Run run = run_of([&](Thread& thread) {
+    const std::int64_t frozen = ++number, learned = ++number;
+    const auto call = [&](std::string_view path, std::int64_t sequence) {
+      thread.begin_range();
+      thread.code(us);
+      thread.op("aten::addmm", 4 * ms, {}, {.sequence = sequence, .dims = "[[64], [32, 128], [128, 64], [], []]"});
+      thread.end_range("stepscope.module: " + std::string(path) + " (Linear)");
+    };
+    if (first) call("frozen", frozen);
+    call("learned", learned);
+    if (!first) call("frozen", frozen);
+    thread.op(kBackward, 4 * ms, {}, {.sequence = learned, .fwd_thread = 1});
+    thread.op(kAccumulate, 2 * ms);
+    const OpIds ids{.sequence = frozen, .fwd_thread = 1};
+    thread.nested(kBackward, "aten::mm", 4 * ms, ids, {.dims = "[[32, 64], [64, 128]]"});
+    thread.nested(kBackward, "aten::mm", 4 * ms, ids, {.dims = "[[128, 32], [32, 64]]"});
+    thread.op(kAccumulate, 2 * ms);
+  });
+  run.traces[0].module_sizes = {{"frozen", 8256, unread, 8256 - unread}, {"learned", 8256, 0, 8256}};
+  return run;
+}
+
+TEST_CASE("advice: gradients that no optimizer reads go, and all of the backward pass that leads to nothing else") {
+  const auto gain = [](bool first) {
+    const Answer answer = advice_of(frozen_layer(first, 8256));
+    const Finding* found = find(answer, "unread_gradients");
+    REQUIRE(found != nullptr);
+    REQUIRE(found->gain);
+    CHECK(found->where.module == "frozen");
+    return *found->gain;
+  };
+  // 24 ms: its own gradient and keeping it go for sure; before the layer that is learned so does what leads on, which
+  // behind it may be needed.
+  CHECK(gain(false).speedup_low == doctest::Approx(at_least(24.0 / 18)).epsilon(0.02));
+  CHECK(gain(true).speedup_low == doctest::Approx(at_least(24.0 / 14)).epsilon(0.04));
+  CHECK(fast_end(gain(true)) == doctest::Approx(at_most(24.0 / 14)).epsilon(0.02));
+  CHECK(find(advice_of(frozen_layer(true, 0)), "unread_gradients") == nullptr);
+}
+
+// Of a table of a million rows so many are looked up; the optimizer goes through it and a layer of as many parameters.
+Run table(int looked_up) {
+  Run run = run_of([&](Thread& thread) {
+    thread.op("aten::addmm", 10 * ms);
+    thread.nested("autograd::engine::evaluate_function: EmbeddingBackward0", "aten::embedding_dense_backward", 10 * ms,
+                  {},
+                  {.dims = "[[" + std::to_string(looked_up) + ", 16], [" + std::to_string(looked_up) + "], [], [], []]",
+                   .concrete = R"(["", "", "1000000", "-1", "False"])"});
+    thread.begin_range();
+    thread.code(us);
+    thread.op("aten::_fused_sgd_", 20 * ms);
+    thread.end_range("Optimizer.step#SGD.step");
+  });
+  run.traces[0].module_sizes = {{"table", 16'000'000}, {"layer", 16'000'000}};
+  return run;
+}
+
+TEST_CASE("advice: the gradient of a table of which few rows are looked up is made and taken as a whole") {
+  const Answer answer = advice_of(table(1000));
+  const Finding* found = find(answer, "dense_gradients");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  // Of 40 ms the table has 20, of which a thousandth is left at best, ten times as much at worst.
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(40.0 / (20 + 0.02))).epsilon(0.01));
+  CHECK(found->gain->speedup_low == doctest::Approx(at_least(40.0 / (20 + 0.2))).epsilon(0.01));
+  CHECK(find(advice_of(table(200'000)), "dense_gradients") == nullptr);
+}
+
+}  // namespace
+}  // namespace stepscope::diagnose
