@@ -82,7 +82,7 @@ class profile:
             self._notes = hooks.notes.Notes(self.folder)
         notes = self._notes
         recorder = hooks.recorder.Recorder(settings, notes, "steps", len(notes.fields["windows"]))
-        recorder.start(hooks.roots.outermost(None) if "modules" in settings.features else [])
+        recorder.start(hooks.roots.outermost(None)[0] if "modules" in settings.features else [])
         recorder.begin_step(self._first)
         self._recorder, self._step = recorder, self._first
         _active = self

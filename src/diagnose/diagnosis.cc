@@ -29,6 +29,7 @@ struct Priced {
   std::string id;
   std::vector<bool> explains;  // per node
   std::int64_t time_ns = 0;    // on the path
+  double offered_step = 1;     // of an offer: expected_step() if it were taken
 };
 
 // Stretches of the steps that a finding explains.
@@ -98,6 +99,7 @@ void make_offer(Priced& one) {
                                     std::pair("at most", finding.gain->speedup_high)}) {
     finding.evidence.push_back({.text = text, .value = value});
   }
+  one.offered_step = expected_step(finding);
   finding.gain.reset();
   finding.gain_reason = std::string(kOffer);
 }
@@ -234,9 +236,10 @@ Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
     cause.find(about, found);
     for (Diagnosis& one : found) all.push_back(priced(about, cause.id, std::move(one)));
   }
-  std::stable_sort(all.begin(), all.end(), [](const Priced& a, const Priced& b) {
-    return expected_step(a.diagnosis.finding) < expected_step(b.diagnosis.finding);
-  });
+  const auto order = [](const Priced& one) {
+    return std::pair(expected_step(one.diagnosis.finding), one.offered_step);
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const Priced& a, const Priced& b) { return order(a) < order(b); });
   say_what_is_shared(about, all);
   for (Priced& one : all) say_how_sure(about, one);
 

@@ -59,6 +59,17 @@ bool is_transcendental(std::string_view name) {
   return is_any(name, kHard);
 }
 
+std::string_view optimizer_class(const Trace& trace) {
+  constexpr std::string_view kStep = "Optimizer.step#";
+  for (const SliceId slice : trace.ops.slice) {
+    std::string_view name = trace.name(slice);
+    if (!name.starts_with(kStep)) continue;
+    name.remove_prefix(kStep.size());
+    return name.substr(0, name.find('.'));
+  }
+  return {};
+}
+
 const std::vector<Operator>& forward_operators(const Case& about) {
   return about.shared<std::vector<Operator>>([](const Case& one) {
     std::vector<Operator> out;

@@ -30,6 +30,9 @@ bool is_product(std::string_view name);      // of matrices: mm, bmm, linear, ei
 // Costs arithmetic on each element, and not only its way through memory: tanh, exp …
 bool is_transcendental(std::string_view name);
 
+// The class of the optimizer that steps, of several the first: "AdamW"; empty: none is marked.
+std::string_view optimizer_class(const Trace& trace);
+
 // Of all ranks, each rank's in the order in which it called them; without those of backward passes.
 const std::vector<Operator>& forward_operators(const Case& about);
 

@@ -123,6 +123,8 @@ void put_by_worth(Report& report) {
     const bool a_repeats = repeats_advice(report, one), b_repeats = repeats_advice(report, other);
     if (a_repeats != b_repeats) return b_repeats;
     if (expected_step(a) != expected_step(b)) return expected_step(a) < expected_step(b);
+    // Offers have their price, by which advice has them in order.
+    if (is_offer(a) || is_offer(b)) return is_offer(a) && !is_offer(b);
     return doubt(a) < doubt(b);
   });
 }

@@ -12,6 +12,7 @@
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/inputs.h"
+#include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "model/lookup.h"
 #include "model/windows.h"
@@ -94,8 +95,10 @@ Cause dense_gradients_cause() {
              .sentence = "The gradient of a table is as large as the table, of which each step looks up a few rows",
              .next = "Make it nn.Embedding(…, sparse=True), with an optimizer of its own that goes through these rows "
                      "alone: torch.optim.SparseAdam, or SGD without momentum",
-             .doubt = "how much of the optimizer's time is the table's is by its share of the parameters, and an "
-                      "optimizer with momentum then learns a little otherwise"});
+             .doubt = "how much of the optimizer's time is the table's is by its share of the parameters, and with "
+                      "momentum, as Adam has it, rows that are not looked up then stay as they are"});
+        const std::string_view optimizer = optimizer_class(about.trace);
+        found.is_offer = optimizer != "SGD" && optimizer != "Adagrad";
         found.finding.evidence.push_back({.text = "Rows of the table", .value = largest.rows, .unit = Unit::count});
         found.finding.evidence.push_back(
             {.text = "Rows looked up in a step", .value = largest.looked_up, .unit = Unit::count});

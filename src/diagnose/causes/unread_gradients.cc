@@ -167,18 +167,6 @@ Left left_of(const Case& about, const Trace& trace, SliceId inner, SliceId forwa
   return {};
 }
 
-// The class of the optimizer that steps, of several the first: where it is made says what is learned.
-std::string_view optimizer_of(const Trace& trace) {
-  constexpr std::string_view kStep = "Optimizer.step#";
-  for (const SliceId slice : trace.ops.slice) {
-    std::string_view name = trace.name(slice);
-    if (!name.starts_with(kStep)) continue;
-    name.remove_prefix(kStep.size());
-    return name.substr(0, name.find('.'));
-  }
-  return {};
-}
-
 std::string_view heaviest(const std::map<std::string_view, std::int64_t>& times) {
   return std::max_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
@@ -224,7 +212,7 @@ Cause unread_gradients_cause() {
                      "at all under torch.no_grad()",
              .doubt = "that nothing else reads these gradients is inferred: no optimizer of the job has the "
                       "parameters",
-             .called = optimizer_of(trace)});
+             .called = optimizer_class(trace)});
         if (!modules_ns.empty()) found.finding.where.module = std::string(heaviest(modules_ns));
         // Of a model that is none of what is learned the program says where it calls it.
         if (const std::string_view model = heaviest(models_ns); !model.empty()) {
