@@ -237,7 +237,7 @@ Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
     for (Diagnosis& one : found) all.push_back(priced(about, cause.id, std::move(one)));
   }
   const auto order = [](const Priced& one) {
-    return std::pair(expected_step(one.diagnosis.finding), one.offered_step);
+    return std::tuple(expected_step(one.diagnosis.finding), one.diagnosis.is_offer, one.offered_step);
   };
   std::stable_sort(all.begin(), all.end(), [&](const Priced& a, const Priced& b) { return order(a) < order(b); });
   say_what_is_shared(about, all);

@@ -56,7 +56,7 @@ TEST_CASE("advice: gradients that no optimizer reads go, and all of the backward
 }
 
 // Of a table of a million rows so many are looked up; the optimizer goes through it and a layer of as many parameters.
-Run table(int looked_up) {
+Run table(int looked_up, std::string_view optimizer = "SGD") {
   Run run = run_of([&](Thread& thread) {
     thread.op("aten::addmm", 10 * ms);
     thread.nested("autograd::engine::evaluate_function: EmbeddingBackward0", "aten::embedding_dense_backward", 10 * ms,
@@ -66,7 +66,7 @@ Run table(int looked_up) {
     thread.begin_range();
     thread.code(us);
     thread.op("aten::_fused_sgd_", 20 * ms);
-    thread.end_range("Optimizer.step#SGD.step");
+    thread.end_range("Optimizer.step#" + std::string(optimizer) + ".step");
   });
   run.traces[0].module_sizes = {{"table", 16'000'000}, {"layer", 16'000'000}};
   return run;
@@ -81,6 +81,12 @@ TEST_CASE("advice: the gradient of a table of which few rows are looked up is ma
   CHECK(fast_end(*found->gain) == doctest::Approx(at_most(40.0 / (20 + 0.02))).epsilon(0.01));
   CHECK(found->gain->speedup_low == doctest::Approx(at_least(40.0 / (20 + 0.2))).epsilon(0.01));
   CHECK(find(advice_of(table(200'000)), "dense_gradients") == nullptr);
+  // Adam goes on with rows that are not looked up: what it learns would change.
+  const Answer offer = advice_of(table(1000, "Adam"));
+  found = find(offer, "dense_gradients");
+  REQUIRE(found != nullptr);
+  CHECK_FALSE(found->gain);
+  CHECK(found->gain_reason.find("An offer") != std::string::npos);
 }
 
 }  // namespace

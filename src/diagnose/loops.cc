@@ -428,7 +428,7 @@ void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const Wor
       finding.evidence.push_back(
           {.text = "Operators in a turn", .value = static_cast<std::int64_t>(loop.period), .unit = Unit::count});
     }
-    put_doubt(finding, "");
+    put_doubt(finding, words.doubt);
     finding.next = std::string(words.next);
     out.push_back(std::move(found.diagnosis));
   }

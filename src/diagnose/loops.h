@@ -46,6 +46,7 @@ struct WordsOfLoop {
   std::string_view cause, sentence, next;
   OneCall how;
   bool carried = false;  // meant are loops each of whose turns needs what the one before it made, else only others
+  std::string_view doubt = {};
 };
 void find_loops(const Case& about, bool (*is_meant)(const Loop& loop), const WordsOfLoop& words,
                 std::vector<Diagnosis>& out);

@@ -1,5 +1,8 @@
 #include "model/module_paths.h"
 
+#include <algorithm>
+#include <set>
+
 #include "model/lookup.h"
 
 namespace stepscope {
@@ -42,14 +45,21 @@ bool ModulePaths::has_path(SliceId slice) const {
 // The hooks call the model itself by its class, and the modules in it by their paths within it. Of several models
 // every path begins with the class, and where two have the same, with a number behind it: "Stage#2.layers.0".
 void ModulePaths::find_root() {
+  std::set<StringId> models;
   for (const ModuleCall& call : trace_.modules) {
     if (call.type == StringId::none || !is_model(trace_, call) || !has_path(call.slice)) continue;
     if (call_around(call.slice) != none) continue;
-    if (root_ != StringId::none && root_ != call.name) {
-      root_ = StringId::none;
-      return;
-    }
-    root_ = call.name;
+    models.insert(call.name);
+  }
+  // Of one model, with others beside it, the paths are within it, and only theirs begin with a class.
+  const auto is_prefix = [&](StringId name) {
+    const std::string prefix = std::string(trace_.strings[name]) + ".";
+    return std::any_of(trace_.modules.begin(), trace_.modules.end(),
+                       [&](const ModuleCall& call) { return trace_.strings[call.name].starts_with(prefix); });
+  };
+  const auto has_bare_paths = [&](StringId name) { return models.size() == 1 || !is_prefix(name); };
+  if (std::count_if(models.begin(), models.end(), has_bare_paths) == 1) {
+    root_ = *std::find_if(models.begin(), models.end(), has_bare_paths);
   }
 }
 

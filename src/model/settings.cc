@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace stepscope {
@@ -54,6 +55,8 @@ std::vector<CoreWait> core_waits(const Trace& trace) {
 
 namespace {
 
+constexpr std::int64_t kMostNs = std::int64_t{1} << 52;  // seven weeks; no part of a recording is longer
+
 std::optional<ThreadBeside> thread_beside(const simdjson::dom::element& row) {
   ThreadBeside out;
   std::string_view name, file, function;
@@ -63,7 +66,7 @@ std::optional<ThreadBeside> thread_beside(const simdjson::dom::element& row) {
                      row.at_pointer("/3").get(out.function_line) == simdjson::SUCCESS &&
                      row.at_pointer("/4").get(function) == simdjson::SUCCESS &&
                      row.at_pointer("/5").get(out.line) == simdjson::SUCCESS;
-  if (!whole || out.ran_ns <= 0) return std::nullopt;
+  if (!whole || out.ran_ns <= 0 || out.ran_ns > kMostNs) return std::nullopt;
   out.name = name, out.file = file, out.function = function;
   return out;
 }
@@ -80,10 +83,20 @@ ThreadsBeside threads_beside(const Trace& trace) {
     simdjson::dom::array rows;
     if (note.at_pointer("/recorded_ns").get(recorded_ns) != simdjson::SUCCESS || recorded_ns <= 0) continue;
     if (note.at_pointer("/stood_ns").get(stood_ns) != simdjson::SUCCESS || stood_ns < 0) continue;
+    if (recorded_ns > kMostNs || stood_ns > recorded_ns) continue;
     if (note.at_pointer("/threads").get(rows) != simdjson::SUCCESS) continue;
     out.recorded_ns += recorded_ns, out.stood_ns += stood_ns;
     for (const simdjson::dom::element row : rows) {
-      if (auto thread = thread_beside(row)) out.threads.push_back(*std::move(thread));
+      auto thread = thread_beside(row);
+      if (!thread) continue;
+      const auto same = std::find_if(out.threads.begin(), out.threads.end(), [&](const ThreadBeside& known) {
+        return known.name == thread->name && known.file == thread->file && known.function == thread->function;
+      });
+      if (same != out.threads.end()) {  // of another part
+        same->ran_ns += thread->ran_ns;
+      } else {
+        out.threads.push_back(*std::move(thread));
+      }
     }
   }
   return out;

@@ -312,9 +312,8 @@ struct ProcessGroup {
 struct ModuleSize {
   std::string path;
   std::int64_t parameters = 0;  // of its own, each parameter at the first module that has it; 0 is none
-  // Of these: such as get a gradient and no optimizer has, and those that optimizers have. Both 0: not known, or
-  // neither.
-  std::int64_t unread = 0, learned = 0;
+  std::int64_t unread = 0;      // of these, such as get a gradient and no optimizer has
+  std::int64_t learned = 0;     // of all that it has, those that optimizers have; both 0: not known, or neither
 };
 
 // What the program says that it held of a device's memory when the recording began.

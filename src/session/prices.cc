@@ -123,9 +123,12 @@ void put_by_worth(Report& report) {
     const bool a_repeats = repeats_advice(report, one), b_repeats = repeats_advice(report, other);
     if (a_repeats != b_repeats) return b_repeats;
     if (expected_step(a) != expected_step(b)) return expected_step(a) < expected_step(b);
-    // Offers have their price, by which advice has them in order.
-    if (is_offer(a) || is_offer(b)) return is_offer(a) && !is_offer(b);
-    return doubt(a) < doubt(b);
+    // Of what has none: faults that the steps show, offers as advice has them in order, what other answers say.
+    const auto kind = [&](const auto& at, const Finding& finding) {
+      return is_offer(finding) ? 1 : report.answers[at.answer].name == kAdvice ? 0 : 2;
+    };
+    if (kind(one, a) != kind(other, b)) return kind(one, a) < kind(other, b);
+    return !is_offer(a) && doubt(a) < doubt(b);
   });
 }
 

@@ -164,6 +164,13 @@ def test_nothing_to_change_is_an_answer(place: Place, write_trace: WriteTrace) -
     assert refused.returncode == 1 and "none" in refused.stderr
 
 
+def test_an_option_is_no_file_to_write(place: Place, write_trace: WriteTrace) -> None:
+    done = place.plain(str(place.stepscope), "report", str(write_trace()), "--html", "-o")
+    assert done.returncode == 2
+    assert "-o is an option, not a file to write" in done.stderr and "./-o" in done.stderr
+    assert not (place.folder / "-o").exists()
+
+
 def test_a_program_asks_for_the_same_findings(place: Place, write_trace: WriteTrace) -> None:
     path = write_trace()
     said = advise(place, str(path))["findings"]

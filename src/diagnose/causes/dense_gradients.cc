@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,66 +44,129 @@ Table table_of(const OperatorInputs& given) {
           .looked_up = elements(given.shapes[1].sizes)};
 }
 
+using Key = std::pair<std::int64_t, std::int64_t>;  // rows and width
+
+// Of a trace: what is looked up in each step of the tables whose gradients have all rows.
+struct Tables {
+  std::map<StepId, std::map<Key, std::int64_t>> looked_up;
+  std::map<SliceId, Key> made_by;  // outermost operators of the backward pass
+  std::set<Key> tied;              // that a product gives a gradient as well, which has all rows anyway
+};
+
+Tables tables_of(const Case& about, const Trace& trace) {
+  Tables out;
+  for (const SliceId slice : trace.ops.slice) {
+    const std::string_view name = trace.name(slice);
+    const SliceId outermost = about.outermost(trace, slice);
+    if (outermost == SliceId::none || !is_backward(trace.name(outermost))) continue;
+    const OperatorInputs& given = inputs(about).of(trace, slice);
+    if (is_product(name) && given.shapes.size() > 1) {
+      const Sizes &a = given.shapes[0].sizes, &b = given.shapes[1].sizes;
+      if (a.size() == 2 && b.size() == 2) out.tied.insert({{a[0], b[1]}, {b[1], a[0]}});
+    }
+    if (name != "aten::embedding_dense_backward") continue;
+    const Table table = table_of(given);
+    if (elements({table.rows, table.width}) < kLargeElements) continue;
+    const Key key{table.rows, table.width};
+    std::int64_t& sum = out.looked_up[trace.step_at(trace.slices.start_ns[slice])][key];
+    sum = std::min(sum + std::min(table.looked_up, table.rows), table.rows);
+    out.made_by[outermost] = key;
+  }
+  for (auto& [step, tables] : out.looked_up) {
+    std::erase_if(tables, [&](const auto& one) {
+      const auto& [key, looked_up] = one;
+      return out.tied.contains(key) ||
+             kMostTimesPerRow * static_cast<double>(looked_up) >= static_cast<double>(key.first);
+    });
+  }
+  return out;
+}
+
+// How much of what the optimizer goes through is of that size, and in a table that is looked up.
+double part_of_parameters(const Trace& trace, const Key& key) {
+  const std::int64_t table = elements({key.first, key.second});
+  double learned = 0, all = 0, such = 0;
+  for (const ModuleSize& size : trace.module_sizes) {
+    learned += static_cast<double>(size.learned);
+    all += static_cast<double>(size.parameters);
+    if (size.parameters == table) such += static_cast<double>(table);
+  }
+  const double of = learned > 0 ? learned : all;
+  return of > 0 ? std::min(1.0, such / of) : 0;
+}
+
+// Does a row without a gradient stay as it is in this optimizer? Not where it has momentum, or takes something off all
+// weights.
+bool keeps_rows(const Case& about) {
+  if (optimizer_class(about.trace) == "Adagrad") return true;
+  if (optimizer_class(about.trace) != "SGD") return false;
+  for (const Trace& trace : timelines(about.run)) {
+    for (const SliceId slice : trace.ops.slice) {
+      if (static_cast<Phase>(trace.slices.phase[slice]) != Phase::optimizer) continue;
+      const std::string_view name = trace.name(slice);
+      if (name == "aten::_fused_sgd_") {
+        const std::vector<std::string>& values = inputs(about).of(trace, slice).values;  // 3: decay, 4: momentum
+        for (std::size_t k = 3; k < std::min<std::size_t>(values.size(), 5); k++) {
+          if (std::strtod(values[k].c_str(), nullptr) != 0) return false;
+        }
+      } else if (name.find("mul_") != name.npos) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Cause dense_gradients_cause() {
   return {
       "dense_gradients", "Gradients of whole tables", [](const Case& about, std::vector<Diagnosis>& out) {
-        struct Tables {
-          std::map<SliceId, double> left;     // by outermost operator: of its work
-          std::map<StepId, double> elements;  // of tables, in each step
-          double rows_left = 0;               // of a step's tables: the largest part
-        };
         std::map<const Trace*, Tables> known;
-        Table largest;
-        for (const Trace& trace : timelines(about.run)) {
-          for (const SliceId slice : trace.ops.slice) {
-            if (trace.name(slice) != "aten::embedding_dense_backward") continue;
-            const Table table = table_of(inputs(about).of(trace, slice));
-            const std::int64_t all = elements({table.rows, table.width});
-            const double left = kMostTimesPerRow * static_cast<double>(table.looked_up);
-            if (all < kLargeElements || left >= static_cast<double>(table.rows)) continue;
-            Tables& of = known[&trace];
-            of.left[about.outermost(trace, slice)] = left / static_cast<double>(table.rows);
-            of.elements[trace.step_at(trace.slices.start_ns[slice])] += static_cast<double>(all);
-            of.rows_left = std::max(of.rows_left, left / static_cast<double>(table.rows));
-            if (all > elements({largest.rows, largest.width})) largest = table;
-          }
-        }
-        if (known.empty()) return;
+        for (const Trace& trace : timelines(about.run)) known.try_emplace(&trace, tables_of(about, trace));
         Gathered whole(about);
+        Key largest{0, 0};
+        std::int64_t looked_up = 0;
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           const auto of = known.find(work.trace);
           if (of == known.end() || work.operation == SliceId::none) return;
           const Tables& tables = of->second;
-          if (const auto left = tables.left.find(work.operation); left != tables.left.end()) {
-            return whole.add(node, work, work.trace->name(work.operation), left->second / kMostTimesPerRow,
-                             left->second);
+          const auto step = tables.looked_up.find(work.trace->step_at(work.start_ns));
+          if (step == tables.looked_up.end() || step->second.empty()) return;
+          const auto left = [](const auto& table) {
+            return static_cast<double>(table.second) / static_cast<double>(table.first.first);
+          };
+          if (const auto made = tables.made_by.find(work.operation); made != tables.made_by.end()) {
+            const auto table = step->second.find(made->second);
+            if (table == step->second.end()) return;
+            if (elements({table->first.first, table->first.second}) > elements({largest.first, largest.second})) {
+              largest = table->first, looked_up = table->second;
+            }
+            whole.add(node, work, work.trace->name(work.operation), left(*table), kMostTimesPerRow * left(*table));
+            return;
           }
           // The optimizer goes through all parameters: as much of its time is the tables' as they have of these.
-          const auto phase = static_cast<Phase>(work.trace->slices.phase[work.operation]);
-          const auto in_step = tables.elements.find(work.trace->step_at(work.start_ns));
-          if (phase != Phase::optimizer || in_step == tables.elements.end()) return;
-          double all = 0;
-          for (const ModuleSize& size : work.trace->module_sizes) all += static_cast<double>(size.parameters);
-          const double part = all > 0 ? std::min(1.0, in_step->second / all) : 0;
-          if (part == 0) return;
-          whole.add(node, work, work.trace->name(work.operation), 1 - part * (1 - tables.rows_left / kMostTimesPerRow),
-                    1 - part * (1 - tables.rows_left));
+          if (static_cast<Phase>(work.trace->slices.phase[work.operation]) != Phase::optimizer) return;
+          double least = 1, most = 1;
+          for (const auto& table : step->second) {
+            const double part = part_of_parameters(*work.trace, table.first);
+            least -= part * (1 - left(table));
+            most -= part * (1 - kMostTimesPerRow * left(table));
+          }
+          if (least >= 1) return;
+          whole.add(node, work, work.trace->name(work.operation), std::max(0.0, least), std::clamp(most, 0.0, 1.0));
         });
-        if (!whole.worth_saying()) return;
+        if (looked_up == 0 || !whole.worth_saying()) return;
         Diagnosis found = whole.diagnosis(
             {.cause = "memory",
              .sentence = "The gradient of a table is as large as the table, of which each step looks up a few rows",
              .next = "Make it nn.Embedding(…, sparse=True), with an optimizer of its own that goes through these rows "
                      "alone: torch.optim.SparseAdam, or SGD without momentum",
-             .doubt = "how much of the optimizer's time is the table's is by its share of the parameters, and with "
-                      "momentum, as Adam has it, rows that are not looked up then stay as they are"});
-        const std::string_view optimizer = optimizer_class(about.trace);
-        found.is_offer = optimizer != "SGD" && optimizer != "Adagrad";
-        found.finding.evidence.push_back({.text = "Rows of the table", .value = largest.rows, .unit = Unit::count});
+             .doubt = "how much of the optimizer's time is the table's is by its share of the parameters"});
+        found.is_offer = !keeps_rows(about);
+        found.finding.evidence.push_back({.text = "Rows of the table", .value = largest.first, .unit = Unit::count});
         found.finding.evidence.push_back(
-            {.text = "Rows looked up in a step", .value = largest.looked_up, .unit = Unit::count});
+            {.text = "Rows looked up in a step, at most", .value = looked_up, .unit = Unit::count});
         out.push_back(std::move(found));
       }};
 }

@@ -16,6 +16,8 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+constexpr std::size_t kFewestLinks = 2;    // of a row: parts that are put together come one behind the other by chance
 constexpr std::int64_t kTimesAsLarge = 8;  // what is kept, as what is added to it
 // Writing what is new is left; at worst what reads the cache is slower, since it has gaps.
 constexpr double kMostLeft = 0.3;
@@ -30,7 +32,10 @@ Grown grown_by(const Operator& one) {
   const OperatorInputs& given = *one.inputs;
   if (one.name != "aten::cat" || given.shapes.empty() || given.shapes[0].list.size() != 2) return {};
   const Sizes &kept = given.shapes[0].list[0], &added = given.shapes[0].list[1];
-  if (kept.size() != added.size() || kept.empty() || elements(added) * kTimesAsLarge > elements(kept)) return {};
+  if (kept.size() != added.size() || kept.empty()) return {};
+  if (elements(added) <= 0 || elements(kept) / kTimesAsLarge < elements(added) || elements(kept) > kMostElements) {
+    return {};
+  }
   std::int64_t dimension = 0;
   if (given.values.size() > 1) {
     const std::string& text = given.values[1];
@@ -59,6 +64,8 @@ Cause growing_cache_cause() {
           seen.insert({one.trace, grown.from});
           all.emplace_back(&one, std::move(grown));
         }
+        const auto links = std::count_if(made.begin(), made.end(), [&](const auto& one) { return seen.contains(one); });
+        if (static_cast<std::size_t>(links) < kFewestLinks) return;
         std::int64_t most = 0;
         for (const auto& [one, grown] : all) {
           // One of a row: what it is given another one made, or what it makes another one is given.

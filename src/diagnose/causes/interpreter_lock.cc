@@ -19,6 +19,20 @@ constexpr std::int64_t kUsualNs = 20'000;
 // Whatever others do, of the time of operators that share cores with them.
 constexpr double kLeastOfOperators = 0.5;
 
+// The share of the recorded steps in which their thread had nothing of its own to do: it waited for a backward pass,
+// for data, for other ranks.
+double waits_for_others(const Case& about) {
+  const simulate::StepWindow& window = about.now.window;
+  if (window.lane == simulate::kNone || window.end_ns <= window.start_ns) return 0;
+  const simulate::ReplayGraph& graph = about.predictor.graph();
+  double own_ns = 0;
+  for (const std::uint32_t node : graph.lanes[window.lane].nodes) {
+    if (graph.start_ns[node] < window.start_ns || graph.start_ns[node] >= window.end_ns) continue;
+    if (graph.role[node] == simulate::NodeRole::host) own_ns += static_cast<double>(graph.costs.cost_ns[node]);
+  }
+  return std::max(0.0, 1 - own_ns / static_cast<double>(window.end_ns - window.start_ns));
+}
+
 }  // namespace
 
 Cause interpreter_lock_cause() {
@@ -26,11 +40,13 @@ Cause interpreter_lock_cause() {
       "interpreter_lock", "Another thread holds Python's lock", [](const Case& about, std::vector<Diagnosis>& out) {
         const ThreadsBeside beside = threads_beside(about.trace);
         if (beside.threads.empty()) return;
-        std::int64_t ran_ns = 0;
-        for (const ThreadBeside& one : beside.threads) ran_ns += one.ran_ns;
-        // Waited for the lock no longer than the others could hold it, and than it stood still.
-        const double waits = static_cast<double>(std::min(ran_ns, beside.stood_ns)) /
-                             static_cast<double>(std::max<std::int64_t>(beside.recorded_ns, 1));
+        const auto recorded_ns = static_cast<double>(beside.recorded_ns);
+        double ran_ns = 0;
+        for (const ThreadBeside& one : beside.threads) ran_ns += static_cast<double>(one.ran_ns);
+        // Waited for the lock no longer than the others could hold it, and than it stood still for nothing else.
+        const double stood = static_cast<double>(beside.stood_ns) / recorded_ns - waits_for_others(about);
+        const double waits = std::min(ran_ns / recorded_ns, stood);
+        if (waits <= 0) return;
         const double waits_ns = waits * static_cast<double>(about.path_ns);
         std::vector<std::uint32_t> between;
         double between_ns = 0;
@@ -53,7 +69,7 @@ Cause interpreter_lock_cause() {
         // Without a core of its own it also takes one from the threads of the operators.
         const auto cores = number_set(about.trace, "cores"), threads = number_set(about.trace, "torch_threads");
         if (cores && threads && *threads >= *cores) {
-          const double runs = static_cast<double>(ran_ns) / static_cast<double>(beside.recorded_ns);
+          const double runs = ran_ns / recorded_ns;
           for_each_work(about, [&](std::uint32_t node, const Work& work) {
             if (work.trace != &about.trace || work.device || work.operation == SliceId::none) return;
             waiting.add_along(node, std::max(kLeastOfOperators, 1 - runs), 1);
@@ -77,9 +93,7 @@ Cause interpreter_lock_cause() {
           finding.where.file = most.file;
           finding.where.line = most.line > 0 ? most.line : most.function_line;
         }
-        const auto share = [&](std::int64_t ns) {
-          return static_cast<double>(ns) / static_cast<double>(beside.recorded_ns);
-        };
+        const auto share = [&](std::int64_t ns) { return static_cast<double>(ns) / recorded_ns; };
         finding.evidence.push_back({.text = "Of the time it ran", .value = share(most.ran_ns), .unit = Unit::ratio});
         finding.evidence.push_back({.text = "Of the time the thread of the steps stood still",
                                     .value = share(beside.stood_ns),

@@ -50,7 +50,9 @@ Cause long_steps_cause() {
         }
         if (candidates != 1) habit = nullptr, call = nullptr;
         const bool by_turns = number_set(about.trace, "loader_workers") == found->every;  // workers that cannot keep up
-        if (found->waiting >= kMostlyWaiting && !by_turns) habit = &kNewPass, call = source.only_call("(workers)");
+        const bool evaluates = habit != nullptr && habit->id == "evaluation_in_loop";     // which has a loader too
+        if (found->waiting >= kMostlyWaiting && !by_turns && !evaluates)
+          habit = &kNewPass, call = source.only_call("(workers)");
         Diagnosis rare;
         Finding& finding = rare.finding;
         finding.cause = "host";

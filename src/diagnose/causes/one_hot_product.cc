@@ -36,19 +36,27 @@ Sizes ones_of(const Operator& one) {
     out.push_back(number(given.values[1]));
     return out;
   }
-  // Of a number that is put in one place of each row, or a row of a matrix with ones on its diagonal.
-  if (one.name == "aten::scatter_" && sizes(0).size() == sizes(2).size() && sizes(3).empty()) return sizes(0);
+  // Of a number that is put in one place of each row.
+  const bool one_place = !sizes(2).empty() && sizes(2).back() == 1;
+  if (one.name == "aten::scatter_" && sizes(0).size() == sizes(2).size() && one_place && sizes(3).empty())
+    return sizes(0);
   return {};
 }
+
+bool is_cast(std::string_view name) { return name == "aten::to" || name == "aten::_to_copy" || name == "aten::copy_"; }
 
 // The product of these with a matrix; nullptr: there is none right behind.
 const Operator* product_of(const std::vector<Operator>& all, std::size_t maker, const Sizes& ones) {
   for (std::size_t k = maker + 1; k < all.size() && k <= maker + 1 + kMostBetween; k++) {
     const Operator& one = all[k];
     if (one.trace != all[maker].trace || one.step != all[maker].step) return nullptr;
-    if (!is_product(one.name) || one.inputs->shapes.empty()) continue;
+    if (!is_product(one.name) || one.inputs->shapes.empty()) {
+      if (is_view(one.name) || is_cast(one.name)) continue;
+      return nullptr;
+    }
     const Sizes& first = one.inputs->shapes[0].sizes;
-    if (!first.empty() && first.back() == ones.back() && elements(first) == elements(ones)) return &one;
+    const bool of_ones = !first.empty() && first.back() == ones.back() && elements(first) == elements(ones);
+    return of_ones ? &one : nullptr;
   }
   return nullptr;
 }

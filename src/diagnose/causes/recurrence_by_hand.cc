@@ -29,7 +29,7 @@ bool is_recurrence(const Loop& loop) {
     sigmoid |= name == "aten::sigmoid" || name == "aten::sigmoid_";
     tanh |= name == "aten::tanh" || name == "aten::tanh_";
   }
-  return cell || (product && sigmoid && tanh);
+  return cell ? !product : product && sigmoid && tanh;  // a product beside a cell may make what comes in next
 }
 
 }  // namespace
@@ -44,7 +44,8 @@ Cause recurrence_by_hand_cause() {
                                 "cell; at least multiply what comes in by its weights for all moments at once, before "
                                 "the loop",
                         .how = {.least = 0.1, .most = 0.5, .fused = true},
-                        .carried = true},
+                        .carried = true,
+                        .doubt = "that what comes in does not depend on the state is inferred"},
                        out);
           }};
 }

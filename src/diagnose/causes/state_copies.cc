@@ -44,9 +44,15 @@ Cause state_copies_cause() {
               }
             }
             if (!copied.worth_saying()) return;
+            // Where it is not said what is copied, it may be anything that has tensors.
+            const Work& example = copied.names().first().example;
+            const Code code = about.code(example);
+            const bool of_model =
+                code.own() != nullptr && about.places.source(*example.trace).calls(*code.own(), "state_dict");
             out.push_back(copied.diagnosis(
                 {.cause = "host",
-                 .sentence = "The state of a model is copied in the steps, into new memory each time",
+                 .sentence = of_model ? "The state of a model is copied in the steps, into new memory each time"
+                                      : "Tensors are copied with copy.deepcopy in the steps, into new memory each time",
                  .next = "Copy it less often, as every hundred steps or behind an evaluation, or into tensors that are "
                          "there: torch._foreach_copy_(kept, current)"}));
           }};

@@ -59,8 +59,8 @@ class Unread {
   const Trace& trace_;
   ModulePaths paths_;
   std::set<std::string_view> unread_, learned_;
-  std::set<StringId> learned_models_;                // names of outermost modules
-  std::map<StepId, std::int64_t> first_learned_ns_;  // in each step: the first call of what is learned
+  std::set<StringId> learned_models_, unread_models_;  // names of outermost modules
+  std::map<StepId, std::int64_t> first_learned_ns_;    // in each step: the first call of what is learned
   std::unordered_map<SliceId, Back> backward_;
 
   std::string_view module_of(SliceId slice) const {
@@ -83,17 +83,25 @@ class Unread {
     std::set<std::string_view> called;
     for (std::uint32_t row = 0; row < trace_.modules.size(); row++) {
       const std::string_view path = paths_.nodes()[paths_.node_of_call(row)].path;
+      const StringId around = model_of(trace_.modules[row].slice);
+      const StringId model = around == StringId::none ? trace_.modules[row].name : around;
+      if (unread_.contains(path)) unread_models_.insert(model);
       const auto known = learned_.find(path);
       if (known == learned_.end()) continue;
       called.insert(*known);
-      const StringId model = model_of(trace_.modules[row].slice);
-      learned_models_.insert(model == StringId::none ? trace_.modules[row].name : model);
+      learned_models_.insert(model);
       const std::int64_t start_ns = trace_.slices.start_ns[trace_.modules[row].slice];
       const auto [at, is_new] = first_learned_ns_.try_emplace(trace_.step_at(start_ns), start_ns);
       at->second = std::min(at->second, start_ns);
     }
     // One that has no range of its own may be used anywhere.
     if (called.size() < learned_.size()) first_learned_ns_.clear();
+    // What was made in the step before may be given to anything in this one.
+    for (const stepscope::Backward& pair : trace_.backward) {
+      const StepId made = trace_.step_at(trace_.slices.start_ns[pair.forward]);
+      const StepId back = trace_.step_at(trace_.slices.start_ns[pair.backward]);
+      if (made != back) first_learned_ns_.erase(back);
+    }
   }
 
   void find_backward() {
@@ -123,16 +131,28 @@ class Unread {
     if (forward == slice) return nullptr;
     const std::int64_t start_ns = trace_.slices.start_ns[forward];
     const auto first = first_learned_ns_.find(trace_.step_at(start_ns));
-    const auto module = unread_.find(module_of(forward));
-    Back back{.is_needless = first != first_learned_ns_.end() && start_ns < first->second, .forward = forward};
-    if (module != unread_.end()) back.module = *module;
     const StringId model = model_of(forward);
-    back.is_apart = !first_learned_ns_.empty() && model != StringId::none && !learned_models_.contains(model);
-    if (back.is_apart) back.model = trace_.strings[model];
+    Back back{.forward = forward};
+    if (const auto module = unread_.find(module_of(forward)); module != unread_.end()) back.module = *module;
+    if (unread_models_.contains(model) && first != first_learned_ns_.end()) {
+      back.is_needless = start_ns < first->second;
+      back.is_apart = !learned_models_.contains(model);
+      if (back.is_apart) back.model = trace_.strings[model];
+    }
     if (!back.is_needless && !back.is_apart && back.module.empty()) return nullptr;
     return &(backward_[slice] = back);
   }
 };
+
+// Which input of an operator of the forward pass is multiplied; behind it comes the weight.
+std::size_t input_of(std::string_view name) { return name == "aten::addmm" ? 1 : 0; }
+
+// Of a product of two matrices; 0: it is none.
+std::int64_t result_elements(const OperatorInputs& product) {
+  if (product.shapes.size() < 2) return 0;
+  const Sizes &a = product.shapes[0].sizes, &b = product.shapes[1].sizes;
+  return a.size() == 2 && b.size() == 2 ? elements({a[0], b[1]}) : 0;
+}
 
 // Is it the gradient of a matrix that the operator of the forward pass was given, as its weight?
 bool gives_weight(const OperatorInputs& product, std::string_view name, const OperatorInputs& forward) {
@@ -140,8 +160,7 @@ bool gives_weight(const OperatorInputs& product, std::string_view name, const Op
     return false;
   }
   const std::int64_t rows = product.shapes[0].sizes[0], columns = product.shapes[1].sizes[1];
-  const std::size_t first = name == "aten::addmm" ? 2 : 1;  // behind a bias, and what is multiplied
-  for (std::size_t k = first; k < forward.shapes.size(); k++) {
+  for (std::size_t k = input_of(name) + 1; k < forward.shapes.size(); k++) {
     const Sizes& weight = forward.shapes[k].sizes;
     if (weight.size() != 2) continue;
     if ((weight[0] == rows && weight[1] == columns) || (weight[0] == columns && weight[1] == rows)) return true;
@@ -159,7 +178,11 @@ Left left_of(const Case& about, const Trace& trace, SliceId inner, SliceId forwa
   if (name == "aten::sum" || name == "aten::embedding_dense_backward") return {0, 0};  // a bias, a table
   if (is_product(name)) {
     const OperatorInputs &given = inputs(about).of(trace, inner), &of = inputs(about).of(trace, forward);
-    return gives_weight(given, trace.name(forward), of) ? Left{0, 0} : Left{};
+    if (!gives_weight(given, trace.name(forward), of)) return {};
+    // Of as many samples as the layer has outputs the two gradients look alike.
+    const std::size_t input = input_of(trace.name(forward));
+    const bool alike = input < of.shapes.size() && elements(of.shapes[input].sizes) == result_elements(given);
+    return {0, alike ? 1.0 : 0.0};
   }
   if (name == "aten::convolution_backward" || name.find("_norm_backward") != name.npos) {
     return {kLeastOfBoth, kMostOfBoth};

@@ -283,7 +283,7 @@ TEST_CASE("what the program says of its modules, as far as it is well formed") {
   TraceText t;
   replace(t.head, "\"deviceProperties\"",
           "\"stepscope_modules\": [[\"Net\", 0], [\"layers.0\", 12], [\"a\"], 3, [\"b\", -1], [\"c\", \"x\"], "
-          "[\"d\", 5, 4, 1], [\"e\", 5, 6, 0], [\"f\", 5, 5], [\"g\", 5, 0, 6]],"
+          "[\"d\", 5, 4, 1], [\"e\", 5, 6, 0], [\"f\", 5, 5], [\"g\", 5, 0, -1]],"
           "\n\"deviceProperties\"");
   const Trace trace = read_every_way(t.text());
   REQUIRE(trace.module_sizes.size() == 3);

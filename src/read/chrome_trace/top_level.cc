@@ -73,7 +73,7 @@ void add_module_sizes(Trace& trace, std::string_view array) {
     const long long parameters = formats::value_int(row[1], -1);
     const long long unread = row.size() == 4 ? formats::value_int(row[2], -1) : 0;
     const long long learned = row.size() == 4 ? formats::value_int(row[3], -1) : 0;
-    if (parameters < 0 || unread < 0 || learned < 0 || unread > parameters || learned > parameters) continue;
+    if (parameters < 0 || unread < 0 || learned < 0 || unread > parameters) continue;
     trace.module_sizes.push_back({formats::value_text(row[0]), parameters, unread, learned});
   }
 }

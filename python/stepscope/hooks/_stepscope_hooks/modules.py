@@ -108,28 +108,31 @@ def _place(cls: type) -> dict[str, Any]:
     return {"file": getattr(code, "co_filename", None), "line": line}
 
 
-# Path, elements of parameters, of these such as get a gradient and no optimizer has, and those that optimizers have.
+# Path, elements of parameters that stand there first, of these such as get a gradient and no optimizer has, and of all
+# its own those that optimizers have.
 Size = tuple[str, int, int, int]
 
 
 def module_sizes(models: list[Any], beside: Sequence[Any] = (), optimizers: Sequence[Any] = ()) -> list[Size]:
     """Of the parameters of every module itself, each where it stands first."""
-    owned: dict[str, list[Any]] = {}
+    owned: dict[str, tuple[list[Any], list[Any]]] = {}  # all of its own; of these such as stand there first
     counted: set[int] = set()
     for root, model in named(models, beside):
         for path, module in tree(model, root, lambda one: True):
             own = [one for one in module.__dict__.get("_parameters", {}).values() if one is not None]
             fresh = {id(one): one for one in own if id(one) not in counted}
             counted.update(fresh)
-            owned.setdefault(path or class_of(module).__name__, []).extend(fresh.values())
+            every, first = owned.setdefault(path or class_of(module).__name__, ([], []))
+            every += own
+            first += fresh.values()
     learned = _learned(counted, optimizers)
 
-    def size(shown: str, own: list[Any]) -> Size:
-        has = [one for one in own if id(one) in learned]
-        unread = [one for one in own if learned and id(one) not in learned and one.requires_grad]
-        return shown, _elements(own), _elements(unread), _elements(has)
+    def size(shown: str, every: list[Any], first: list[Any]) -> Size:
+        has = [one for one in every if id(one) in learned]
+        unread = [one for one in first if learned and id(one) not in learned and one.requires_grad]
+        return shown, _elements(first), _elements(unread), _elements(has)
 
-    return [size(shown, own) for shown, own in owned.items()]
+    return [size(shown, *own) for shown, own in owned.items()]
 
 
 def _learned(known: set[int], optimizers: Sequence[Any]) -> set[int]:

@@ -131,7 +131,7 @@ class Recorder:
         number, world, source = self.identity
         if source != "torch.distributed":  # else torch says it itself
             self.profiler.add_metadata_json("distributedInfo", json.dumps({"rank": number, "world_size": world}))
-        if "stack" not in self.features:
+        if self.kind == "steps":  # else the thread that starts it may not be the one that works
             with self.notes.guard("asking for other threads"):
                 self.beside = threads_beside.ThreadsBeside()
         self.began = time.perf_counter()
@@ -249,7 +249,7 @@ class Recorder:
             self.profiler.add_metadata_json("stepscope_waits", json.dumps(waits))
         if self.beside is not None:
             with self.notes.guard("asking for other threads"):
-                told = self.beside.told()
+                told, self.beside = self.beside.told(), None
                 if told is not None:
                     self.profiler.add_metadata_json("stepscope_threads", json.dumps(told))
         for name, value in self.settings_of_torch.items():

@@ -122,6 +122,9 @@ class Recordings:
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
         try:
+            if kind != STACKS and self.capture.boundary > 0:  # also those that have made no step yet
+                with self.notes.guard("looking for optimizers"):
+                    self.capture.memory.look_for_optimizers()
             recorder.start(self.capture.models(), self.capture.models_beside(), self.capture.memory.living())
         except Exception as error:
             with self.notes.guard("taking back what a recording left"):

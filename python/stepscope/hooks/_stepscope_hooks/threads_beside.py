@@ -23,6 +23,7 @@ _OURS = "stepscope"  # how the names of our own threads begin
 _DEEPEST = 40  # frames of a thread that are looked at
 _TELLING = 0.02  # of the time recorded; what computes less is not noted
 _MOST_LOOKS = 64  # in a part of a recording
+_MOST_THREADS = 16
 # A thread that stands in one of these waits, and holds nothing.
 _WAIT = frozenset(("wait", "acquire", "get", "put", "join", "select", "poll", "accept", "recv", "sleep", "result"))
 _PINS = "_pin_memory_loop"
@@ -35,17 +36,19 @@ class ThreadsBeside:
 
     def __init__(self) -> None:
         self.began_ns = time.perf_counter_ns()
+        self.thread = threading.get_ident()
         self.own = waiting.core_ns()
-        self.before = {int(one.ident or 0): (one, _ran_ns(one)) for one in _others()}
+        self.before = {int(one.ident or 0): (one, _ran_ns(one)) for one in list(_others())[:_MOST_THREADS]}
         self.looks = 0
         self.seen: dict[int, list[list[tuple[CodeType, int]]]] = {}
 
     def look(self) -> None:
-        """Where they are now; a few microseconds."""
+        """Where they are now; a few microseconds for each."""
         if not self.before or self.looks == _MOST_LOOKS:
             return
         self.looks += 1
         frames = sys._current_frames()
+        frames.pop(threading.get_ident(), None)  # this frame would hold itself, and all of the job's around it
         for ident in self.before:
             frame = frames.get(ident)
             if frame is not None:
@@ -54,7 +57,7 @@ class ThreadsBeside:
     def told(self) -> dict[str, Any] | None:
         """None: no other thread did much, or nobody counts it here. Times in ns: of what was recorded, of it those in
         which the thread of the steps neither ran nor waited for a core, and what each other thread ran."""
-        if not self.before or self.own is None:
+        if not self.before or self.own is None or threading.get_ident() != self.thread:
             return None
         now, recorded_ns = waiting.core_ns(), time.perf_counter_ns() - self.began_ns
         if now is None:
@@ -68,7 +71,7 @@ class ThreadsBeside:
         if not rows:
             return None
         stood_ns = recorded_ns - sum(now) + sum(self.own)
-        return {"recorded_ns": recorded_ns, "stood_ns": max(0, stood_ns), "threads": rows}
+        return {"recorded_ns": recorded_ns, "stood_ns": min(max(0, stood_ns), recorded_ns), "threads": rows}
 
     def _only_copies(self, ident: int) -> bool:
         """Into pinned memory, for the data loader: torch does that without the lock."""
@@ -93,6 +96,8 @@ class ThreadsBeside:
 def _others() -> Iterator[threading.Thread]:
     here = threading.get_ident()
     for one in threading.enumerate():
+        if isinstance(one, threading._DummyThread):  # of C++, as autograd's are, that came by Python once
+            continue
         if one.ident not in (None, here) and one.native_id is not None and not one.name.startswith(_OURS):
             yield one
 
