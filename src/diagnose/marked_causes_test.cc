@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "diagnose/steps_fixture.h"
+#include "model/telemetry.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -142,6 +143,25 @@ TEST_CASE("advice: what grows with each step is worth what it costs the job, how
   Run unknown = job(0);
   mark(unknown, 200, [](int i) { return (10 * ms) + i * (ms / 10); });
   CHECK(find(advice_of(unknown), "memory_growth") == nullptr);
+}
+
+TEST_CASE("advice: a profiler of the program's own that records most of its steps is left on") {
+  const auto job = [](std::string_view steps) {
+    Run run = plain_job();
+    mark(run, 160, [](int) { return 10 * ms; });
+    std::vector<Metadata>& said = run.history[0].metadata;
+    said.push_back({std::string(kOwnProfiledSteps), std::string(steps)});
+    said.push_back({std::string(kOwnProfilerFile), "train.py"});
+    said.push_back({std::string(kOwnProfilerLine), "32"});
+    return advice_of(run);
+  };
+  const Answer answer = job("150");
+  const Finding* found = find(answer, "debug_mode");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.file == "train.py");
+  CHECK(found->where.line == 32);
+  CHECK_FALSE(found->gain);
+  for (const char* few : {"3", "25", "", "many"}) CHECK(find(job(few), "debug_mode") == nullptr);
 }
 
 }  // namespace

@@ -274,6 +274,25 @@ TEST_CASE("advice: large tensors made in each step, and what autograd looks for 
   CHECK(find(answer, "debug_mode") != nullptr);
 }
 
+TEST_CASE("advice: deterministic algorithms fill new memory, other fills are the program's") {
+  const auto job = [](std::string_view around, bool on) {
+    Run run = run_of([&](Thread& thread) {
+      thread.nested(around, "aten::fill_", 4 * ms, {.dims = "[[], []]"});
+      thread.op("aten::mm", 6 * ms, {}, {.dims = kTwoSquares});
+    });
+    if (on) run.traces[0].metadata.push_back({"stepscope_deterministic", "true"});
+    return advice_of(run);
+  };
+  const Answer answer = job("aten::empty", true);
+  const Finding* found = find(answer, "debug_mode");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(10.0 / 6)).epsilon(0.02));
+  CHECK(find(answer, "allocation_in_steps") == nullptr);
+  CHECK(find(job("aten::empty", false), "debug_mode") == nullptr);
+  CHECK(find(job("aten::full", true), "debug_mode") == nullptr);
+}
+
 TEST_CASE("advice: what anomaly mode costs the forward pass is what operators cost that do nothing else") {
   Run run = run_of([](Thread& thread) {
     for (int i = 0; i < 4; i++) {

@@ -35,6 +35,12 @@ bool is_view(std::string_view name) {
   return is_any(name, kViews);
 }
 
+bool is_without_values(std::string_view name) {
+  static constexpr std::array<std::string_view, 7> kEmpty{"empty",  "empty_like",        "empty_strided", "new_empty",
+                                                          "resize", "new_empty_strided", "empty_permuted"};
+  return is_any(name, kEmpty);
+}
+
 bool is_elementwise(std::string_view name) {
   const costs::TrafficModel* model = costs::traffic_of(name);
   return model != nullptr && model->family == costs::Family::elementwise;

@@ -175,5 +175,32 @@ TEST_CASE("advice: a program that calls the layers of its model itself reads all
   CHECK(find(advice_of(job(false)), "no_cache") == nullptr);
 }
 
+TEST_CASE("advice: samples that a step goes forward and back with one by one are a batch, whole batches are none") {
+  const auto job = [](int samples) {
+    std::int64_t number = 0;
+    return advice_of(run_of([&](Thread& thread) {
+      for (int i = 0; i < 8; i++) {
+        const std::string dims = "[[" + std::to_string(samples) + ", 64], [64, 64]]";
+        number++;
+        thread.begin_range();
+        thread.code(10 * us);
+        for (int k = 0; k < 10; k++) thread.op("aten::mm", 20 * us, {}, {.sequence = number, .dims = dims});
+        thread.end_range("stepscope.module: Net (Net)");
+        for (int k = 0; k < 10; k++) {
+          thread.op("autograd::engine::evaluate_function: MmBackward0", 40 * us, {},
+                    {.sequence = number, .fwd_thread = 1});
+        }
+      }
+    }));
+  };
+  const Answer answer = job(1);
+  const Finding* found = find(answer, "tiny_batches");
+  REQUIRE(found != nullptr);
+  CHECK(found->sentence.find("forward and back") != std::string::npos);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high > 1.5);
+  CHECK(find(job(16), "tiny_batches") == nullptr);
+}
+
 }  // namespace
 }  // namespace stepscope::diagnose

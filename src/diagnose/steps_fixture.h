@@ -42,7 +42,7 @@ class Thread {
   }
   // A range around what comes until its end; one at a time.
   void begin_range() { range_ns_ = at_ns_; }
-  void end_range(std::string_view name) { f.slice(cpu_, "user_annotation", name, range_ns_, at_ns_ - range_ns_); }
+  void end_range(std::string_view name) { f.annotation(cpu_, name, range_ns_, at_ns_ - range_ns_); }
   // With the frames of `code` around it, outermost first.
   void op(std::string_view name, std::int64_t ns, std::vector<std::string> code = {}, OpIds ids = {}) {
     put_frames(code, ns);

@@ -27,6 +27,9 @@ inline constexpr std::string_view kSampleFiles = "samples";
 
 // Metadata of a trace of Run::history: samples in a batch of the rank's data loader, as the hooks noted it.
 inline constexpr std::string_view kBatchSize = "batch_size";
+// Of a rank with a profiler of torch's of its own: steps that ended while it recorded, and where the program makes it.
+inline constexpr std::string_view kOwnProfiledSteps = "own_profiled_steps", kOwnProfilerFile = "own_profiler_file",
+                                  kOwnProfilerLine = "own_profiler_line";
 
 // What a row of Trace::samples is of.
 struct SampledSeries {

@@ -42,7 +42,10 @@ struct ProcessNote {
     std::vector<std::int64_t> steps;  // whole ones; of a step with stacks none
   };
   std::vector<Part> parts;
-  bool own_profiler = false;  // the job profiles itself
+  bool own_profiler = false;            // the job profiles itself
+  std::int64_t own_profiled_steps = 0;  // those that ended meanwhile
+  std::string own_profiler_file;        // where it makes the profiler; empty: not known
+  std::int64_t own_profiler_line = 0;
   std::vector<OwnTrace> own_traces;
   bool detached = false;                   // the hooks left the process again
   bool ended = true;                       // as Python ends, or not known; false: it runs, or was killed

@@ -70,6 +70,12 @@ ProcessNote to_note(simdjson::dom::element note) {
   out.refused = text_of(note, "refused");
   if (note["steps_seen"].get(out.steps_seen) != simdjson::SUCCESS) out.steps_seen = 0;
   if (note["own_profiler"].get(out.own_profiler) != simdjson::SUCCESS) out.own_profiler = false;
+  if (note["own_profiled_steps"].get(out.own_profiled_steps) != simdjson::SUCCESS) out.own_profiled_steps = 0;
+  std::string_view file;
+  if (note.at_pointer("/own_profiler_at/0").get(file) == simdjson::SUCCESS &&
+      note.at_pointer("/own_profiler_at/1").get(out.own_profiler_line) == simdjson::SUCCESS) {
+    out.own_profiler_file = std::string(file);
+  }
   take_own_traces(note, out);
   if (note["detached"].get(out.detached) != simdjson::SUCCESS) out.detached = false;
   if (note["ended"].get(out.ended) != simdjson::SUCCESS) out.ended = true;

@@ -162,12 +162,19 @@ void tell_ends(const Members& members, const std::string& folder, Run& run) {
   }
 }
 
-void note_batch_sizes(const std::string& run_folder, std::map<std::int64_t, Trace>& by_rank) {
+// What the hooks noted of a rank, to the marks of its steps.
+void take_notes(const std::string& run_folder, std::map<std::int64_t, Trace>& by_rank) {
   std::vector<std::string> unreadable;  // told by add_mark_issues
   for (const run::ProcessNote& note : run::read_process_notes(run_folder, unreadable)) {
     const auto found = by_rank.find(note.rank.value_or(0));
-    if (!note.is_rank || !note.batch_size || found == by_rank.end()) continue;
-    found->second.metadata.push_back({std::string(kBatchSize), std::to_string(*note.batch_size)});
+    if (!note.is_rank || found == by_rank.end()) continue;
+    std::vector<Metadata>& said = found->second.metadata;
+    if (note.batch_size) said.push_back({std::string(kBatchSize), std::to_string(*note.batch_size)});
+    if (note.own_profiled_steps <= 0) continue;
+    said.push_back({std::string(kOwnProfiledSteps), std::to_string(note.own_profiled_steps)});
+    if (note.own_profiler_file.empty()) continue;
+    said.push_back({std::string(kOwnProfilerFile), note.own_profiler_file});
+    said.push_back({std::string(kOwnProfilerLine), std::to_string(note.own_profiler_line)});
   }
 }
 
@@ -195,7 +202,7 @@ std::vector<Trace> read_history(const std::string& run_folder) {
     if (known != by_rank.end() && known->second.steps.back().end_ns >= trace.steps.back().end_ns) continue;
     by_rank.insert_or_assign(trace.rank.rank, std::move(trace));
   }
-  note_batch_sizes(run_folder, by_rank);
+  take_notes(run_folder, by_rank);
   std::vector<Trace> history;
   for (auto& [rank, trace] : by_rank) history.push_back(std::move(trace));
   return history;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -145,3 +146,29 @@ def test_who_learns_is_known_only_where_optimizers_have_parameters_of_the_models
     rows = {name: tuple(rest) for name, *rest in module_sizes([net], [], [torch.optim.SGD(copies, lr=0.1)])}
     assert rows == {"Sequential": (0, 0, 0), "0": (20, 0, 0), "1": (10, 0, 0)}
     assert module_sizes([net])[1] == ("0", 20, 0, 0)
+
+
+PROFILED = (
+    HEAD
+    + """
+from torch.profiler import ProfilerActivity, profile
+model = tower(64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(40):
+    with profile(activities=[ProfilerActivity.CPU]) as record:
+        model(torch.rand(8, 64)).square().mean().backward()
+        optimizer.step()
+    record.key_averages()
+"""
+)
+
+
+@needs_torch
+@measured
+def test_a_profiler_that_the_program_left_on_is_told(place: Place) -> None:
+    job = place.run(sys.executable, place.script(PROFILED))
+    assert job.code == 0, job.stderr
+    first = advise(place, str(job.folder))["findings"][0]
+    assert first["id"] == "debug_mode" and first["where"]["file"] == "job.py", first
+    assert "with profile(" in PROFILED.splitlines()[first["where"]["line"] - 1]
+    assert first["gain"] is None and "Unknown" in first["gain_reason"]

@@ -12,6 +12,7 @@
 #include "diagnose/let_go.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
+#include "model/settings.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -83,7 +84,9 @@ Cause allocation_in_steps_cause() {
         Gathered made(about);
         std::set<const Trace*> makes;
         const Passes& pass = passes(about);
+        const bool fills = is_set(about.trace, "deterministic");  // which is debug_mode's
         for (const Operator& one : forward_operators(about)) {
+          if (fills && is_without_values(one.name)) continue;
           if (std::find(kMakers.begin(), kMakers.end(), one.name) == kMakers.end()) continue;
           const std::vector<std::uint32_t>& nodes = pass.nodes(*one.trace, one.slice);
           std::int64_t time_ns = 0;

@@ -46,9 +46,13 @@ Table table_of(const OperatorInputs& given) {
 
 using Key = std::pair<std::int64_t, std::int64_t>;  // rows and width
 
+struct Use {
+  std::int64_t looked_up = 0, calls = 0;
+};
+
 // Of a trace: what is looked up in each step of the tables whose gradients have all rows.
 struct Tables {
-  std::map<StepId, std::map<Key, std::int64_t>> looked_up;
+  std::map<StepId, std::map<Key, Use>> used;
   std::map<SliceId, Key> made_by;  // outermost operators of the backward pass
   std::set<Key> tied;              // that a product gives a gradient as well, which has all rows anyway
 };
@@ -68,31 +72,33 @@ Tables tables_of(const Case& about, const Trace& trace) {
     const Table table = table_of(given);
     if (elements({table.rows, table.width}) < kLargeElements) continue;
     const Key key{table.rows, table.width};
-    std::int64_t& sum = out.looked_up[trace.step_at(trace.slices.start_ns[slice])][key];
-    sum = std::min(sum + std::min(table.looked_up, table.rows), table.rows);
+    Use& use = out.used[trace.step_at(trace.slices.start_ns[slice])][key];
+    use.looked_up = std::min(use.looked_up + std::min(table.looked_up, table.rows), table.rows);
+    use.calls++;
     out.made_by[outermost] = key;
   }
-  for (auto& [step, tables] : out.looked_up) {
+  for (auto& [step, tables] : out.used) {
     std::erase_if(tables, [&](const auto& one) {
-      const auto& [key, looked_up] = one;
+      const auto& [key, use] = one;
       return out.tied.contains(key) ||
-             kMostTimesPerRow * static_cast<double>(looked_up) >= static_cast<double>(key.first);
+             kMostTimesPerRow * static_cast<double>(use.looked_up) >= static_cast<double>(key.first);
     });
   }
   return out;
 }
 
-// How much of what the optimizer goes through is of that size, and in a table that is looked up.
-double part_of_parameters(const Trace& trace, const Key& key) {
+// How much of what the optimizer goes through is tables of that size, each of which is looked up once or more.
+double part_of_parameters(const Trace& trace, const Key& key, std::int64_t calls) {
   const std::int64_t table = elements({key.first, key.second});
-  double learned = 0, all = 0, such = 0;
+  double learned = 0, all = 0;
+  std::int64_t such = 0;
   for (const ModuleSize& size : trace.module_sizes) {
     learned += static_cast<double>(size.learned);
     all += static_cast<double>(size.parameters);
-    if (size.parameters == table) such += static_cast<double>(table);
+    such += size.parameters == table ? 1 : 0;
   }
   const double of = learned > 0 ? learned : all;
-  return of > 0 ? std::min(1.0, such / of) : 0;
+  return of > 0 ? std::min(1.0, static_cast<double>(table) * static_cast<double>(std::min(such, calls)) / of) : 0;
 }
 
 // Does a row without a gradient stay as it is in this optimizer? Not where it has momentum, or takes something off all
@@ -131,16 +137,16 @@ Cause dense_gradients_cause() {
           const auto of = known.find(work.trace);
           if (of == known.end() || work.operation == SliceId::none) return;
           const Tables& tables = of->second;
-          const auto step = tables.looked_up.find(work.trace->step_at(work.start_ns));
-          if (step == tables.looked_up.end() || step->second.empty()) return;
+          const auto step = tables.used.find(work.trace->step_at(work.start_ns));
+          if (step == tables.used.end() || step->second.empty()) return;
           const auto left = [](const auto& table) {
-            return static_cast<double>(table.second) / static_cast<double>(table.first.first);
+            return static_cast<double>(table.second.looked_up) / static_cast<double>(table.first.first);
           };
           if (const auto made = tables.made_by.find(work.operation); made != tables.made_by.end()) {
             const auto table = step->second.find(made->second);
             if (table == step->second.end()) return;
             if (elements({table->first.first, table->first.second}) > elements({largest.first, largest.second})) {
-              largest = table->first, looked_up = table->second;
+              largest = table->first, looked_up = table->second.looked_up;
             }
             whole.add(node, work, work.trace->name(work.operation), left(*table), kMostTimesPerRow * left(*table));
             return;
@@ -149,7 +155,7 @@ Cause dense_gradients_cause() {
           if (static_cast<Phase>(work.trace->slices.phase[work.operation]) != Phase::optimizer) return;
           double least = 1, most = 1;
           for (const auto& table : step->second) {
-            const double part = part_of_parameters(*work.trace, table.first);
+            const double part = part_of_parameters(*work.trace, table.first, table.second.calls);
             least -= part * (1 - left(table));
             most -= part * (1 - kMostTimesPerRow * left(table));
           }

@@ -1,7 +1,6 @@
 // Calls of a model with one sample each, right behind one another: what waits together could be answered together.
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "diagnose/gathered.h"
 #include "diagnose/loops.h"
 #include "diagnose/model_calls.h"
+#include "diagnose/passes.h"
 
 namespace stepscope::diagnose::causes {
 
@@ -51,20 +51,21 @@ class Between {
   }
 
   void add(const ModelCall& before, const ModelCall& call, Gathered& to) const {
-    const auto thread = threads_.find({call.trace, call.track});
-    if (thread == threads_.end()) return;
-    const std::vector<std::uint32_t>& nodes = thread->second;
-    const auto by_start = ByStart{about_};
-    auto at = std::lower_bound(nodes.begin(), nodes.end(), before.end_ns, by_start);
-    const auto end = std::lower_bound(at, nodes.end(), call.start_ns, by_start);
-    for (; at != end; ++at) {
-      const Work work = about_.work(*at);
+    for_each(before, call, [&](std::uint32_t node, const Work& work) {
       if (work.operation == SliceId::none) {
-        to.add(*at, work, call.module, kMostOfCalls, 1);
+        to.add(node, work, call.module, kMostOfCalls, 1);
       } else {
-        add_operator(*at, work, call.module, usual_call_ns(about_, *call.trace), to);
+        add_operator(node, work, call.module, usual_call_ns(about_, *call.trace), to);
       }
-    }
+    });
+  }
+
+  bool goes_back(const ModelCall& before, const ModelCall& call) const {
+    bool back = false;
+    for_each(before, call, [&](std::uint32_t, const Work& work) {
+      back = back || (work.operation != SliceId::none && is_backward(work.trace->name(work.operation)));
+    });
+    return back;
   }
 
  private:
@@ -74,6 +75,17 @@ class Between {
     bool operator()(std::uint32_t a, std::uint32_t b) const { return start(a) < start(b); }
     bool operator()(std::uint32_t node, std::int64_t time_ns) const { return start(node) < time_ns; }
   };
+
+  template <class Visit>
+  void for_each(const ModelCall& before, const ModelCall& call, const Visit& visit) const {
+    const auto thread = threads_.find({call.trace, call.track});
+    if (thread == threads_.end()) return;
+    const std::vector<std::uint32_t>& nodes = thread->second;
+    const auto by_start = ByStart{about_};
+    auto at = std::lower_bound(nodes.begin(), nodes.end(), before.end_ns, by_start);
+    const auto end = std::lower_bound(at, nodes.end(), call.start_ns, by_start);
+    for (; at != end; ++at) visit(*at, about_.work(*at));
+  }
 
   const Case& about_;
   std::map<std::pair<const Trace*, TrackId>, std::vector<std::uint32_t>> threads_;
@@ -96,42 +108,85 @@ bool is_next_word(const std::vector<ModelCall>& calls, std::size_t i) {
   return goes_on(calls, i) && (goes_on(calls, i - 1) || goes_on(calls, i + 1));
 }
 
+bool is_of_one(const ModelCall& call) {
+  return call.sizes.size() > 1 && call.sizes[0] == 1 && elements(call.sizes) > 1;  // one word follows from another
+}
+
+struct Told {
+  std::string_view cause, sentence, next;
+};
+
+void tell(const Case& about, const Gathered& alone, std::size_t in_a_row, const Told& told,
+          std::vector<Diagnosis>& out) {
+  constexpr std::size_t kFewestInARow = 4;  // a recording of steps has five
+  if (in_a_row < kFewestInARow || !alone.worth_saying()) return;
+  Diagnosis found =
+      alone.diagnosis({.cause = told.cause, .sentence = std::string(told.sentence), .next = std::string(told.next)});
+  put_model(about, *alone.names().first().example.trace, alone.names().first().name, found.finding.where);
+  found.finding.evidence.push_back({.text = "Calls of one sample right behind one another",
+                                    .value = static_cast<std::int64_t>(in_a_row),
+                                    .unit = Unit::count});
+  out.push_back(std::move(found));
+}
+
+void find_answers(const Case& about, const Between& between, std::vector<Diagnosis>& out) {
+  constexpr double kRightBehind = 0.5;  // of a call: a longer gap is a wait for requests
+  const std::vector<ModelCall>& calls = model_calls(about);
+  Gathered alone(about);
+  std::size_t in_a_row = 0, most = 0;
+  for (std::size_t i = 1; i < calls.size(); i++) {
+    const ModelCall& call = calls[i];
+    const bool behind = are_alike(calls[i - 1], call) && calls[i - 1].sizes.size() == call.sizes.size() &&
+                        !is_next_word(calls, i) &&
+                        static_cast<double>(call.start_ns - calls[i - 1].end_ns) <
+                            kRightBehind * static_cast<double>(call.end_ns - call.start_ns);
+    in_a_row = !call.trains && is_of_one(call) && behind ? in_a_row + 1 : 0;
+    most = std::max(most, in_a_row);
+    if (in_a_row == 0) continue;
+    add_call(about, call, alone);
+    between.add(calls[i - 1], call, alone);
+  }
+  tell(about, alone, most,
+       {.cause = "serving",
+        .sentence = "The model answers one request per call, while others follow at once",
+        .next = "Answer requests that wait together in one batch: collect those of a few milliseconds, pad them, and "
+                "call the model once"},
+       out);
+}
+
+// Samples that a step goes forward and back with one by one, before its optimizer takes the sum of their gradients.
+void find_samples(const Case& about, const Between& between, std::vector<Diagnosis>& out) {
+  const std::vector<ModelCall>& calls = model_calls(about);
+  Gathered alone(about);
+  std::size_t in_a_row = 0, most = 0;
+  for (std::size_t i = 1; i < calls.size(); i++) {
+    const ModelCall &before = calls[i - 1], &call = calls[i];
+    const bool together = are_alike(before, call) && before.sizes.size() == call.sizes.size() && before.trains &&
+                          call.trains && is_of_one(before) && is_of_one(call) &&
+                          call.trace->step_at(before.start_ns) == call.trace->step_at(call.start_ns) &&
+                          between.goes_back(before, call);
+    in_a_row = together ? in_a_row + 1 : 0;
+    most = std::max(most, in_a_row);
+    if (in_a_row == 0) continue;
+    add_call(about, call, alone);
+    between.add(before, call, alone);
+  }
+  tell(about, alone, most,
+       {.cause = "host",
+        .sentence = "A step goes forward and back with one sample after the other",
+        .next = "Give the model all samples of the step as one batch, padded where they differ, or as many as memory "
+                "has room for, and call backward() once for each batch"},
+       out);
+}
+
 }  // namespace
 
 Cause tiny_batches_cause() {
-  return {"tiny_batches", "Requests answered one by one", [](const Case& about, std::vector<Diagnosis>& out) {
-            constexpr std::size_t kFewestInARow = 4;  // a recording of steps has five
-            constexpr double kRightBehind = 0.5;      // of a call: a longer gap is a wait for requests
-            const std::vector<ModelCall>& calls = model_calls(about);
-            Gathered alone(about);
-            std::optional<Between> between;
-            std::size_t in_a_row = 0, most = 0;
-            for (std::size_t i = 0; i < calls.size(); i++) {
-              const ModelCall& call = calls[i];
-              const bool one = !call.trains && call.sizes.size() > 1 && call.sizes[0] == 1 &&
-                               elements(call.sizes) > 1;  // one word follows from the one before
-              const bool behind = i > 0 && are_alike(calls[i - 1], call) &&
-                                  calls[i - 1].sizes.size() == call.sizes.size() && !is_next_word(calls, i) &&
-                                  static_cast<double>(call.start_ns - calls[i - 1].end_ns) <
-                                      kRightBehind * static_cast<double>(call.end_ns - call.start_ns);
-              in_a_row = one && behind ? in_a_row + 1 : 0;
-              most = std::max(most, in_a_row);
-              if (in_a_row == 0) continue;
-              add_call(about, call, alone);
-              if (!between) between.emplace(about);
-              between->add(calls[i - 1], call, alone);
-            }
-            if (most < kFewestInARow || !alone.worth_saying()) return;
-            Diagnosis found = alone.diagnosis(
-                {.cause = "serving",
-                 .sentence = "The model answers one request per call, while others follow at once",
-                 .next = "Answer requests that wait together in one batch: collect those of a few milliseconds, pad "
-                         "them, and call the model once"});
-            put_model(about, *alone.names().first().example.trace, alone.names().first().name, found.finding.where);
-            found.finding.evidence.push_back({.text = "Calls of one sample right behind one another",
-                                              .value = static_cast<std::int64_t>(most),
-                                              .unit = Unit::count});
-            out.push_back(std::move(found));
+  return {"tiny_batches", "Samples one by one", [](const Case& about, std::vector<Diagnosis>& out) {
+            if (model_calls(about).size() < 2) return;
+            const Between between(about);
+            find_answers(about, between, out);
+            find_samples(about, between, out);
           }};
 }
 

@@ -146,6 +146,7 @@ class Capture:
             device=device,
             device_name=torch.cuda.get_device_name() if device == "cuda" else None,
             steps_seen=self.boundary,
+            **({"own_profiled_steps": self.other.steps} if self.other is not None and self.other.steps > 0 else {}),
             other_cost_s=round(self.recordings.budget.other_s, 6),
             **fields,
         )
@@ -350,6 +351,8 @@ class Capture:
             self.open_marks()
         self.marks.step(self.boundary, self.step_began, now, phase)
         self.memory.step_ended()
+        if self.other is not None:
+            self.other.step_ended()
         self.step_began = now
         self.boundary += 1
         moments.left.step_done()

@@ -29,7 +29,7 @@ _HELD = (("NaiveAMPModel", "model"),)  # class and name of the child that it is 
 called_at: dict[str, tuple[str, int, int] | None] = {}
 
 
-def _program_around() -> tuple[str, int, int] | None:
+def program_around() -> tuple[str, int, int] | None:
     """The innermost frame that is neither torch's nor ours; None: there is none."""
     import torch
 
@@ -67,7 +67,7 @@ class ModuleRanges:
 
         def before() -> None:
             if is_model and shown not in called_at:
-                called_at[shown] = _program_around()
+                called_at[shown] = program_around()
             if not self.compiling():
                 opened = self.range(name)
                 opened.__enter__()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import threading
 
-from . import parallel, process, torch_profiler
+from . import parallel, process, program_code, torch_profiler
+from .modules import program_around
 from .replaced import Replaced
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ class OtherProfiler:
     def __init__(self, capture: Capture) -> None:
         self.capture, self.notes = capture, capture.notes
         self.seen = False
+        self.steps = 0  # that ended while one recorded
         self.replaced = Replaced()
 
     def watch(self) -> None:
@@ -42,6 +44,10 @@ class OtherProfiler:
             self.replaced.replace(owner, "export_chrome_trace", self.after_export)
         if runs():  # in a process that was attached to
             self.comes()
+
+    def step_ended(self) -> None:
+        if self.seen and runs():
+            self.steps += 1
 
     def before(self, original: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -79,7 +85,9 @@ class OtherProfiler:
         self.seen = True
         with self.notes.guard("giving way to the job's own profiler"):
             capture.recordings.close(complete=False)
-            capture.tell(own_profiler=True)
+            at = program_around()
+            place = None if at is None else [program_code.shown(at[0]), at[2]]
+            capture.tell(own_profiler=True, own_profiler_at=place)
         with self.notes.guard("answering requests"):  # whatever became of ours: a second start would empty theirs
             capture.record_no_more("the job runs a profiler of its own, and torch has room for one")
 
