@@ -1,7 +1,6 @@
 #include "model/module_paths.h"
 
 #include <algorithm>
-#include <set>
 
 #include "model/lookup.h"
 
@@ -45,11 +44,13 @@ bool ModulePaths::has_path(SliceId slice) const {
 // The hooks call the model itself by its class, and the modules in it by their paths within it. Of several models
 // every path begins with the class, and where two have the same, with a number behind it: "Stage#2.layers.0".
 void ModulePaths::find_root() {
+  constexpr std::size_t kMostModels = 64;  // a program has a few
   std::set<StringId> models;
   for (const ModuleCall& call : trace_.modules) {
     if (call.type == StringId::none || !is_model(trace_, call) || !has_path(call.slice)) continue;
     if (call_around(call.slice) != none) continue;
     models.insert(call.name);
+    if (models.size() > kMostModels) return;
   }
   // Of one model, with others beside it, the paths are within it, and only theirs begin with a class.
   const auto is_prefix = [&](StringId name) {
@@ -60,6 +61,9 @@ void ModulePaths::find_root() {
   const auto has_bare_paths = [&](StringId name) { return models.size() == 1 || !is_prefix(name); };
   if (std::count_if(models.begin(), models.end(), has_bare_paths) == 1) {
     root_ = *std::find_if(models.begin(), models.end(), has_bare_paths);
+    for (const StringId name : models) {
+      if (name != root_) beside_.emplace(trace_.strings[name]);
+    }
   }
 }
 
@@ -72,10 +76,15 @@ std::uint32_t ModulePaths::innermost(SliceId at) const {
 
 std::uint32_t ModulePaths::call_around(SliceId slice) const { return innermost(trace_.slices.parent[slice]); }
 
-std::uint32_t ModulePaths::node_at(std::string_view path) const {
+std::uint32_t ModulePaths::node_in_model(std::string_view path) const {
   for (std::size_t end = path.size(); end != path.npos && end > 0; end = path.rfind('.', end - 1)) {
     if (const auto found = index_.find(std::string(path.substr(0, end))); found != index_.end()) return found->second;
   }
+  return none;
+}
+
+std::uint32_t ModulePaths::node_at(std::string_view path) const {
+  if (const std::uint32_t found = node_in_model(path); found != none) return found;
   const auto model = index_.find(std::string(trace_.strings[root_]));
   return root_ == StringId::none || model == index_.end() ? none : model->second;
 }
@@ -108,8 +117,9 @@ std::uint32_t ModulePaths::node(const std::string& path, std::uint32_t parent) {
 
 std::uint32_t ModulePaths::node_of_path(std::string_view path) {
   const std::string_view root = trace_.strings[root_];
-  std::uint32_t at = root_ == StringId::none ? none : node(std::string(root), none);
-  if (root_ != StringId::none && path == root) return at;
+  const bool in_root = root_ != StringId::none && !beside_.contains(path.substr(0, path.find('.')));
+  std::uint32_t at = in_root ? node(std::string(root), none) : none;
+  if (in_root && path == root) return at;
   for (std::size_t end = path.find('.');; end = path.find('.', end + 1)) {
     at = node(std::string(path.substr(0, end)), at);
     if (end == path.npos || nodes_[at].depth >= kDeepest) return at;

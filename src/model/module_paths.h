@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,6 +38,8 @@ class ModulePaths {
   std::uint32_t call_around(SliceId slice) const;
   // The node of a path, or the innermost that would be around it; none: there is none at all.
   std::uint32_t node_at(std::string_view path) const;
+  // The same for a module of the model that the path begins with, whether or not it is the root.
+  std::uint32_t node_in_model(std::string_view path) const;
   // The node that the slice belongs to, or none: that of the innermost module around it; of what runs in a backward
   // pass, that of the forward operator whose gradient it is.
   std::uint32_t node_of(SliceId slice) const;
@@ -53,7 +57,8 @@ class ModulePaths {
   const Trace& trace_;
   std::vector<std::uint32_t> row_at_;             // per slice: the call of a module that it is
   std::unordered_map<SliceId, SliceId> forward_;  // of what has its number in backward
-  StringId root_ = StringId::none;                // the class of the only model
+  StringId root_ = StringId::none;                // the class of the model that paths are within
+  std::set<std::string, std::less<>> beside_;     // other models: what is in them has paths that begin so
   std::vector<Node> nodes_;
   std::unordered_map<std::string, std::uint32_t> index_;
   std::vector<std::uint32_t> node_at_;  // per row of Trace::modules

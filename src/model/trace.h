@@ -314,6 +314,7 @@ struct ModuleSize {
   std::int64_t parameters = 0;  // of its own, each parameter at the first module that has it; 0 is none
   std::int64_t unread = 0;      // of these, such as get a gradient and no optimizer has
   std::int64_t learned = 0;     // of all that it has, those that optimizers have; both 0: not known, or neither
+  std::uint8_t beside = 0;      // 1: of a model that the optimizer of the steps does not train; the path begins with it
 };
 
 // What the program says that it held of a device's memory when the recording began.

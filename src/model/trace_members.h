@@ -164,8 +164,8 @@ void each_member(MaybeConst<HeldBefore> auto& part, V& visit) {
 
 template <class V>
 void each_member(MaybeConst<ModuleSize> auto& part, V& visit) {
-  auto& [path, parameters, unread, learned] = part;
-  detail::visit_all(visit, path, parameters, unread, learned);
+  auto& [path, parameters, unread, learned, beside] = part;
+  detail::visit_all(visit, path, parameters, unread, learned, beside);
 }
 
 template <class V>

@@ -137,15 +137,17 @@ def test_who_learns_is_known_only_where_optimizers_have_parameters_of_the_models
     net = torch.nn.Sequential(body, head)
     teacher = torch.nn.Linear(3, 3)
     optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
-    rows = {name: tuple(rest) for name, *rest in module_sizes([net], [teacher], [optimizer])}
-    assert rows == {"Sequential": (0, 0, 0), "0": (20, 20, 0), "1": (10, 0, 10), "Linear": (12, 12, 0)}
+    known, others = module_sizes([net], [teacher], [optimizer])
+    rows = {name: tuple(rest) for name, *rest in known}
+    assert rows == {"Sequential": (0, 0, 0), "0": (20, 20, 0), "1": (10, 0, 10)}
+    assert others == [("Linear", 12, 12, 0)]
     body.requires_grad_(False)
-    rows = {name: tuple(rest) for name, *rest in module_sizes([net], [], [optimizer])}
+    rows = {name: tuple(rest) for name, *rest in module_sizes([net], [], [optimizer])[0]}
     assert rows["0"] == (20, 0, 0)
     copies = [torch.nn.Parameter(one.detach().clone()) for one in head.parameters()]  # as in another precision
-    rows = {name: tuple(rest) for name, *rest in module_sizes([net], [], [torch.optim.SGD(copies, lr=0.1)])}
+    rows = {name: tuple(rest) for name, *rest in module_sizes([net], [], [torch.optim.SGD(copies, lr=0.1)])[0]}
     assert rows == {"Sequential": (0, 0, 0), "0": (20, 0, 0), "1": (10, 0, 0)}
-    assert module_sizes([net])[1] == ("0", 20, 0, 0)
+    assert module_sizes([net])[0][1] == ("0", 20, 0, 0)
 
 
 PROFILED = (

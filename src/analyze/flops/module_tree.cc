@@ -34,7 +34,8 @@ void add_parameters(std::vector<ModuleNode>& nodes, const Trace& trace, const Mo
   if (trace.module_sizes.empty()) return;
   for (ModuleNode& node : nodes) node.parameters = 0;
   for (const ModuleSize& size : trace.module_sizes) {
-    for (std::uint32_t at = paths.node_at(size.path); at != ModulePaths::none; at = nodes[at].place.parent)
+    const std::uint32_t own = size.beside != 0 ? paths.node_in_model(size.path) : paths.node_at(size.path);
+    for (std::uint32_t at = own; at != ModulePaths::none; at = nodes[at].place.parent)
       nodes[at].parameters = add_up(*nodes[at].parameters, size.parameters);
   }
 }

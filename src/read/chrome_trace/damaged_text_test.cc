@@ -284,9 +284,11 @@ TEST_CASE("what the program says of its modules, as far as it is well formed") {
   replace(t.head, "\"deviceProperties\"",
           "\"stepscope_modules\": [[\"Net\", 0], [\"layers.0\", 12], [\"a\"], 3, [\"b\", -1], [\"c\", \"x\"], "
           "[\"d\", 5, 4, 1], [\"e\", 5, 6, 0], [\"f\", 5, 5], [\"g\", 5, 0, -1]],"
-          "\n\"deviceProperties\"");
+          "\n\"stepscope_modules_beside\": [[\"Teacher\", 7, 7, 0]],\n\"deviceProperties\"");
   const Trace trace = read_every_way(t.text());
-  REQUIRE(trace.module_sizes.size() == 3);
+  REQUIRE(trace.module_sizes.size() == 4);
+  CHECK(trace.module_sizes[3].beside == 1);
+  CHECK(trace.module_sizes[2].beside == 0);
   CHECK(trace.module_sizes[1].path == "layers.0");
   CHECK(trace.module_sizes[1].parameters == 12);
   CHECK(trace.module_sizes[1].unread == 0);

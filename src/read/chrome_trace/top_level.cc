@@ -65,7 +65,7 @@ void add_groups(Trace& trace, std::string_view array) {
 }
 
 // Of our own hooks: [["", 0], ["layers.0", 1024], ["head", 512, 0, 512], …].
-void add_module_sizes(Trace& trace, std::string_view array) {
+void add_module_sizes(Trace& trace, std::string_view array, std::uint8_t beside) {
   for (const std::string_view item : items(array)) {
     if (item.front() != '[') continue;
     const std::vector<std::string_view> row = items(item);
@@ -74,7 +74,7 @@ void add_module_sizes(Trace& trace, std::string_view array) {
     const long long unread = row.size() == 4 ? formats::value_int(row[2], -1) : 0;
     const long long learned = row.size() == 4 ? formats::value_int(row[3], -1) : 0;
     if (parameters < 0 || unread < 0 || learned < 0 || unread > parameters) continue;
-    trace.module_sizes.push_back({formats::value_text(row[0]), parameters, unread, learned});
+    trace.module_sizes.push_back({formats::value_text(row[0]), parameters, unread, learned, beside});
   }
 }
 
@@ -122,7 +122,8 @@ void apply_top_level(Trace& trace, std::string_view key, std::string_view value)
   if (value.empty()) return;
   if (key == "deviceProperties" && value.front() == '[') add_devices(trace, value);
   if (key == "distributedInfo" && value.front() == '{') add_rank(trace, value);
-  if (key == "stepscope_modules" && value.front() == '[') add_module_sizes(trace, value);
+  if (key == "stepscope_modules" && value.front() == '[') add_module_sizes(trace, value, 0);
+  if (key == "stepscope_modules_beside" && value.front() == '[') add_module_sizes(trace, value, 1);
   if (key == "stepscope_held" && value.front() == '[') add_held_before(trace, value);
   if (key == "stepscope_code" && value.front() == '[') add_code(trace, value);
   if (key == "baseTimeNanoseconds") trace.clock_base_ns = formats::value_int(value, kAbsent);

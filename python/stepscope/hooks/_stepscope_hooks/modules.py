@@ -113,11 +113,14 @@ def _place(cls: type) -> dict[str, Any]:
 Size = tuple[str, int, int, int]
 
 
-def module_sizes(models: list[Any], beside: Sequence[Any] = (), optimizers: Sequence[Any] = ()) -> list[Size]:
-    """Of the parameters of every module itself, each where it stands first."""
+def module_sizes(
+    models: list[Any], beside: Sequence[Any] = (), optimizers: Sequence[Any] = ()
+) -> tuple[list[Size], list[Size]]:
+    """Of the parameters of every module itself; of the models, and of those beside them."""
     owned: dict[str, tuple[list[Any], list[Any]]] = {}  # all of its own; of these such as stand there first
     counted: set[int] = set()
-    for root, model in named(models, beside):
+    of_models = 0
+    for number, (root, model) in enumerate(named(models, beside)):
         for path, module in tree(model, root, lambda one: True):
             own = [one for one in module.__dict__.get("_parameters", {}).values() if one is not None]
             fresh = {id(one): one for one in own if id(one) not in counted}
@@ -125,6 +128,8 @@ def module_sizes(models: list[Any], beside: Sequence[Any] = (), optimizers: Sequ
             every, first = owned.setdefault(path or class_of(module).__name__, ([], []))
             every += own
             first += fresh.values()
+        if number < len(models):
+            of_models = len(owned)
     learned = _learned(counted, optimizers)
 
     def size(shown: str, every: list[Any], first: list[Any]) -> Size:
@@ -132,7 +137,8 @@ def module_sizes(models: list[Any], beside: Sequence[Any] = (), optimizers: Sequ
         unread = [one for one in first if learned and id(one) not in learned and one.requires_grad]
         return shown, _elements(first), _elements(unread), _elements(has)
 
-    return [size(shown, *own) for shown, own in owned.items()]
+    sizes = [size(shown, *own) for shown, own in owned.items()]
+    return sizes[:of_models], sizes[of_models:]
 
 
 def _learned(known: set[int], optimizers: Sequence[Any]) -> set[int]:

@@ -63,7 +63,7 @@ class Recorder:
         self.thread: int | None = None
         self.ranges: modules.ModuleRanges | None = None
         self.profiler: Any = None
-        self.sizes: list[modules.Size] = []
+        self.sizes: tuple[list[modules.Size], list[modules.Size]] = ([], [])  # of models, and of those beside
         self.held: list[tuple[str, str, str, int]] = []  # before it began
         self.code = ""  # calls in the program's own source, as JSON
         self.quiet = contextlib.ExitStack()  # what torch would print while it records
@@ -235,8 +235,9 @@ class Recorder:
             "partial_steps": self.partial_steps,
         }
         self.profiler.add_metadata_json("stepscope", json.dumps(about))
-        if self.sizes:
-            self.profiler.add_metadata_json("stepscope_modules", json.dumps(self.sizes))
+        for key, sizes in zip(("stepscope_modules", "stepscope_modules_beside"), self.sizes):
+            if sizes:
+                self.profiler.add_metadata_json(key, json.dumps(sizes))
         if self.held:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
         if self.code:
