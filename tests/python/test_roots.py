@@ -20,7 +20,8 @@ def test_each_level_adds_its_modules_once(monkeypatch: pytest.MonkeyPatch) -> No
     looked_at = []
 
     def counted(module: object, original: Callable[[object], bool] = roots._callable) -> bool:
-        looked_at.append(module)
+        if any(module is one for one in chain):  # not what other tests have left
+            looked_at.append(module)
         return original(module)
 
     monkeypatch.setattr(roots, "_callable", counted)

@@ -62,7 +62,8 @@ class MemoryWatch:
     def look_for_optimizers(self) -> None:
         import torch
 
-        for optimizer in roots.instances(torch.optim.Optimizer):
+        base = getattr(getattr(torch, "optim", None), "Optimizer", None)
+        for optimizer in roots.instances(base) if base is not None else []:
             self.optimizer_seen(optimizer)
 
     def optimizer_seen(self, optimizer: Any) -> None:
