@@ -1,6 +1,7 @@
 #include "diagnose/inputs.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "model/lookup.h"
 
@@ -40,6 +41,19 @@ bool OperatorInputs::has_type(std::string_view type) const {
     if (types[i] == type && !shapes[i].sizes.empty()) return true;
   }
   return false;
+}
+
+std::int64_t OperatorInputs::number(std::size_t input, std::int64_t otherwise) const {
+  if (input >= values.size()) return otherwise;
+  const std::string& text = values[input];
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : otherwise;
+}
+
+Sizes OperatorInputs::product() const {
+  if (shapes.size() < 2 || shapes[0].sizes.size() != 2 || shapes[1].sizes.size() != 2) return {};
+  return {shapes[0].sizes[0], shapes[1].sizes[1]};
 }
 
 const OperatorInputs& Inputs::of(const Trace& trace, SliceId operation) const {

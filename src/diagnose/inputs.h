@@ -25,6 +25,10 @@ struct OperatorInputs {
   std::int64_t elements() const;
   // Of the tensors, one of several elements, any is of this type.
   bool has_type(std::string_view type) const;
+  // Of an input that is a whole number; `otherwise`: it is none.
+  std::int64_t number(std::size_t input, std::int64_t otherwise) const;
+  // Of the product of the first two inputs; empty: these are no two matrices.
+  Sizes product() const;
 };
 
 class Inputs {

@@ -1,7 +1,6 @@
 // Tables of which a step looks up a few rows and has the gradient as large as all of them: it is cleared, added to and
 // taken by the optimizer as a whole.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -31,17 +30,10 @@ struct Table {
   std::int64_t rows = 0, width = 0, looked_up = 0;
 };
 
-std::int64_t number(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : 0;
-}
-
 Table table_of(const OperatorInputs& given) {
-  if (given.shapes.size() < 2 || given.values.size() < 3 || given.shapes[0].sizes.empty()) return {};
-  return {.rows = number(given.values[2]),
-          .width = given.shapes[0].sizes.back(),
-          .looked_up = elements(given.shapes[1].sizes)};
+  if (given.shapes.size() < 2 || given.shapes[0].sizes.empty()) return {};
+  return {
+      .rows = given.number(2, 0), .width = given.shapes[0].sizes.back(), .looked_up = elements(given.shapes[1].sizes)};
 }
 
 using Key = std::pair<std::int64_t, std::int64_t>;  // rows and width
@@ -64,9 +56,8 @@ Tables tables_of(const Case& about, const Trace& trace) {
     const SliceId outermost = about.outermost(trace, slice);
     if (outermost == SliceId::none || !is_backward(trace.name(outermost))) continue;
     const OperatorInputs& given = inputs(about).of(trace, slice);
-    if (is_product(name) && given.shapes.size() > 1) {
-      const Sizes &a = given.shapes[0].sizes, &b = given.shapes[1].sizes;
-      if (a.size() == 2 && b.size() == 2) out.tied.insert({{a[0], b[1]}, {b[1], a[0]}});
+    if (const Sizes made = given.product(); is_product(name) && !made.empty()) {
+      out.tied.insert({{made[0], made[1]}, {made[1], made[0]}});
     }
     if (name != "aten::embedding_dense_backward") continue;
     const Table table = table_of(given);

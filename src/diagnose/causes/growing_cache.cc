@@ -1,10 +1,8 @@
 // What is kept from call to call and grows by concatenation, as keys and values of words that were read: each time all
 // of it is copied into a tensor that is a little larger.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,11 +34,7 @@ Grown grown_by(const Operator& one) {
   if (elements(added) <= 0 || elements(kept) / kTimesAsLarge < elements(added) || elements(kept) > kMostElements) {
     return {};
   }
-  std::int64_t dimension = 0;
-  if (given.values.size() > 1) {
-    const std::string& text = given.values[1];
-    std::from_chars(text.data(), text.data() + text.size(), dimension);
-  }
+  std::int64_t dimension = given.number(1, 0);
   if (dimension < 0) dimension += static_cast<std::int64_t>(kept.size());
   if (dimension < 0 || dimension >= static_cast<std::int64_t>(kept.size())) return {};
   Sizes to = kept;

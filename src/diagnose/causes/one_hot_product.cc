@@ -1,9 +1,7 @@
 // Rows of a matrix that are picked by multiplying it with ones and zeros: all of it is read, to get what a look-up
 // reads a few rows for.
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,19 +19,13 @@ constexpr std::int64_t kLeastColumns = 32;  // fewer are no table
 // A look-up reads these rows alone; its gradient is cleared as a whole and has these rows added.
 constexpr double kMostOfProduct = 0.1, kLeastOfBackward = 0.05, kMostOfBackward = 0.3;
 
-std::int64_t number(std::string_view text) {
-  std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 // The sizes of the ones and zeros that it makes; empty: it makes none.
 Sizes ones_of(const Operator& one) {
   const OperatorInputs& given = *one.inputs;
   const auto sizes = [&](std::size_t k) { return k < given.shapes.size() ? given.shapes[k].sizes : Sizes(); };
-  if (one.name == "aten::one_hot" && given.values.size() > 1) {
+  if (one.name == "aten::one_hot") {
     Sizes out = sizes(0);
-    out.push_back(number(given.values[1]));
+    out.push_back(given.number(1, 0));
     return out;
   }
   // Of a number that is put in one place of each row.

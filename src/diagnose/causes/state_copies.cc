@@ -20,10 +20,10 @@ bool copies_state(const Source& source, const Code& code, bool clones) {
   return deep || (clones && source.calls(*own, "state_dict") && source.calls(*own, "clone"));
 }
 
-// Of the program's own function, as it gives the copy before back.
-bool is_own(const Code& code, const Code& copies) {
+// Of the same function of the program, as it gives the copy before back.
+bool is_beside(const Source& source, const Code& code, const Code& copies) {
   const CodeFrame *a = code.own(), *b = copies.own();
-  return a != nullptr && b != nullptr && a->file == b->file && a->line == b->line;
+  return a != nullptr && b != nullptr && source.is_one_function(*a, *b);
 }
 
 }  // namespace
@@ -35,12 +35,13 @@ Cause state_copies_cause() {
             for (const Operator& one : forward_operators(about)) {
               if (!pass.backward(*one.trace, one.slice).empty()) continue;
               const Code code = about.code(*one.trace, one.slice);
-              if (!copies_state(about.places.source(*one.trace), code, one.name == "aten::clone")) continue;
+              const Source& source = about.places.source(*one.trace);
+              if (!copies_state(source, code, one.name == "aten::clone")) continue;
               copied.add(pass.nodes(*one.trace, one.slice), one.name, 0, 0.05);
               for (const std::uint32_t node : one.after) {
                 const Work work = about.work(node);
                 const Code behind = about.code(work);
-                if (is_own(behind, code)) copied.add(node, work, "code between operators", 0, 0.1);
+                if (is_beside(source, behind, code)) copied.add(node, work, "code between operators", 0, 0.1);
               }
             }
             if (!copied.worth_saying()) return;

@@ -112,19 +112,28 @@ bool is_of_one(const ModelCall& call) {
   return call.sizes.size() > 1 && call.sizes[0] == 1 && elements(call.sizes) > 1;  // one word follows from another
 }
 
-struct Told {
-  std::string_view cause, sentence, next;
-};
-
-void tell(const Case& about, const Gathered& alone, std::size_t in_a_row, const Told& told,
-          std::vector<Diagnosis>& out) {
+// Calls each of which `follows` the one before it, which a batch would make one.
+template <class Follows>
+void find_rows(const Case& about, const Between& between, const Follows& follows, const Words& words,
+               std::vector<Diagnosis>& out) {
   constexpr std::size_t kFewestInARow = 4;  // a recording of steps has five
-  if (in_a_row < kFewestInARow || !alone.worth_saying()) return;
-  Diagnosis found =
-      alone.diagnosis({.cause = told.cause, .sentence = std::string(told.sentence), .next = std::string(told.next)});
+  const std::vector<ModelCall>& calls = model_calls(about);
+  Gathered alone(about);
+  std::size_t in_a_row = 0, most = 0;
+  for (std::size_t i = 1; i < calls.size(); i++) {
+    const ModelCall &before = calls[i - 1], &call = calls[i];
+    const bool alike = are_alike(before, call) && before.sizes.size() == call.sizes.size();
+    in_a_row = alike && is_of_one(call) && follows(i) ? in_a_row + 1 : 0;
+    most = std::max(most, in_a_row);
+    if (in_a_row == 0) continue;
+    add_call(about, call, alone);
+    between.add(before, call, alone);
+  }
+  if (most < kFewestInARow || !alone.worth_saying()) return;
+  Diagnosis found = alone.diagnosis(words);
   put_model(about, *alone.names().first().example.trace, alone.names().first().name, found.finding.where);
   found.finding.evidence.push_back({.text = "Calls of one sample right behind one another",
-                                    .value = static_cast<std::int64_t>(in_a_row),
+                                    .value = static_cast<std::int64_t>(most),
                                     .unit = Unit::count});
   out.push_back(std::move(found));
 }
@@ -132,51 +141,34 @@ void tell(const Case& about, const Gathered& alone, std::size_t in_a_row, const 
 void find_answers(const Case& about, const Between& between, std::vector<Diagnosis>& out) {
   constexpr double kRightBehind = 0.5;  // of a call: a longer gap is a wait for requests
   const std::vector<ModelCall>& calls = model_calls(about);
-  Gathered alone(about);
-  std::size_t in_a_row = 0, most = 0;
-  for (std::size_t i = 1; i < calls.size(); i++) {
-    const ModelCall& call = calls[i];
-    const bool behind = are_alike(calls[i - 1], call) && calls[i - 1].sizes.size() == call.sizes.size() &&
-                        !is_next_word(calls, i) &&
-                        static_cast<double>(call.start_ns - calls[i - 1].end_ns) <
-                            kRightBehind * static_cast<double>(call.end_ns - call.start_ns);
-    in_a_row = !call.trains && is_of_one(call) && behind ? in_a_row + 1 : 0;
-    most = std::max(most, in_a_row);
-    if (in_a_row == 0) continue;
-    add_call(about, call, alone);
-    between.add(calls[i - 1], call, alone);
-  }
-  tell(about, alone, most,
-       {.cause = "serving",
-        .sentence = "The model answers one request per call, while others follow at once",
-        .next = "Answer requests that wait together in one batch: collect those of a few milliseconds, pad them, and "
-                "call the model once"},
-       out);
+  const auto right_behind = [&](std::size_t i) {
+    return !calls[i].trains && !is_next_word(calls, i) &&
+           static_cast<double>(calls[i].start_ns - calls[i - 1].end_ns) <
+               kRightBehind * static_cast<double>(calls[i].end_ns - calls[i].start_ns);
+  };
+  find_rows(about, between, right_behind,
+            {.cause = "serving",
+             .sentence = "The model answers one request per call, while others follow at once",
+             .next = "Answer requests that wait together in one batch: collect those of a few milliseconds, pad them, "
+                     "and call the model once"},
+            out);
 }
 
 // Samples that a step goes forward and back with one by one, before its optimizer takes the sum of their gradients.
 void find_samples(const Case& about, const Between& between, std::vector<Diagnosis>& out) {
   const std::vector<ModelCall>& calls = model_calls(about);
-  Gathered alone(about);
-  std::size_t in_a_row = 0, most = 0;
-  for (std::size_t i = 1; i < calls.size(); i++) {
+  const auto in_one_step = [&](std::size_t i) {
     const ModelCall &before = calls[i - 1], &call = calls[i];
-    const bool together = are_alike(before, call) && before.sizes.size() == call.sizes.size() && before.trains &&
-                          call.trains && is_of_one(before) && is_of_one(call) &&
-                          call.trace->step_at(before.start_ns) == call.trace->step_at(call.start_ns) &&
-                          between.goes_back(before, call);
-    in_a_row = together ? in_a_row + 1 : 0;
-    most = std::max(most, in_a_row);
-    if (in_a_row == 0) continue;
-    add_call(about, call, alone);
-    between.add(before, call, alone);
-  }
-  tell(about, alone, most,
-       {.cause = "host",
-        .sentence = "A step goes forward and back with one sample after the other",
-        .next = "Give the model all samples of the step as one batch, padded where they differ, or as many as memory "
-                "has room for, and call backward() once for each batch"},
-       out);
+    return before.trains && call.trains && is_of_one(before) &&
+           call.trace->step_at(before.start_ns) == call.trace->step_at(call.start_ns) &&
+           between.goes_back(before, call);
+  };
+  find_rows(about, between, in_one_step,
+            {.cause = "host",
+             .sentence = "A step goes forward and back with one sample after the other",
+             .next = "Give the model all samples of the step as one batch, padded where they differ, or as many as "
+                     "memory has room for, and call backward() once for each batch"},
+            out);
 }
 
 }  // namespace

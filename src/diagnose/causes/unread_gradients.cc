@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "costs/sums.h"
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/heaviest.h"
 #include "diagnose/inputs.h"
 #include "diagnose/model_calls.h"
 #include "diagnose/operators.h"
@@ -147,23 +149,11 @@ class Unread {
 // Which input of an operator of the forward pass is multiplied; behind it comes the weight.
 std::size_t input_of(std::string_view name) { return name == "aten::addmm" ? 1 : 0; }
 
-// Of a product of two matrices; 0: it is none.
-std::int64_t result_elements(const OperatorInputs& product) {
-  if (product.shapes.size() < 2) return 0;
-  const Sizes &a = product.shapes[0].sizes, &b = product.shapes[1].sizes;
-  return a.size() == 2 && b.size() == 2 ? elements({a[0], b[1]}) : 0;
-}
-
 // Is it the gradient of a matrix that the operator of the forward pass was given, as its weight?
-bool gives_weight(const OperatorInputs& product, std::string_view name, const OperatorInputs& forward) {
-  if (product.shapes.size() < 2 || product.shapes[0].sizes.size() != 2 || product.shapes[1].sizes.size() != 2) {
-    return false;
-  }
-  const std::int64_t rows = product.shapes[0].sizes[0], columns = product.shapes[1].sizes[1];
-  for (std::size_t k = input_of(name) + 1; k < forward.shapes.size(); k++) {
-    const Sizes& weight = forward.shapes[k].sizes;
-    if (weight.size() != 2) continue;
-    if ((weight[0] == rows && weight[1] == columns) || (weight[0] == columns && weight[1] == rows)) return true;
+bool gives_weight(const Sizes& product, std::string_view name, const OperatorInputs& forward) {
+  const Sizes turned(product.rbegin(), product.rend());
+  for (std::size_t k = input_of(name) + 1; k < forward.shapes.size() && !product.empty(); k++) {
+    if (forward.shapes[k].sizes == product || forward.shapes[k].sizes == turned) return true;
   }
   return false;
 }
@@ -177,22 +167,18 @@ Left left_of(const Case& about, const Trace& trace, SliceId inner, SliceId forwa
   const std::string_view name = trace.name(inner);
   if (name == "aten::sum" || name == "aten::embedding_dense_backward") return {0, 0};  // a bias, a table
   if (is_product(name)) {
-    const OperatorInputs &given = inputs(about).of(trace, inner), &of = inputs(about).of(trace, forward);
-    if (!gives_weight(given, trace.name(forward), of)) return {};
+    const OperatorInputs& of = inputs(about).of(trace, forward);
+    const Sizes product = inputs(about).of(trace, inner).product();
+    if (!gives_weight(product, trace.name(forward), of)) return {};
     // Of as many samples as the layer has outputs the two gradients look alike.
     const std::size_t input = input_of(trace.name(forward));
-    const bool alike = input < of.shapes.size() && elements(of.shapes[input].sizes) == result_elements(given);
+    const bool alike = input < of.shapes.size() && elements(of.shapes[input].sizes) == elements(product);
     return {0, alike ? 1.0 : 0.0};
   }
   if (name == "aten::convolution_backward" || name.find("_norm_backward") != name.npos) {
     return {kLeastOfBoth, kMostOfBoth};
   }
   return {};
-}
-
-std::string_view heaviest(const std::map<std::string_view, std::int64_t>& times) {
-  return std::max_element(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
 }
 
 }  // namespace
@@ -208,7 +194,7 @@ Cause unread_gradients_cause() {
         }
         if (known.empty()) return;
         Gathered needless(about);
-        std::map<std::string_view, std::int64_t> modules_ns, models_ns;
+        Heaviest modules, models;
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           const auto of = known.find(work.trace);
           if (of == known.end() || work.operation == SliceId::none) return;
@@ -223,8 +209,8 @@ Cause unread_gradients_cause() {
           }
           if (left.least == 1) return;
           needless.add(node, work, work.trace->name(work.operation), left.least, left.most);
-          if (!back->module.empty()) modules_ns[back->module] += about.on_path(node);
-          models_ns[back->model] += about.on_path(node);
+          if (!back->module.empty()) modules.add(back->module, work, about.on_path(node));
+          models.add(back->model, work, about.on_path(node));
         });
         if (!needless.worth_saying()) return;
         const Trace& trace = *needless.names().first().example.trace;
@@ -236,13 +222,16 @@ Cause unread_gradients_cause() {
              .doubt = "that nothing else reads these gradients is inferred: no optimizer of the job has the "
                       "parameters",
              .called = optimizer_class(trace)});
-        if (!modules_ns.empty()) found.finding.where.module = std::string(heaviest(modules_ns));
+        if (!modules.empty()) found.finding.where.module = modules.first().name;
         // Of a model that is none of what is learned the program says where it calls it.
-        if (const std::string_view model = heaviest(models_ns); !model.empty()) {
+        if (const std::string& model = models.first().name; !model.empty()) {
           put_model(about, trace, model, found.finding.where);
         }
         std::int64_t parameters = 0, all = 0;
-        for (const ModuleSize& size : trace.module_sizes) parameters += size.unread, all += size.parameters;
+        for (const ModuleSize& size : trace.module_sizes) {
+          parameters = costs::add_up(parameters, size.unread);
+          all = costs::add_up(all, size.parameters);
+        }
         found.finding.evidence.push_back(
             {.text = "Parameters that no optimizer has", .value = parameters, .unit = Unit::count});
         found.finding.evidence.push_back({.text = "Of so many", .value = all, .unit = Unit::count});
