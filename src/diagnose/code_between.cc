@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/intervals.h"
+#include "diagnose/given_back.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "diagnose/sampled.h"
@@ -142,6 +143,13 @@ class BesideDevice {
   IntervalSweep sweep_{busy_};
 };
 
+// Is most of a stretch what giving the memory of tensors back to the system takes?
+bool only_gives_back(const Case& about, std::uint32_t node, const Work& work) {
+  constexpr double kMost = 0.5;
+  const double gives_back_ns = static_cast<double>(given_back(about).bytes(node)) / kLeastBytesPerNs;
+  return gives_back_ns > kMost * static_cast<double>(work.cost_ns);
+}
+
 }  // namespace
 
 std::vector<BetweenOperators> code_between(const Case& about) {
@@ -156,6 +164,7 @@ std::vector<BetweenOperators> code_between(const Case& about) {
     BetweenOperators one{.node = node, .code = about.code(work)};
     one.doing = doing_of(about.places.source(*work.trace), work, one.code, journals);
     if (work.cost_ns < kLongNs && one.doing != Doing::logging) continue;
+    if (one.doing == Doing::computing && only_gives_back(about, node, work)) continue;
     // Where frames are recorded and none of the program's is there, it is not the program that works.
     if (one.doing == Doing::unknown && about.places.known(*work.trace)) continue;
     // Outside of steps a gap of which nothing is known may be anything: before the work, behind it.

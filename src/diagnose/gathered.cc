@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "diagnose/beside_communication.h"
+#include "diagnose/given_back.h"
 #include "diagnose/passes.h"
 #include "diagnose/queries.h"
 
@@ -36,6 +38,24 @@ void Gathered::add_along(std::uint32_t node, double least, double most) {
 void Gathered::add_relieved(const std::vector<std::uint32_t>& gone) {
   for (const Relieved& one : relieved_of(about_, gone)) {
     if (!explains_.contains(one.node)) add_along(one.node, one.least, one.most);  // else the fix says more of it
+  }
+}
+
+void Gathered::add_outputs() {
+  constexpr double kGone = 0.5, kOwnPart = 0.1;
+  std::map<std::uint32_t, std::int64_t> bytes;  // per node that lets go of them
+  for (const auto& node : rewrite_.nodes) {
+    if (static_cast<double>(node.most_ns) > kGone * static_cast<double>(about_.cost_ns(node.node))) continue;
+    for (const GivenBack::Output& output : given_back(about_).outputs(node.node)) bytes[output.node] += output.bytes;
+  }
+  for (const auto& [node, freed_bytes] : bytes) {
+    const auto freed = static_cast<double>(freed_bytes);  // no binding, which clang 14 lets no lambda have
+    const auto cost = static_cast<double>(about_.cost_ns(node));
+    if (explains_.contains(node) || cost <= 0) continue;
+    const auto gone = [&](double bytes_per_ns) {
+      return std::min(1 - kOwnPart, freed / bytes_per_ns / cost);
+    };
+    add_along(node, 1 - gone(kLeastBytesPerNs), 1 - gone(kMostBytesPerNs));
   }
 }
 

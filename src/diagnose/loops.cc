@@ -310,16 +310,46 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const 
 
 }  // namespace
 
+namespace {
+
+// Weights and biases differ in their dimensions, and by far in how large they are. Samples differ in one dimension,
+// their length, and not by that much.
+bool are_of_parameters(const std::vector<Sizes>& all) {
+  constexpr std::int64_t kFarLarger = 16;
+  std::set<std::size_t> varied;  // dimensions
+  std::int64_t least = elements(all.front()), most = least;
+  for (const Sizes& one : all) {
+    if (one.size() != all.front().size()) return true;
+    for (std::size_t d = 0; d < one.size(); d++) {
+      if (one[d] != all.front()[d]) varied.insert(d);
+    }
+    least = std::min(least, elements(one)), most = std::max(most, elements(one));
+  }
+  return varied.size() > 1 || least <= most / kFarLarger;
+}
+
+}  // namespace
+
 bool is_over_parameters(const Loop& loop) {
   constexpr std::size_t kSizes = 3;
   const Trace& trace = *loop.trace;
   for (std::size_t place = 0; place < loop.period; place++) {
-    std::set<StringId> sizes;
+    std::set<StringId> texts;
     for (std::size_t i = place; i < loop.operations.size(); i += loop.period) {
       const std::size_t row = row_of(trace.ops.slice, loop.operations[i].slice);
-      if (row < trace.ops.size()) sizes.insert(trace.ops.input_dims[row]);
+      if (row < trace.ops.size() && trace.ops.input_dims[row] != StringId::none)
+        texts.insert(trace.ops.input_dims[row]);
     }
-    if (sizes.size() >= kSizes) return true;
+    if (texts.size() < kSizes) continue;
+    std::vector<Sizes> first;  // tensors that it was given
+    for (const StringId text : texts) {
+      for (Shape& shape : parse_shapes(trace.strings[text])) {
+        if (shape.sizes.empty()) continue;
+        first.push_back(std::move(shape.sizes));
+        break;
+      }
+    }
+    if (first.size() >= kSizes && are_of_parameters(first)) return true;
   }
   return false;
 }

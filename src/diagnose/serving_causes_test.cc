@@ -58,6 +58,25 @@ TEST_CASE("advice: requests of any length that are answered one by one, and word
   CHECK(Calls{.lengths = {8, 8, 8, 8, 8}}.has("tiny_batches"));
 }
 
+TEST_CASE("advice: what is worked out between two requests is no wait for the next one") {
+  const auto job = [](bool works) {
+    TraceFixture f;
+    const TrackId cpu = f.host("1");
+    f.op(cpu, "aten::empty", 0, 10 * us);
+    for (int i = 0; i < 6; i++) {
+      const std::int64_t at_ns = (1 + i * 10) * ms;
+      f.slice(cpu, "user_annotation", "ProfilerStep#" + std::to_string(i), at_ns, 10 * ms);
+      f.op(cpu, "stepscope.module: model (Net)", at_ns, 4 * ms);
+      f.op(cpu, "aten::embedding", at_ns + 10 * us, 3900 * us, {.dims = "[[1000, 64], [1, 30], [], [], []]"});
+      if (works) f.op(cpu, "aten::topk", at_ns + 4100 * us, 5600 * us, {.dims = "[[1, 20000]]"});
+    }
+    f.op(cpu, "aten::empty", 62 * ms, 10 * us);
+    return advice_of(derived(std::move(f)));
+  };
+  CHECK(find(job(true), "tiny_batches") != nullptr);
+  CHECK(find(job(false), "tiny_batches") == nullptr);
+}
+
 TEST_CASE("advice: requests of two threads at a time are those of each, however they lie beside one another") {
   TraceFixture f;
   const TrackId one = f.host("1"), other = f.host("2");

@@ -28,6 +28,21 @@ bool is_library(std::string_view file) {
 }
 
 constexpr std::string_view kConstant = "(constant)";
+constexpr std::string_view kAgain = "(again) ", kAgainByChance = "(again by chance) ", kPadded = "(padded) ",
+                           kIgnored = "(ignored) ";
+constexpr std::int64_t kThousand = 1000;
+
+// Takes a whole number, and the space behind it, from the front of a text; nullopt: none is there.
+std::optional<std::int64_t> taken_number(std::string_view& text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  return number;
+}
+
+double share_of(std::int64_t permille) { return static_cast<double>(permille) / static_cast<double>(kThousand); }
 
 bool is_loop(const CodeCall& call) { return call.called == "__next__"; }
 
@@ -187,6 +202,43 @@ const CodeCall* Source::first_call(std::string_view called) const {
   const auto found =
       std::find_if(code_->begin(), code_->end(), [&](const CodeCall& call) { return call.called == called; });
   return found == code_->end() ? nullptr : &*found;
+}
+
+std::vector<Source::CalledAgain> Source::called_again() const {
+  std::vector<CalledAgain> out;
+  for (const CodeCall& call : *code_) {
+    const std::string_view said = call.called;
+    const bool chance = said.starts_with(kAgainByChance);
+    if (!chance && !said.starts_with(kAgain)) continue;
+    std::string_view rest = said.substr((chance ? kAgainByChance : kAgain).size());
+    const auto number = taken_number(rest), count = taken_number(rest);
+    if (!number || !count || *number < 1 || *number > *count || rest.empty()) continue;
+    out.push_back({rest, static_cast<std::size_t>(*number), static_cast<std::size_t>(*count), chance, &call});
+  }
+  return out;
+}
+
+std::vector<Source::Padded> Source::padded() const {
+  std::vector<Padded> out;
+  for (const CodeCall& call : *code_) {
+    if (!std::string_view(call.called).starts_with(kPadded)) continue;
+    std::string_view rest = std::string_view(call.called).substr(kPadded.size());
+    const auto filled = taken_number(rest), needless = taken_number(rest);
+    if (!filled || !needless || *filled > kThousand || *needless > *filled || rest.empty()) continue;
+    out.push_back({rest, share_of(*filled), share_of(*needless), &call});
+  }
+  return out;
+}
+
+std::vector<Source::Ignored> Source::ignored() const {
+  std::vector<Ignored> out;
+  for (const CodeCall& call : *code_) {
+    if (!std::string_view(call.called).starts_with(kIgnored)) continue;
+    std::string_view rest = std::string_view(call.called).substr(kIgnored.size());
+    const auto share = taken_number(rest);
+    if (share && *share <= kThousand && rest.empty()) out.push_back({share_of(*share), &call});
+  }
+  return out;
 }
 
 const CodeCall* Source::only_call(std::string_view called) const {

@@ -57,6 +57,28 @@ class Source {
   // evaluate(). nullptr: there is none.
   const CodeCall* call_in_loop(std::string_view called) const;
 
+  // Calls of modules that were given the same before in the step, as it was seen in the one with stacks.
+  struct CalledAgain {
+    std::string_view module;            // its path
+    std::size_t number = 0, count = 0;  // which of its calls in a step, from 1, of how many
+    bool chance = false;                // in it, so that the two do not give the same
+    const CodeCall* call = nullptr;     // where
+  };
+  std::vector<CalledAgain> called_again() const;
+  // Look-ups of words in a table, of which one word fills up rows. The other two are seen in that step as well.
+  struct Padded {
+    std::string_view module;          // path of the table
+    double filled = 0, needless = 0;  // share of the words that fill up; of them what no row of the batch needs
+    const CodeCall* call = nullptr;   // where
+  };
+  std::vector<Padded> padded() const;
+  // Losses that take nothing of some places.
+  struct Ignored {
+    double share = 0;  // of the places
+    const CodeCall* call = nullptr;
+  };
+  std::vector<Ignored> ignored() const;
+
  private:
   using Calls = std::vector<const CodeCall*>;
 

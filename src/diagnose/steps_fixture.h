@@ -68,24 +68,26 @@ class Thread {
     f.op(cpu_, inner, at_ns_ + us, ns - 2 * us, inner_ids);
     at_ns_ += ns;
   }
-  // Memory of the host, let go now.
-  void freed(std::int64_t bytes) {
-    MemoryEvents& rows = f.trace.memory;
-    rows.time_ns.push_back(at_ns_);
-    rows.track.push_back(cpu_);
-    rows.bytes.push_back(-bytes);
-    rows.address.push_back(0);
-    rows.total_allocated.push_back(kAbsent);
-    rows.total_reserved.push_back(kAbsent);
-    rows.device_type.push_back(0);
-    rows.device_index.push_back(-1);
-  }
+  // Memory of the host, let go now, or taken by the operator that comes.
+  void freed(std::int64_t bytes, std::int64_t address = 0) { memory(-bytes, address); }
+  void taken(std::int64_t bytes, std::int64_t address) { memory(bytes, address); }
   void range(std::string_view name, std::int64_t ns) {
     f.slice(cpu_, "user_annotation", name, at_ns_, ns);
     at_ns_ += ns;
   }
 
  private:
+  void memory(std::int64_t bytes, std::int64_t address) {
+    MemoryEvents& rows = f.trace.memory;
+    rows.time_ns.push_back(at_ns_);
+    rows.track.push_back(cpu_);
+    rows.bytes.push_back(bytes);
+    rows.address.push_back(address);
+    rows.total_allocated.push_back(kAbsent);
+    rows.total_reserved.push_back(kAbsent);
+    rows.device_type.push_back(0);
+    rows.device_index.push_back(-1);
+  }
   void put_frames(const std::vector<std::string>& code, std::int64_t ns) {
     for (const std::string& frame : code) {
       if (frames_) f.slice(cpu_, "python_function", frame, at_ns_, ns);

@@ -102,6 +102,22 @@ ThreadsBeside threads_beside(const Trace& trace) {
   return out;
 }
 
+std::optional<double> page_faults_per_step(const Trace& trace) {
+  double steps = 0, faults = 0;
+  simdjson::dom::parser parser;
+  for (const Metadata& one : trace.metadata) {
+    simdjson::dom::element note;
+    if (one.key != kPageFaults || parser.parse(one.json).get(note) != simdjson::SUCCESS) continue;
+    std::uint64_t of_steps = 0, count = 0;
+    if (note.at_pointer("/0").get(of_steps) != simdjson::SUCCESS ||
+        note.at_pointer("/1").get(count) != simdjson::SUCCESS)
+      continue;
+    steps += static_cast<double>(of_steps), faults += static_cast<double>(count);
+  }
+  if (steps == 0) return std::nullopt;
+  return faults / steps;
+}
+
 std::optional<double> loader_busy(const Trace& trace) { return ratio_set(trace, "loader_busy_permille"); }
 
 std::optional<bool> workers_keep_up(const Trace& trace) {

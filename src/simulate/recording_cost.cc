@@ -9,7 +9,9 @@
 
 #include "base/intervals.h"
 #include "model/answer_parts.h"
+#include "model/lookup.h"
 #include "model/settings.h"
+#include "model/telemetry.h"
 #include "model/windows.h"
 #include "simulate/core_waits.h"
 #include "simulate/step_pieces.h"
@@ -110,6 +112,48 @@ std::vector<double> shares_by_difference(const Run& run, const ReplayGraph& grap
   return out;
 }
 
+// The same where the process waited for more pages of new memory in its usual steps than in the recorded ones, or for
+// fewer: the difference is that of operators that take memory, by how much they take.
+std::vector<double> shares_by_memory(const Run& run, const ReplayGraph& graph, const StepWindow& window,
+                                     const std::vector<std::int64_t>& node_ns) {
+  constexpr std::int64_t kLargeBytes = 128 << 10;  // less is cut from what the process has
+  const Trace& trace = run.traces[window.trace];
+  const auto operation = [&](SliceId inside) {  // the outermost
+    SliceId out = SliceId::none;
+    for (SliceId at = inside; at != SliceId::none; at = trace.slices.parent[at]) {
+      if (trace.kind(at) == SliceKind::cpu_op) out = at;
+    }
+    return out;
+  };
+  struct Takes {
+    double bytes = 0, cost_ns = 0;
+  };
+  std::map<SliceId, Takes> takes;
+  for (std::size_t row = 0; row < trace.memory.size(); row++) {
+    if (trace.memory.device_type[row] != 0 || !trace.memory.bytes.has(row)) continue;
+    const std::int64_t bytes = trace.memory.bytes[row];
+    if (bytes < kLargeBytes) continue;
+    const SliceId by = operation(slice_at(trace, trace.memory.track[row], trace.memory.time_ns[row]));
+    if (by != SliceId::none) takes[by].bytes += static_cast<double>(bytes);
+  }
+  const std::vector<std::uint32_t> lanes = lanes_of_steps(graph, window);
+  const auto for_each_taker = [&](const auto& visit) {
+    for (const std::uint32_t lane : lanes) {
+      for (const std::uint32_t node : graph.lanes[lane].nodes) {
+        const auto found = takes.find(operation(graph.slice[node]));
+        if (found != takes.end())
+          visit(found->second, node, static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]));
+      }
+    }
+  };
+  for_each_taker([](Takes& one, std::uint32_t, double cost_ns) { one.cost_ns += cost_ns; });
+  std::vector<double> out(graph.size(), 0);
+  for_each_taker([&](const Takes& one, std::uint32_t node, double cost_ns) {
+    if (one.cost_ns > 0) out[node] = one.bytes * cost_ns / one.cost_ns;
+  });
+  return out;
+}
+
 // Takes so much off the nodes (below 0: adds it), by their shares, or evenly where there are none. No work goes, or
 // becomes many times what it was when `before_ns` had been taken off: what that leaves is given back.
 double spread(const ReplayGraph& graph, const std::vector<std::uint32_t>& nodes, const std::vector<double>& shares,
@@ -131,12 +175,21 @@ double spread(const ReplayGraph& graph, const std::vector<std::uint32_t>& nodes,
   return left_ns;
 }
 
+// Does the process wait for far more pages in its usual steps than in those recorded, or for far fewer?
+bool pages_differ(const Run& run, const Trace& trace) {
+  constexpr double kTellingFaults = 500;  // of a step: 0.1 ms or more
+  const Trace* history = marks_of_rank(run, trace.rank.rank);
+  const auto recorded = page_faults_per_step(trace);
+  const auto usual = history == nullptr ? std::nullopt : page_faults_per_step(*history);
+  return usual && recorded && std::abs(*usual - *recorded) >= kTellingFaults;
+}
+
 // A step that is far off the one of its length among usual steps is made as long as that. What the program does beside
 // its operators may wait for a disk or a network, and takes as long as these like: where it has most of a step, the
 // difference is its. Else it is that of what differs from step to step; not where ranks wait for others.
 void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
                 const std::vector<std::uint32_t>& work, bool phases_known, std::vector<std::int64_t>& node_ns) {
-  constexpr double kFarOff = 0.2, kMostOfStep = 0.5;
+  constexpr double kFarOff = 0.2, kFarOffByPages = 0.05, kMostOfStep = 0.5;
   const Trace& trace = run.traces[window.trace];
   struct OneStep {
     double work_ns = 0, code_ns = 0;
@@ -165,11 +218,16 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
                    [](const OneStep* a, const OneStep* b) { return a->work_ns > b->work_ns; });
   const std::vector<std::int64_t> before_ns = node_ns;
   std::vector<double> shares;
+  double far_off = kFarOff;
+  if (phases_known && is_alone(run, window) && pages_differ(run, trace)) {
+    shares = shares_by_memory(run, graph, window, before_ns);
+    far_off = kFarOffByPages;
+  }
   for (std::size_t k = 0; k < by_length.size(); k++) {
     const OneStep& own = *by_length[k];
     const double excess_ns = own.work_ns - usual.by_length_ns[k];
     if (excess_ns < 0 && trace.device.size() > 0) continue;  // the rest the host waited for its device
-    if (std::abs(excess_ns) < kFarOff * usual.by_length_ns[k]) continue;
+    if (std::abs(excess_ns) < far_off * usual.by_length_ns[k]) continue;
     const bool is_code = own.code_ns >= kMostOfStep * own.work_ns;
     if (!is_code && (!phases_known || !is_alone(run, window))) continue;
     if (!is_code && shares.empty()) shares = shares_by_difference(run, graph, window, before_ns);

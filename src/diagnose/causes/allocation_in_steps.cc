@@ -9,6 +9,7 @@
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/given_back.h"
 #include "diagnose/let_go.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
@@ -23,13 +24,9 @@ constexpr std::array<std::string_view, 13> kMakers{
     "aten::new_ones",  "aten::eye",    "aten::new_empty"};
 // What is shorter is no large tensor.
 constexpr std::int64_t kLongMakeNs = 100'000;
-constexpr std::int64_t kLargeBytes = 1 << 20;  // of memory that goes back to the system when a tensor is let go
 // What is let go and is as large as this makes glibc look what it can give back, not only of this tensor
 // (FASTBIN_CONSOLIDATION_THRESHOLD of its malloc).
 constexpr std::int64_t kGivesBackBytes = 64 << 10;
-
-// Giving memory back takes a while for each page of it; as often as fast or as slow.
-constexpr double kLeastBytesPerNs = 10, kMostBytesPerNs = 40;
 
 struct Stretch {
   std::uint32_t node = 0;

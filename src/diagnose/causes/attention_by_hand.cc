@@ -14,7 +14,24 @@ constexpr std::size_t kFarApart = 12;  // operators between the softmax and its 
 
 bool is_softmax(std::string_view name) { return name == "aten::softmax" || name == "aten::_softmax"; }
 
-bool is_scores(const Operator& one, std::int64_t scores) { return one.inputs->elements() == scores; }
+// Is one of the tensors that it is given of the scores?
+bool is_scores(const Operator& one, std::int64_t scores) {
+  return std::any_of(one.inputs->shapes.begin(), one.inputs->shapes.end(), [&](const Shape& shape) {
+    const auto fits = [&](const Sizes& sizes) { return !sizes.empty() && elements(sizes) == scores; };
+    return fits(shape.sizes) || std::any_of(shape.list.begin(), shape.list.end(), fits);
+  });
+}
+
+// Written out itself: exp(), and the sum of what it gives, by which that or what is made of it is divided.
+bool is_softmax_by_hand(const std::vector<Operator>& all, std::size_t at, std::int64_t scores) {
+  if (all[at].name != "aten::exp" && all[at].name != "aten::exp_") return false;
+  bool summed = false;
+  for (std::size_t i = at + 1; i < all.size() && i - at <= kFarApart && all[i].trace == all[at].trace; i++) {
+    if (all[i].name == "aten::sum" && is_scores(all[i], scores)) summed = true;
+    if (summed && (all[i].name == "aten::div" || all[i].name == "aten::div_")) return true;
+  }
+  return false;
+}
 
 // The scores are what the product before gave and what the product behind takes: as many elements as the softmax has.
 struct ByHand {
@@ -24,10 +41,10 @@ struct ByHand {
 std::vector<ByHand> found_in(const std::vector<Operator>& all) {
   std::vector<ByHand> out;
   for (std::size_t at = 0; at < all.size(); at++) {
-    if (!is_softmax(all[at].name)) continue;
     const Sizes* sizes = all[at].inputs->tensor();
     if (sizes == nullptr || sizes->size() < 3) continue;
     const std::int64_t scores = elements(*sizes);
+    if (!is_softmax(all[at].name) && !is_softmax_by_hand(all, at, scores)) continue;
     ByHand one{.first = at, .softmax = at, .last = at};
     for (std::size_t i = at; i-- > 0 && at - i <= kFarApart && all[i].trace == all[at].trace;) {
       if (is_product(all[i].name)) {
@@ -73,6 +90,7 @@ Cause attention_by_hand_cause() {
             }
           }
         }
+        work_of.add_outputs();
         if (!work_of.worth_saying()) return;
         Diagnosis found = work_of.diagnosis(
             {.cause = "kernels",

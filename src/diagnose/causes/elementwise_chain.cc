@@ -108,6 +108,7 @@ Cause elementwise_chain_cause() {
           }
           for (const Operator* one : chain.small) add_both(*one, {0, bytes.most}, {0, bytes.most});
         }
+        work_of.add_outputs();
         if (!work_of.worth_saying()) return;
         Diagnosis found = work_of.diagnosis(
             {.cause = "kernels",

@@ -90,6 +90,7 @@ Cause layout_copies_cause() {
           const Work work = about.work(node);
           copies.add(node, work, asker_name(about, node, work), 0, 0.1);
         }
+        copies.add_outputs();
         if (!copies.worth_saying()) return;
         out.push_back(copies.diagnosis(
             {.cause = "memory",

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
@@ -19,6 +21,36 @@ constexpr std::size_t kFewestSteps = 3;
 // Operators of a rank by name and by which of that name in its step.
 using Turn = std::pair<std::string_view, std::size_t>;
 
+// How much operators are given, or, where the profiler does not say that of a long list of tensors, how much memory
+// they take for what they make of it.
+class Given {
+ public:
+  explicit Given(const Trace& trace) : trace_(trace) {
+    const MemoryEvents& memory = trace.memory;
+    for (std::size_t row = 0; row < memory.size(); row++) {
+      if (memory.bytes.has(row) && memory.bytes[row] > 0)
+        taken_[memory.track[row]].push_back({memory.time_ns[row], memory.bytes[row]});
+    }
+    for (auto& [track, rows] : taken_) std::sort(rows.begin(), rows.end());
+  }
+
+  std::int64_t of(const Operator& one) const {
+    const std::int64_t elements = one.inputs->elements();
+    const bool is_list = !one.inputs->types.empty() && one.inputs->types[0] == "TensorList";
+    const auto rows = taken_.find(trace_.slices.track[one.slice]);
+    if (elements > 0 || !is_list || rows == taken_.end()) return elements;
+    const std::int64_t start = trace_.slices.start_ns[one.slice], end = trace_.slices.end_ns(one.slice);
+    std::int64_t bytes = 0;
+    auto at = std::lower_bound(rows->second.begin(), rows->second.end(), std::pair{start, std::int64_t{0}});
+    for (; at != rows->second.end() && at->first < end; ++at) bytes += at->second;
+    return bytes;
+  }
+
+ private:
+  const Trace& trace_;
+  std::map<TrackId, std::vector<std::pair<std::int64_t, std::int64_t>>> taken_;  // time, bytes
+};
+
 // Those that were given more in each step than in the one before.
 std::set<SliceId> growing(const std::vector<Operator>& all, const Trace& trace) {
   std::map<StepId, std::map<std::string_view, std::vector<const Operator*>>> steps;
@@ -29,6 +61,7 @@ std::set<SliceId> growing(const std::vector<Operator>& all, const Trace& trace) 
     at = trace.steps[static_cast<std::size_t>(at->first)].partial ? steps.erase(at) : std::next(at);
   std::set<SliceId> out;
   if (steps.size() < kFewestSteps) return out;
+  const Given given(trace);
   for (const auto& [name, turns] : steps.begin()->second) {
     for (std::size_t turn = 0; turn < turns.size(); turn++) {
       std::vector<const Operator*> same;
@@ -39,10 +72,10 @@ std::set<SliceId> growing(const std::vector<Operator>& all, const Trace& trace) 
       }
       if (same.size() != steps.size()) break;
       // By as much each time: what is kept grows by a step's worth. Lengths of batches differ as well, but not so.
-      const std::int64_t more = same[1]->inputs->elements() - same[0]->inputs->elements();
+      const std::int64_t more = given.of(*same[1]) - given.of(*same[0]);
       bool grows = more > 0;
       for (std::size_t i = 1; i < same.size(); i++) {
-        grows = grows && same[i]->inputs->elements() - same[i - 1]->inputs->elements() == more;
+        grows = grows && given.of(*same[i]) - given.of(*same[i - 1]) == more;
       }
       if (!grows) continue;
       for (const Operator* one : same) out.insert(one->slice);

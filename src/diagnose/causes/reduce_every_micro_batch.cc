@@ -1,12 +1,50 @@
 // Gradients that travel after each backward pass of a step, where once after the last would do.
+#include <cstdint>
 #include <map>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "diagnose/communicating.h"
 #include "diagnose/gathered.h"
+#include "diagnose/operators.h"
+#include "diagnose/passes.h"
 #include "diagnose/queries.h"
 
 namespace stepscope::diagnose::causes {
+
+namespace {
+
+using Function = std::pair<std::string, std::int64_t>;  // file and first line
+
+// What functions of the program that ask for these do beside it: bring gradients into one tensor, divide it, copy it
+// back. Not where such a function also computes gradients: then it is the step itself.
+std::vector<std::uint32_t> beside_calls(const Case& about, const std::vector<const Collective*>& calls) {
+  std::set<Function> functions;
+  for (const Collective* one : calls) {
+    if (one->call == SliceId::none) continue;
+    const Code code = about.code(about.trace, one->call);
+    const CodeFrame* own = code.own();
+    if (own != nullptr && !about.places.source(about.trace).calls(*own, "backward")) {
+      functions.insert({own->file, own->line});
+    }
+  }
+  std::vector<std::uint32_t> nodes;
+  if (functions.empty()) return nodes;
+  for (const Operator& one : forward_operators(about)) {
+    if (one.name.starts_with("c10d::")) continue;
+    const Code code = about.code(*one.trace, one.slice);
+    const CodeFrame* own = code.own();
+    if (own == nullptr || !functions.contains({own->file, own->line})) continue;
+    const std::vector<std::uint32_t>& work = passes(about).nodes(*one.trace, one.slice);
+    nodes.insert(nodes.end(), work.begin(), work.end());
+    nodes.insert(nodes.end(), one.after.begin(), one.after.end());
+  }
+  return nodes;
+}
+
+}  // namespace
 
 Cause reduce_every_micro_batch_cause() {
   return {"reduce_every_micro_batch", "Gradients reduced for every micro batch",
@@ -42,6 +80,10 @@ Cause reduce_every_micro_batch_cause() {
               if (matched == steps.size() && (asks_to_reduce(work) || is_of_reducer(work)))
                 again.add_along(node, left, left);
             });
+            if (matched == steps.size()) {
+              for (const std::uint32_t node : beside_calls(about, steps.begin()->second))
+                again.add_along(node, left, left);
+            }
             again.add_relieved(gone);
             if (!again.worth_saying()) return;
             Diagnosis found =

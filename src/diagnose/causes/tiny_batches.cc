@@ -60,6 +60,15 @@ class Between {
     });
   }
 
+  // Nothing that is known to run: it may be waiting for the next request.
+  std::int64_t unknown_ns(const ModelCall& before, const ModelCall& call) const {
+    std::int64_t ns = std::max<std::int64_t>(call.start_ns - before.end_ns, 0);
+    for_each(before, call, [&](std::uint32_t, const Work& work) {
+      if (work.operation != SliceId::none) ns -= work.cost_ns;
+    });
+    return ns;
+  }
+
   bool goes_back(const ModelCall& before, const ModelCall& call) const {
     bool back = false;
     for_each(before, call, [&](std::uint32_t, const Work& work) {
@@ -139,11 +148,11 @@ void find_rows(const Case& about, const Between& between, const Follows& follows
 }
 
 void find_answers(const Case& about, const Between& between, std::vector<Diagnosis>& out) {
-  constexpr double kRightBehind = 0.5;  // of a call: a longer gap is a wait for requests
+  constexpr double kRightBehind = 0.5;  // of a call: a longer gap without operators is a wait for requests
   const std::vector<ModelCall>& calls = model_calls(about);
   const auto right_behind = [&](std::size_t i) {
     return !calls[i].trains && !is_next_word(calls, i) &&
-           static_cast<double>(calls[i].start_ns - calls[i - 1].end_ns) <
+           static_cast<double>(between.unknown_ns(calls[i - 1], calls[i])) <
                kRightBehind * static_cast<double>(calls[i].end_ns - calls[i].start_ns);
   };
   find_rows(about, between, right_behind,

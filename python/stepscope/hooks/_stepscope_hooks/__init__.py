@@ -4,7 +4,8 @@ settings: what was asked for    process: which rank this is   notes: what is sai
 plan, requests: which steps     moments: when to start, stop  capture: puts them together
 phases, roots, module_hooks, cuda_graphs: hooks on steps   marks: the record of all steps   modules: ranges of the model
 recorder, spool: torch.profiler               nvtx: for nsys in its place
-memory_history, memory_snapshot: of GPUs
+memory_history, memory_snapshot: of GPUs         page_faults: in recorded steps and in others
+called_again, wasted_rows: what modules and losses are given in the step with stacks
 replaced: ours in the place of a function of torch's          own_code: what torch.compile leaves alone
 flop_measure, flop_report: of stepscope.flops      deepspeed_flops, when_imported: in the place of DeepSpeed's profiler
 Nothing here may raise into the job, print, or change what the job computes.

@@ -25,6 +25,7 @@ from . import (
     memory_watch,
     module_hooks,
     moments,
+    page_faults,
     parallel,
     phases,
     plan,
@@ -85,6 +86,7 @@ class Capture:
     def reset(self) -> None:
         self.thread = threading.main_thread().ident  # that runs the steps
         self.boundary = 0  # steps done
+        self.page_faults = page_faults.UsualFaults()
         self.step_began = marks.now_ns()
         self.stepping = False  # a phase was seen
         self.step_s = 0.0  # how long the last step took
@@ -135,6 +137,7 @@ class Capture:
         import torch
 
         number, world, source = self.identity = process.rank(self.identity)
+        faults = self.page_faults.so_far(self.boundary)
         device = "cuda" if torch.cuda.is_initialized() else "cpu"
         role = "launcher" if process.is_launcher() else "rank"
         self.notes.write(
@@ -146,6 +149,7 @@ class Capture:
             device=device,
             device_name=torch.cuda.get_device_name() if device == "cuda" else None,
             steps_seen=self.boundary,
+            **({"page_faults": faults} if faults is not None else {}),
             **({"own_profiled_steps": self.other.steps} if self.other is not None and self.other.steps > 0 else {}),
             other_cost_s=round(self.recordings.budget.other_s, 6),
             **fields,
@@ -356,6 +360,8 @@ class Capture:
         self.step_began = now
         self.boundary += 1
         moments.left.step_done()
+        if not self.recordings.busy:
+            self.page_faults.step_done(self.boundary)
         for request in self.requests.poll(self.boundary, self.step_s):
             self.take(request)
         while self.requests.withdrawn:

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_hooks_always_called")  # dicts by the number of the hook
+_HOOKS = (  # dicts by the number of the hook
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_forward_hooks",
+    "_forward_hooks_always_called",
+)
 
 _living: dict[int, ModuleHook] = {}
 _changes = 0  # of these
@@ -254,12 +259,16 @@ def _looks_for_hooks(module: Any) -> bool:
     return isinstance(module, _classes_that_look())
 
 
+def compiles() -> bool:
+    """Did this process ask for something to be compiled?"""
+    return _asked_for or "frames" in getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+
+
 def keeps_out(module: Any) -> bool:
     """It looks for hooks, and we cannot stand around it: nothing in it may have any."""
     if not _looks_for_hooks(module):
         return False
-    compiles = _asked_for or "frames" in getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
-    return not hasattr(type(module), "_compiled_call_impl") or (compiles and torch_version.before(2, 13))
+    return not hasattr(type(module), "_compiled_call_impl") or (compiles() and torch_version.before(2, 13))
 
 
 # torch.compile --------------------------------------------------------------------------------------------------------
@@ -311,8 +320,7 @@ def _compiled_with_guards_on(cls: type) -> bool:
     """Whether a hook that comes or goes may make torch compile anew what has a module of this class."""
     if not torch_version.before(2, 13) or cls.__module__.startswith(("torch.nn.", "torch.ao.", "torch._dynamo.")):
         return False
-    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
-    return _asked_for or "frames" in counters
+    return compiles()
 
 
 def _lift_all() -> None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from threading import get_ident
 
+from .called_again import CalledAgain
 from .module_hooks import ModuleHook, is_compiled_in_place, keeps_out
+from .wasted_rows import WastedRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,9 +44,11 @@ def program_around() -> tuple[str, int, int] | None:
 
 
 class ModuleRanges:
-    def __init__(self, models: list[Any], beside: Sequence[Any] = ()) -> None:
+    def __init__(self, models: list[Any], beside: Sequence[Any] = (), compares: bool = False) -> None:
         import torch
 
+        self.again = CalledAgain(program_around) if compares else None
+        self.wasted = WastedRows(program_around) if compares else None
         self.hooks: list[ModuleHook] = []
         self.paths: dict[str, type] = {}  # of every module that got hooks
         self.open: dict[int, list[tuple[str, Any]]] = {}  # per thread: name, range
@@ -83,7 +88,17 @@ class ModuleRanges:
                 if entered is name:
                     break
 
-        self.hooks.append(ModuleHook(module, before, after))
+        again, wasted = self.again, self.wasted
+        known = weakref.ref(module)
+
+        def inputs(args: Any, kwargs: Any) -> None:
+            called = known()
+            if again is None or wasted is None or called is None or self.compiling():
+                return
+            again.called(shown, called, args, kwargs)
+            wasted.looked_up(shown, called, args)
+
+        self.hooks.append(ModuleHook(module, before, after, inputs=inputs if again is not None else None))
 
     def end_open(self) -> None:
         """Ends the ranges of this thread: the recording stops while their modules run."""
@@ -95,6 +110,8 @@ class ModuleRanges:
         for hook in self.hooks:
             hook.remove()
         self.hooks = []
+        if self.wasted is not None:
+            self.wasted.remove()
 
     def places(self) -> list[dict[str, Any]]:
         """Path, class, file and line of every module: where in the code it stands."""

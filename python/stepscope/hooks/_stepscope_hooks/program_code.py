@@ -33,6 +33,10 @@ FLOAT64 = "(float64)"  # an expression that asks for it
 ALL_FLOAT64 = "(all float64)"  # one that makes a model float64, or all that follows
 DROPS = "(drops) "  # before the name: what the call gives back is not used
 EACH = "(each) "  # before the name: the loop calls it on each of its items, whatever they are: callbacks, layers
+# Before the number of a call, of all in a step, and the module: it was given the same before; with chance in it.
+AGAIN, CHANCE = "(again) ", "(again by chance) "
+PADDED = "(padded) "  # before thousandths of its words that fill up, of those that no row needs, and the table
+IGNORED = "(ignored) "  # before thousandths of the places of which a loss takes nothing
 MOST_FILES = 200  # whose calls are read
 MOST_S = 0.5  # of reading: the job waits
 MOST_BYTES = 1_000_000  # of a source that is still read
@@ -72,6 +76,20 @@ def calls() -> list[Call]:
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return rows
+
+
+def seen_in_step(ranges: modules.ModuleRanges) -> list[Call]:
+    """What calls of modules and of losses were given, where the program makes them."""
+    said: list[tuple[str, tuple[str, int, int]]] = []
+    if ranges.again is not None:
+        for path, number, count, chance, at in ranges.again.rows():
+            said.append((f"{CHANCE if chance else AGAIN}{number} {count} {path}", at))
+    if ranges.wasted is not None:
+        said += [(f"{PADDED}{filled} {needless} {path}", at) for path, filled, needless, at in ranges.wasted.padded()]
+        said += [(f"{IGNORED}{share}", at) for share, at in ranges.wasted.ignored()]
+    own = own_files()
+    files = [own.get(os.path.abspath(at[0])) for _, at in said]
+    return [(shown(file), at[1], what, at[2]) for file, (what, at) in zip(files, said) if file is not None]
 
 
 def shown(path: str) -> str:

@@ -17,6 +17,7 @@ from . import (
     modules,
     moments,
     other_profiler,
+    page_faults,
     parallel,
     process,
     program_code,
@@ -65,7 +66,7 @@ class Recorder:
         self.profiler: Any = None
         self.sizes: tuple[list[modules.Size], list[modules.Size]] = ([], [])  # of models, and of those beside
         self.held: list[tuple[str, str, str, int]] = []  # before it began
-        self.code = ""  # calls in the program's own source, as JSON
+        self.code: list[program_code.Call] = []  # calls in the program's own source
         self.quiet = contextlib.ExitStack()  # what torch would print while it records
         self.mark: tuple[int, Any] | None = None
         self.steps: list[int] = []  # whole ones, of all parts
@@ -80,6 +81,7 @@ class Recorder:
         self.boundary_s: list[float] = []  # what our hooks took between two of its steps
         self.waits = waiting.Waits()
         self.beside: threads_beside.ThreadsBeside | None = None  # of the running part
+        self.faults = page_faults.RecordedFaults()  # of the running part
         self.text_bytes = 0
         self.written_steps = 0  # whole ones, that the costs are of
         self.spools: list[Spool] = []
@@ -107,12 +109,12 @@ class Recorder:
         self.thread = threading.get_ident()
         start = time.perf_counter()
         if "modules" in self.features:
-            self.ranges = modules.ModuleRanges(models, beside)
+            self.ranges = modules.ModuleRanges(models, beside, compares=self.kind == "stacks")
             with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
                 self.sizes = modules.module_sizes(models, beside, optimizers)
         if self.kind == "stacks":  # now: what is done while it records would be among its frames
             with self.notes.guard("reading the program's own source"):
-                self.code = json.dumps(program_code.calls())
+                self.code = program_code.calls()
         if "memory" in self.features:
             with self.notes.guard("asking what the program holds"):
                 self.held = held_before(models, optimizers)
@@ -165,6 +167,7 @@ class Recorder:
         if "stack" not in self.features:  # it would be one of the frames
             self.waits.step_begins(number)
         self.look_beside()
+        self.faults.step_begins()
         self.mark = (number, torch.autograd.profiler.record_function(f"ProfilerStep#{number}"))
         self.mark[1].__enter__()
 
@@ -179,6 +182,8 @@ class Recorder:
         number, mark = self.mark
         self.mark = None
         mark.__exit__(None, None, None)
+        if whole:
+            self.faults.step_ended()
         self.look_beside()
         (self.part_steps if whole else self.partial_steps).append(number)
         if whole:
@@ -241,13 +246,20 @@ class Recorder:
         if self.held:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
         if self.code:
-            self.profiler.add_metadata_json("stepscope_code", self.code)
+            seen: list[program_code.Call] = []
+            if self.ranges is not None:
+                with self.notes.guard("looking at what modules were given"):
+                    seen = program_code.seen_in_step(self.ranges)
+            self.profiler.add_metadata_json("stepscope_code", json.dumps([*self.code, *seen]))
         if self.boundary_s:  # as a median: in one of them a part was written
             usual_s = sorted(self.boundary_s)[(len(self.boundary_s) - 1) // 2]
             self.profiler.add_metadata_json("stepscope_boundary_ns", json.dumps(round(1e9 * usual_s)))
         waits = self.waits.of_part()
         if waits is not None:
             self.profiler.add_metadata_json("stepscope_waits", json.dumps(waits))
+        counted, self.faults = self.faults.counted(), page_faults.RecordedFaults()
+        if counted is not None:
+            self.profiler.add_metadata_json("stepscope_page_faults", json.dumps(counted))
         if self.beside is not None:
             with self.notes.guard("asking for other threads"):
                 told, self.beside = self.beside.told(), None

@@ -1,0 +1,117 @@
+// A module that a step calls on the same input again: for another loss, for a metric, once per head.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/intervals.h"
+#include "diagnose/cause.h"
+#include "diagnose/gathered.h"
+#include "diagnose/passes.h"
+#include "diagnose/source.h"
+#include "model/windows.h"
+
+namespace stepscope::diagnose::causes {
+namespace {
+
+struct Again {
+  const Source::CalledAgain* said = nullptr;
+  TrackId track = TrackId::none;
+  Interval time;
+};
+
+// Those of the recorded steps that stand where the step with stacks has them; none inside of another one.
+std::vector<Again> calls_again(const Trace& trace, const std::vector<Source::CalledAgain>& said) {
+  std::map<std::pair<StepId, std::string_view>, std::vector<SliceId>> calls;
+  for (const ModuleCall& call : trace.modules) {
+    const StepId step = trace.step_at(trace.slices.start_ns[call.slice]);
+    if (step != StepId::none) calls[{step, trace.strings[call.name]}].push_back(call.slice);
+  }
+  std::vector<Again> all;
+  for (auto& [of, slices] : calls) {
+    std::sort(slices.begin(), slices.end(),
+              [&](SliceId a, SliceId b) { return trace.slices.start_ns[a] < trace.slices.start_ns[b]; });
+    for (const Source::CalledAgain& one : said) {
+      if (one.module != of.second || one.count != slices.size()) continue;
+      const SliceId slice = slices[one.number - 1];
+      all.push_back({&one, trace.slices.track[slice], {trace.slices.start_ns[slice], trace.slices.end_ns(slice)}});
+    }
+  }
+  std::vector<Again> out;
+  for (const Again& one : all) {
+    const bool inside = std::any_of(all.begin(), all.end(), [&](const Again& other) {
+      return other.track == one.track && other.time.start <= one.time.start && other.time.end >= one.time.end &&
+             other.time.end - other.time.start > one.time.end - one.time.start;
+    });
+    if (!inside) out.push_back(one);
+  }
+  return out;
+}
+
+struct Found {
+  std::vector<Again> calls;
+  const Again* at(TrackId track, std::int64_t time_ns) const {
+    const auto found = std::find_if(calls.begin(), calls.end(), [&](const Again& one) {
+      return one.track == track && one.time.start <= time_ns && time_ns < one.time.end;
+    });
+    return found == calls.end() ? nullptr : &*found;
+  }
+};
+
+}  // namespace
+
+Cause repeated_forward_cause() {
+  return {"repeated_forward", "A module called on the same input again",
+          [](const Case& about, std::vector<Diagnosis>& out) {
+            constexpr double kMostLeft = 0.05;
+            std::map<const Trace*, std::vector<Source::CalledAgain>> said;
+            std::map<const Trace*, Found> again;
+            for (const Trace& trace : timelines(about.run)) {
+              const auto& own = said[&trace] = about.places.source(trace).called_again();
+              if (!own.empty()) again[&trace].calls = calls_again(trace, own);
+            }
+            Gathered work_of(about);
+            bool chance = false;
+            std::map<SliceId, bool> seen;  // outermost operators whose backward pass was added
+            std::map<const Source::CalledAgain*, std::int64_t> weight;
+            for_each_work(about, [&](std::uint32_t node, const Work& work) {
+              const auto found = again.find(work.trace);
+              if (found == again.end()) return;
+              const bool launched = work.device && work.inside != SliceId::none;
+              const Again* call = launched ? found->second.at(work.trace->slices.track[work.inside],
+                                                              work.trace->slices.start_ns[work.inside])
+                                           : found->second.at(work.track, work.start_ns);
+              if (call == nullptr) return;
+              chance = chance || call->said->chance;
+              weight[call->said] += about.cost_ns(node);
+              work_of.add(node, work, call->said->module, 0, kMostLeft);
+              if (work.operation == SliceId::none || !seen.try_emplace(work.operation, true).second) return;
+              for (const std::uint32_t back : passes(about).backward_nodes(*work.trace, work.operation)) {
+                work_of.add(back, about.work(back), call->said->module, 0, kMostLeft);
+              }
+            });
+            work_of.add_outputs();
+            if (weight.empty() || !work_of.worth_saying()) return;
+            Diagnosis found = work_of.diagnosis(
+                {.cause = "model",
+                 .sentence = "A step calls a module on the same input again, and its weights have not changed",
+                 .next = "Keep what the first call gives, and use it in both places",
+                 .doubt = chance ? "dropout makes the two calls differ, which may be meant"
+                                 : "that the inputs are the same was seen in the step with stacks"});
+            const auto heaviest = std::max_element(weight.begin(), weight.end(), [](const auto& a, const auto& b) {
+                                    return a.second < b.second;
+                                  })->first;
+            found.finding.where.op.reset();
+            found.finding.where.module = std::string(heaviest->module);
+            put_call(*heaviest->call, found.finding.where);
+            found.finding.evidence.push_back({.text = "Calls of " + std::string(heaviest->module) + " in a step",
+                                              .value = static_cast<std::int64_t>(heaviest->count),
+                                              .unit = Unit::count});
+            found.is_offer = chance;
+            out.push_back(std::move(found));
+          }};
+}
+
+}  // namespace stepscope::diagnose::causes

@@ -1,0 +1,138 @@
+"""Work for nobody: modules called again on the same input, words that fill up, places that a loss ignores."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import Place, measured, needs_torch
+from test_advise import advise, recorded
+from test_beside import HEAD, finding
+
+# Policy and value look at the same views, each through the trunk of both.
+TWICE = (
+    HEAD
+    + """
+class Agent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk, self.policy, self.value = tower(), nn.Linear(512, 8), nn.Linear(512, 1)
+
+    def act(self, views):
+        return self.policy(self.trunk(views))
+
+    def judge(self, views):
+        return self.value(self.trunk(views))
+
+
+agent = Agent()
+optimizer = torch.optim.SGD(agent.parameters(), lr=0.01)
+for step in range(30):
+    views = torch.rand(64, 512)
+    loss = agent.act(views).logsumexp(1).mean() + agent.judge(views).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+# Rows of 8 to 20 words, filled up to 64; the loss is of one word in eight.
+WORDS = (
+    HEAD
+    + """
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.body, self.head = nn.Embedding(4000, 512), tower(), nn.Linear(512, 4000)
+
+    def forward(self, words):
+        return self.head(self.body(self.words(words)))
+
+
+model = Masked()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(30):
+    words = torch.randint(1, 4000, (8, 64))
+    words[torch.arange(64) >= torch.randint(8, 20, (8, 1))] = 0
+    target = words.masked_fill(torch.arange(64) % 8 != 0, -100)
+    loss = F.cross_entropy(model(words).flatten(0, 1), target.flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+def noted(folder: Path, key: str) -> list[Any]:
+    """Of each recording of the run that has it."""
+    found = []
+    for path in sorted(folder.glob("traces/*/*.json.gz")):
+        trace = json.loads(gzip.decompress(path.read_bytes()))
+        if key in trace:
+            found.append(trace[key])
+    return found
+
+
+@needs_torch
+@measured
+def test_a_trunk_that_both_heads_go_through_is_told_where_it_is_called_again(place: Place) -> None:
+    found = advise(place, str(recorded(place, TWICE).folder))
+    first = found["findings"][0]
+    assert first["id"] == "repeated_forward", found["findings"]
+    assert "self.trunk(views)" in TWICE.splitlines()[first["where"]["line"] - 1]
+    assert 1.2 < first["gain"]["speedup_high"] < 2.6
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        ("agent.judge(views)", True),
+        ("agent.eval().judge(views)", False),  # dropout would be off
+        ("agent.judge(views.clone())", False),
+        ("agent.judge(views[:32])", False),
+    ],
+)
+def test_only_the_very_same_input_is_the_same(place: Place, given: str, same: bool) -> None:
+    assert TWICE.count("agent.judge(views)") == 1
+    run = recorded(place, TWICE.replace("agent.judge(views)", given).replace("agent.act", "agent.train().act"))
+    assert run.folder is not None
+    said = [row[2] for rows in noted(run.folder, "stepscope_code") for row in rows]
+    assert any(one.startswith("(again)") for one in said) == same
+
+
+@needs_torch
+@measured
+def test_words_that_fill_up_and_places_that_are_ignored_are_told(place: Place) -> None:
+    run = recorded(place, WORDS)
+    found = advise(place, str(run.folder))
+    padded, ignored = finding(found, "padded_batches"), finding(found, "ignored_places")
+    assert "self.words(words)" in WORDS.splitlines()[padded["where"]["line"] - 1]
+    assert "F.cross_entropy" in WORDS.splitlines()[ignored["where"]["line"] - 1]
+    shares = {one["text"]: one["value"] for one in padded["evidence"]}
+    assert 0.65 < shares["Of the words"] < 0.85
+    assert 0.6 < shares["For no row at all"] <= shares["Of the words"]
+    assert "longest row" in padded["next"]
+    assert padded["gain"]["speedup_high"] > 1.3 and ignored["gain"]["speedup_high"] > 1.1
+
+
+@needs_torch
+def test_page_faults_of_recorded_and_of_all_other_steps_are_counted(place: Place) -> None:
+    run = recorded(place, TWICE)
+    assert run.folder is not None
+    counts = noted(run.folder, "stepscope_page_faults")
+    assert [steps for steps, _ in counts] == [4, 1]  # the window, and the step with stacks
+    (process,) = [json.loads(path.read_text()) for path in (run.folder / "processes").glob("*.json")]
+    steps, faults = process["page_faults"]
+    assert 10 < steps < 30  # others were recorded, and the first warms up
+    assert faults >= 0
+
+
+@needs_torch
+def test_the_loss_is_torchs_own_again_when_the_step_is_over(place: Place) -> None:
+    program = WORDS + "\nprint('own', F.cross_entropy.__module__, F.cross_entropy.__code__.co_filename)\n"
+    run = recorded(place, program)
+    assert "own torch.nn.functional" in run.stdout and "_stepscope_hooks" not in run.stdout
