@@ -145,8 +145,8 @@ class BesideDevice {
 
 // Is most of a stretch what giving the memory of tensors back to the system takes?
 bool only_gives_back(const Case& about, std::uint32_t node, const Work& work) {
-  constexpr double kMost = 0.5;
-  const double gives_back_ns = static_cast<double>(given_back(about).bytes(node)) / kLeastBytesPerNs;
+  constexpr double kMost = 0.5, kUsualBytesPerNs = 20;
+  const double gives_back_ns = static_cast<double>(given_back(about).bytes(node)) / kUsualBytesPerNs;
   return gives_back_ns > kMost * static_cast<double>(work.cost_ns);
 }
 

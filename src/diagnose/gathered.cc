@@ -41,10 +41,12 @@ void Gathered::add_relieved(const std::vector<std::uint32_t>& gone) {
   }
 }
 
-void Gathered::add_outputs() {
+void Gathered::add_outputs(const std::vector<std::uint32_t>& made) {
   constexpr double kGone = 0.5, kOwnPart = 0.1;
   std::map<std::uint32_t, std::int64_t> bytes;  // per node that lets go of them
+  std::unordered_set<std::uint32_t> seen(made.begin(), made.end());
   for (const auto& node : rewrite_.nodes) {
+    if (!seen.insert(node.node).second) continue;
     if (static_cast<double>(node.most_ns) > kGone * static_cast<double>(about_.cost_ns(node.node))) continue;
     for (const GivenBack::Output& output : given_back(about_).outputs(node.node)) bytes[output.node] += output.bytes;
   }
@@ -52,9 +54,7 @@ void Gathered::add_outputs() {
     const auto freed = static_cast<double>(freed_bytes);  // no binding, which clang 14 lets no lambda have
     const auto cost = static_cast<double>(about_.cost_ns(node));
     if (explains_.contains(node) || cost <= 0) continue;
-    const auto gone = [&](double bytes_per_ns) {
-      return std::min(1 - kOwnPart, freed / bytes_per_ns / cost);
-    };
+    const auto gone = [&](double bytes_per_ns) { return std::min(1 - kOwnPart, freed / bytes_per_ns / cost); };
     add_along(node, 1 - gone(kLeastBytesPerNs), 1 - gone(kMostBytesPerNs));
   }
 }

@@ -44,8 +44,9 @@ class Gathered {
   void add_along(std::uint32_t node, double least, double most);
   // So are operators that are faster once communication beside them is gone.
   void add_relieved(const std::vector<std::uint32_t>& gone);
-  // What the fix does not make any more it does not give back to the system either. Call when all else was added.
-  void add_outputs();
+  // What the fix does not make any more it does not give back to the system either; what these nodes give is made all
+  // the same. Call when all else was added.
+  void add_outputs(const std::vector<std::uint32_t>& made = {});
   // The fix takes away that the thread of the node waits there for a device; `late`: what it then does on the path
   // while the device has nothing to do.
   void add_wait(std::uint32_t node, const Work& work, std::string_view name, const std::vector<std::uint32_t>& late);

@@ -10,6 +10,7 @@ namespace stepscope::diagnose {
 namespace {
 
 constexpr std::uint32_t kNoNode = simulate::kNone;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 42;
 
 // The work of a thread, by time.
 class Threads {
@@ -51,6 +52,7 @@ std::vector<std::size_t> large_rows(const Trace& trace) {
   for (std::size_t row = 0; row < memory.size(); row++) {
     if (memory.device_type[row] != 0 || !memory.bytes.has(row)) continue;
     const std::int64_t bytes = memory.bytes[row];
+    if (std::clamp(bytes, -kMostBytes, kMostBytes) != bytes) continue;  // there is no such memory
     if (bytes >= kLargeBytes || bytes <= -kLargeBytes) rows.push_back(row);
   }
   std::stable_sort(rows.begin(), rows.end(),

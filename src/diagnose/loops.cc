@@ -251,10 +251,9 @@ std::int64_t usual_call_ns(const Case& about, const Trace& trace) {
 namespace {
 
 // What a turn's call of the operator at that place costs at most whatever it is given: of turns over many sizes that of
-// the smallest. 0: the turns are alike, so they do not tell.
+// the smallest. Turns that are alike do not tell.
 std::int64_t call_of_smallest(const Case& about, const Loop& loop, std::size_t place) {
   constexpr std::size_t kOneInTen = 10;
-  if (!is_over_parameters(loop)) return 0;
   std::vector<std::int64_t> costs;
   for (std::size_t i = place; i < loop.operations.size(); i += loop.period) {
     std::int64_t ns = 0;
@@ -300,7 +299,9 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const 
     return how.fused || is_product(loop.trace->name(loop.operations[place].slice));
   };
   const auto forward = loop.by_place(false);
-  for (std::size_t i = 0; i < loop.period; i++) join(forward[i], false, gains(i), call_of_smallest(about, loop, i));
+  const bool varies = is_over_parameters(loop);
+  for (std::size_t i = 0; i < loop.period; i++)
+    join(forward[i], false, gains(i), varies ? call_of_smallest(about, loop, i) : 0);
   for (const auto& nodes : loop.by_place(true)) join(nodes, true, false);
   for (std::size_t i = 0; i < loop.period; i++) {
     join(loop.backward[i], false, gains(i));

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "diagnose/steps_fixture.h"
+#include "model/settings.h"
 #include "model/telemetry.h"
 
 namespace stepscope::diagnose {
@@ -96,6 +98,35 @@ TEST_CASE("advice: what steps that nobody recorded take more is that of what dif
   REQUIRE(found != nullptr);
   REQUIRE(found->evidence[0].text == "Of the steps");
   CHECK(std::get<double>(found->evidence[0].value) > 0.3);  // of the recorded ones 0.23
+}
+
+TEST_CASE("advice: steps that wait for more pages than recorded ones are longer where memory is taken") {
+  // Of a recorded step of 12 ms 2 are zeros; others take 14 ms.
+  const auto zeros = [](std::string_view recorded, std::string_view usual, bool takes = true) {
+    Run run = run_of([takes](Thread& thread) {
+      thread.op("aten::mm", 10 * ms, {"train.py(30): main"});
+      if (takes) thread.taken(32 << 20, 0x1000);
+      thread.op("aten::zeros", 2 * ms, {"train.py(30): main"});
+      if (takes) thread.freed(32 << 20, 0x1000);
+    });
+    run.traces[0].clock_base_ns = 0;
+    mark(run, 160, [](int) { return 14 * ms; });
+    run.traces[0].metadata.push_back({std::string(kPageFaults), std::string(recorded)});
+    run.history[0].metadata.push_back({std::string(kPageFaults), std::string(usual)});
+    const Answer answer = advice_of(run);
+    const Finding* found = find(answer, "allocation_in_steps");
+    REQUIRE(found != nullptr);
+    return std::get<double>(found->evidence[0].value);
+  };
+  CHECK(zeros("[4, 0]", "[160, 8192]") == doctest::Approx(4.0 / 14).epsilon(0.03));
+  const double apart = 2.0 / 12;
+  CHECK(zeros("[4, 0]", "[160, 100]") == doctest::Approx(apart).epsilon(0.03));   // about as many
+  CHECK(zeros("[4, 8192]", "[160, 0]") == doctest::Approx(apart).epsilon(0.03));  // fewer, and they take longer
+  CHECK(zeros("[4, 0]", "[160, 8192]", false) == doctest::Approx(apart).epsilon(0.03));
+  for (const char* broken : {"", "[4]", "[0, 8192]", "[-4, 8192]", "{}", "[4, \"x\"]"}) {
+    CAPTURE(broken);
+    CHECK(zeros(broken, "[160, 8192]") == doctest::Approx(apart).epsilon(0.03));
+  }
 }
 
 TEST_CASE("advice: code in one of the recorded steps is a pause where hardly a marked step is as long") {

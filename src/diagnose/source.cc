@@ -28,8 +28,7 @@ bool is_library(std::string_view file) {
 }
 
 constexpr std::string_view kConstant = "(constant)";
-constexpr std::string_view kAgain = "(again) ", kAgainByChance = "(again by chance) ", kPadded = "(padded) ",
-                           kIgnored = "(ignored) ";
+constexpr std::string_view kAgain = "(again) ", kPadded = "(padded) ", kIgnored = "(ignored) ";
 constexpr std::int64_t kThousand = 1000;
 
 // Takes a whole number, and the space behind it, from the front of a text; nullopt: none is there.
@@ -207,13 +206,12 @@ const CodeCall* Source::first_call(std::string_view called) const {
 std::vector<Source::CalledAgain> Source::called_again() const {
   std::vector<CalledAgain> out;
   for (const CodeCall& call : *code_) {
-    const std::string_view said = call.called;
-    const bool chance = said.starts_with(kAgainByChance);
-    if (!chance && !said.starts_with(kAgain)) continue;
-    std::string_view rest = said.substr((chance ? kAgainByChance : kAgain).size());
+    std::string_view rest = call.called;
+    if (!rest.starts_with(kAgain)) continue;
+    rest.remove_prefix(kAgain.size());
     const auto number = taken_number(rest), count = taken_number(rest);
     if (!number || !count || *number < 1 || *number > *count || rest.empty()) continue;
-    out.push_back({rest, static_cast<std::size_t>(*number), static_cast<std::size_t>(*count), chance, &call});
+    out.push_back({rest, static_cast<std::size_t>(*number), static_cast<std::size_t>(*count), &call});
   }
   return out;
 }

@@ -61,7 +61,6 @@ class Source {
   struct CalledAgain {
     std::string_view module;            // its path
     std::size_t number = 0, count = 0;  // which of its calls in a step, from 1, of how many
-    bool chance = false;                // in it, so that the two do not give the same
     const CodeCall* call = nullptr;     // where
   };
   std::vector<CalledAgain> called_again() const;

@@ -112,7 +112,8 @@ std::optional<double> page_faults_per_step(const Trace& trace) {
     if (note.at_pointer("/0").get(of_steps) != simdjson::SUCCESS ||
         note.at_pointer("/1").get(count) != simdjson::SUCCESS)
       continue;
-    steps += static_cast<double>(of_steps), faults += static_cast<double>(count);
+    // Of several parts, each by its steps.
+    steps += static_cast<double>(of_steps), faults += static_cast<double>(of_steps) * static_cast<double>(count);
   }
   if (steps == 0) return std::nullopt;
   return faults / steps;

@@ -46,10 +46,10 @@ struct ThreadsBeside {
 };
 ThreadsBeside threads_beside(const Trace& trace);
 
-// How often the process waited for a page of new memory in a step: of a timeline in those recorded, of Run::history in
-// all others. nullopt: nobody counted it.
+// How often the process waited for a page of new memory in the middle step: of a timeline of those recorded, of
+// Run::history of all others. nullopt: nobody counted it.
 std::optional<double> page_faults_per_step(const Trace& trace);
-inline constexpr std::string_view kPageFaults = "stepscope_page_faults";  // key of [steps, faults of all of these]
+inline constexpr std::string_view kPageFaults = "stepscope_page_faults";  // key of [steps, faults of the middle one]
 
 // Share of the time in which the workers of its data loader make batches; nullopt: not noted.
 std::optional<double> loader_busy(const Trace& trace);

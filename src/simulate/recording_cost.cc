@@ -148,9 +148,12 @@ std::vector<double> shares_by_memory(const Run& run, const ReplayGraph& graph, c
   };
   for_each_taker([](Takes& one, std::uint32_t, double cost_ns) { one.cost_ns += cost_ns; });
   std::vector<double> out(graph.size(), 0);
+  double total = 0;
   for_each_taker([&](const Takes& one, std::uint32_t node, double cost_ns) {
     if (one.cost_ns > 0) out[node] = one.bytes * cost_ns / one.cost_ns;
+    total += out[node];
   });
+  if (total <= 0) out.clear();  // no memory is recorded
   return out;
 }
 
@@ -175,13 +178,14 @@ double spread(const ReplayGraph& graph, const std::vector<std::uint32_t>& nodes,
   return left_ns;
 }
 
-// Does the process wait for far more pages in its usual steps than in those recorded, or for far fewer?
-bool pages_differ(const Run& run, const Trace& trace) {
+// For how many more pages the process waits in its recorded steps than in the usual ones, if they are many; below 0:
+// for fewer; 0: for about as many, or nobody counted.
+double more_pages(const Run& run, const Trace& trace) {
   constexpr double kTellingFaults = 500;  // of a step: 0.1 ms or more
   const Trace* history = marks_of_rank(run, trace.rank.rank);
   const auto recorded = page_faults_per_step(trace);
   const auto usual = history == nullptr ? std::nullopt : page_faults_per_step(*history);
-  return usual && recorded && std::abs(*usual - *recorded) >= kTellingFaults;
+  return usual && recorded && std::abs(*recorded - *usual) >= kTellingFaults ? *recorded - *usual : 0;
 }
 
 // A step that is far off the one of its length among usual steps is made as long as that. What the program does beside
@@ -218,21 +222,20 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
                    [](const OneStep* a, const OneStep* b) { return a->work_ns > b->work_ns; });
   const std::vector<std::int64_t> before_ns = node_ns;
   std::vector<double> shares;
-  double far_off = kFarOff;
-  if (phases_known && is_alone(run, window) && pages_differ(run, trace)) {
-    shares = shares_by_memory(run, graph, window, before_ns);
-    far_off = kFarOffByPages;
-  }
+  const double pages = phases_known && is_alone(run, window) ? more_pages(run, trace) : 0;
+  const std::vector<double> by_memory =
+      pages == 0 ? std::vector<double>() : shares_by_memory(run, graph, window, before_ns);
   for (std::size_t k = 0; k < by_length.size(); k++) {
     const OneStep& own = *by_length[k];
     const double excess_ns = own.work_ns - usual.by_length_ns[k];
     if (excess_ns < 0 && trace.device.size() > 0) continue;  // the rest the host waited for its device
-    if (std::abs(excess_ns) < far_off * usual.by_length_ns[k]) continue;
     const bool is_code = own.code_ns >= kMostOfStep * own.work_ns;
+    const bool is_paging = !is_code && !by_memory.empty() && (pages > 0) == (excess_ns > 0);
+    if (std::abs(excess_ns) < (is_paging ? kFarOffByPages : kFarOff) * usual.by_length_ns[k]) continue;
     if (!is_code && (!phases_known || !is_alone(run, window))) continue;
-    if (!is_code && shares.empty()) shares = shares_by_difference(run, graph, window, before_ns);
+    if (!is_code && !is_paging && shares.empty()) shares = shares_by_difference(run, graph, window, before_ns);
     double left_ns = excess_ns;
-    if (!is_code) left_ns = spread(graph, own.all, shares, left_ns, before_ns, node_ns);
+    if (!is_code) left_ns = spread(graph, own.all, is_paging ? by_memory : shares, left_ns, before_ns, node_ns);
     spread(graph, is_code ? own.code : own.all, {}, left_ns, before_ns, node_ns);
   }
 }

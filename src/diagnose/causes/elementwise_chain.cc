@@ -87,9 +87,13 @@ Cause elementwise_chain_cause() {
       "elementwise_chain", "A chain of elementwise operators", [](const Case& about, std::vector<Diagnosis>& out) {
         Gathered work_of(about);
         std::size_t longest = 0;
+        std::vector<std::uint32_t> last;  // what chains give is made as well
         const Passes& pass = passes(about);
         for (const Chain& chain : chains(about)) {
           longest = std::max(longest, chain.operators.size());
+          const Operator& end = *chain.operators.back();
+          const std::vector<std::uint32_t>& nodes = pass.nodes(*end.trace, end.slice);
+          last.insert(last.end(), nodes.begin(), nodes.end());
           // Each reads one tensor at least and writes one; all together read one or two and write one, and go through
           // them again behind each sum.
           const auto count = static_cast<double>(chain.operators.size());
@@ -108,7 +112,7 @@ Cause elementwise_chain_cause() {
           }
           for (const Operator* one : chain.small) add_both(*one, {0, bytes.most}, {0, bytes.most});
         }
-        work_of.add_outputs();
+        work_of.add_outputs(last);
         if (!work_of.worth_saying()) return;
         Diagnosis found = work_of.diagnosis(
             {.cause = "kernels",

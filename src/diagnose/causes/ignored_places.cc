@@ -63,7 +63,7 @@ Cause ignored_places_cause() {
             if (!work_of.worth_saying()) return;
             Diagnosis found = work_of.diagnosis(
                 {.cause = "model",
-                 .sentence = "The loss takes nothing of most places, whose odds are worked out all the same",
+                 .sentence = "The loss takes nothing of many places, whose odds are worked out all the same",
                  .next = "Pick the places first: keep = target != ignore_index; loss(head(hidden[keep]), target[keep])",
                  .doubt = "how many are ignored was seen in one step"});
             put_call(*least->call, found.finding.where);

@@ -28,7 +28,7 @@ class Given {
   explicit Given(const Trace& trace) : trace_(trace) {
     const MemoryEvents& memory = trace.memory;
     for (std::size_t row = 0; row < memory.size(); row++) {
-      if (memory.bytes.has(row) && memory.bytes[row] > 0)
+      if (memory.bytes.has(row) && memory.bytes[row] > 0 && memory.bytes[row] < kMostBytes)
         taken_[memory.track[row]].push_back({memory.time_ns[row], memory.bytes[row]});
     }
     for (auto& [track, rows] : taken_) std::sort(rows.begin(), rows.end());
@@ -47,6 +47,7 @@ class Given {
   }
 
  private:
+  static constexpr std::int64_t kMostBytes = std::int64_t{1} << 42;
   const Trace& trace_;
   std::map<TrackId, std::vector<std::pair<std::int64_t, std::int64_t>>> taken_;  // time, bytes
 };

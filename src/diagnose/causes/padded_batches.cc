@@ -21,7 +21,7 @@ constexpr double kStays = 0.5;
 
 // Rows and words in each, of the look-up that most of the steps follow from; 0: not known.
 struct Batch {
-  std::int64_t rows = 0, length = 0;
+  std::int64_t rows = 0, length = 0, words = 0;
 };
 
 bool is_table_of(const Operator& one) { return one.name == "aten::embedding" && one.inputs->shapes.size() > 1; }
@@ -31,7 +31,8 @@ Batch batch_of(const std::vector<Operator>& all, const Trace& trace) {
   for (const Operator& one : all) {
     if (one.trace != &trace || !is_table_of(one)) continue;
     const Sizes& words = one.inputs->shapes[1].sizes;
-    if (words.size() == 2 && words[0] * words[1] > out.rows * out.length) out = {words[0], words[1]};
+    const bool more = words.size() == 2 && words[0] > 0 && words[1] > 0 && elements(words) > out.words;
+    if (more) out = {words[0], words[1], elements(words)};
   }
   return out;
 }
@@ -39,10 +40,12 @@ Batch batch_of(const std::vector<Operator>& all, const Trace& trace) {
 // Is any tensor that it is given one of all words of the batch?
 bool is_of_words(const Operator& one, const Batch& batch) {
   return std::any_of(one.inputs->shapes.begin(), one.inputs->shapes.end(), [&](const Shape& shape) {
-    const std::int64_t all = elements(shape.sizes);
-    if (all < batch.rows * batch.length || all % batch.length != 0) return false;
-    return std::any_of(shape.sizes.begin(), shape.sizes.end(),
-                       [&](std::int64_t size) { return size == batch.length || size == batch.rows * batch.length; });
+    const auto has = [&](std::int64_t size) {
+      return std::find(shape.sizes.begin(), shape.sizes.end(), size) != shape.sizes.end();
+    };
+    // Heads may be counted as rows: there are several times as many of these then.
+    const bool whole = elements(shape.sizes) % batch.words == 0 && shape.sizes.size() > 2;
+    return has(batch.words) || (has(batch.length) && (has(batch.rows) || whole));
   });
 }
 
@@ -65,7 +68,7 @@ Cause padded_batches_cause() {
             if (least == nullptr || one.filled < least->filled) least = &one;
           }
           const Batch batch = batch_of(all, trace);
-          if (least == nullptr || least->filled < kTelling || batch.rows * batch.length == 0) continue;
+          if (least == nullptr || least->filled < kTelling || batch.words == 0) continue;
           if (least->filled > filled) {
             filled = least->filled, needless = least->needless, call = least->call;
             table = std::string(least->module);
@@ -73,7 +76,7 @@ Cause padded_batches_cause() {
           const double low = 1 - least->filled, high = 1 - std::max(least->needless, kStays * least->filled);
           const std::int64_t call_ns = usual_call_ns(about, trace);
           for (const Operator& one : all) {
-            if (one.trace != &trace || !is_of_words(one, batch)) continue;
+            if (one.trace != &trace || one.phase == Phase::optimizer || !is_of_words(one, batch)) continue;
             work_of.add(pass.nodes(trace, one.slice), one.name, low, high, call_ns);
             work_of.add(pass.backward_nodes(trace, one.slice), one.name, low, high, call_ns);
           }

@@ -1,6 +1,7 @@
 // Differences of all pairs, each kept element by element: rows times columns times features, where a product of the two
 // matrices gives the same distances.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -25,14 +26,24 @@ std::int64_t pairs_of(const Operator& one) {
   const std::vector<Shape>& given = one.inputs->shapes;
   if (given.size() < 2 || given[0].sizes.size() < 2 || given[0].sizes.size() != given[1].sizes.size()) return 0;
   Sizes both;
+  bool features = false;  // that both have, of which differences are summed up
   for (std::size_t d = 0; d < given[0].sizes.size(); d++) {
     const std::int64_t a = given[0].sizes[d], b = given[1].sizes[d];
     if (a != b && a != 1 && b != 1) return 0;
     both.push_back(std::max(a, b));
+    features = features || (a == b && a > 1);
   }
+  if (!features) return 0;
   const std::int64_t all = elements(both);
   const std::int64_t larger = std::max(elements(given[0].sizes), elements(given[1].sizes));
   return all >= kLeastElements && all / kTimesLarger >= larger ? all : 0;
+}
+
+// Is what it makes of differences part of a distance?
+bool is_of_distance(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kParts{"aten::pow", "aten::square", "aten::abs",
+                                                   "aten::mul", "aten::pow_",   "aten::abs_"};
+  return std::find(kParts.begin(), kParts.end(), name) != kParts.end();
 }
 
 // The operator that sums up what was made of the differences; where it is none, `from` itself.
@@ -42,7 +53,7 @@ std::size_t sum_of(const std::vector<Operator>& all, std::size_t from, std::int6
     if (is_view(all[i].name)) continue;
     if (all[i].inputs->elements() != pairs) break;
     if (is_reduction(all[i].name)) return i;
-    if (!is_elementwise(all[i].name)) break;
+    if (!is_of_distance(all[i].name)) break;
   }
   return from;
 }
@@ -56,19 +67,22 @@ Cause pairs_by_broadcast_cause() {
             const Passes& pass = passes(about);
             Gathered work_of(about);
             std::int64_t most = 0;
+            std::vector<std::uint32_t> sums;  // what they give is made as well
             for (std::size_t i = 0; i < all.size(); i++) {
               const std::int64_t pairs = pairs_of(all[i]);
               if (pairs == 0) continue;
               const std::size_t sum = sum_of(all, i, pairs);
               if (sum == i) continue;
               most = std::max(most, pairs);
+              const std::vector<std::uint32_t>& last = pass.nodes(*all[sum].trace, all[sum].slice);
+              sums.insert(sums.end(), last.begin(), last.end());
               for (std::size_t k = i; k <= sum; k++) {
                 const Operator& one = all[k];
                 work_of.add(pass.nodes(*one.trace, one.slice), one.name, kLeast, kMost);
                 work_of.add(pass.backward_nodes(*one.trace, one.slice), one.name, kLeast, kMost);
               }
             }
-            work_of.add_outputs();
+            work_of.add_outputs(sums);
             if (!work_of.worth_saying()) return;
             Diagnosis found = work_of.diagnosis(
                 {.cause = "kernels",

@@ -19,21 +19,22 @@ namespace {
 using Function = std::pair<std::string, std::int64_t>;  // file and first line
 
 // What functions of the program that ask for these do beside it: bring gradients into one tensor, divide it, copy it
-// back. Not where such a function also computes gradients: then it is the step itself.
+// back. Not where such a function also computes gradients or steps an optimizer: then it is the step itself.
 std::vector<std::uint32_t> beside_calls(const Case& about, const std::vector<const Collective*>& calls) {
   std::set<Function> functions;
   for (const Collective* one : calls) {
     if (one->call == SliceId::none) continue;
     const Code code = about.code(about.trace, one->call);
     const CodeFrame* own = code.own();
-    if (own != nullptr && !about.places.source(about.trace).calls(*own, "backward")) {
+    const Source& source = about.places.source(about.trace);
+    if (own != nullptr && !source.calls(*own, "backward") && !source.calls(*own, "step")) {
       functions.insert({own->file, own->line});
     }
   }
   std::vector<std::uint32_t> nodes;
   if (functions.empty()) return nodes;
   for (const Operator& one : forward_operators(about)) {
-    if (one.name.starts_with("c10d::")) continue;
+    if (one.name.starts_with("c10d::") || one.phase == Phase::optimizer || one.phase == Phase::forward) continue;
     const Code code = about.code(*one.trace, one.slice);
     const CodeFrame* own = code.own();
     if (own == nullptr || !functions.contains({own->file, own->line})) continue;

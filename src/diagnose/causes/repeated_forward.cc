@@ -1,8 +1,11 @@
 // A module that a step calls on the same input again: for another loss, for a metric, once per head.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,26 +42,42 @@ std::vector<Again> calls_again(const Trace& trace, const std::vector<Source::Cal
       all.push_back({&one, trace.slices.track[slice], {trace.slices.start_ns[slice], trace.slices.end_ns(slice)}});
     }
   }
+  // By thread and time, the longer one first: what is inside of another one goes along with it.
+  std::sort(all.begin(), all.end(), [](const Again& a, const Again& b) {
+    if (a.track != b.track) return a.track < b.track;
+    return a.time.start != b.time.start ? a.time.start < b.time.start : a.time.end > b.time.end;
+  });
   std::vector<Again> out;
   for (const Again& one : all) {
-    const bool inside = std::any_of(all.begin(), all.end(), [&](const Again& other) {
-      return other.track == one.track && other.time.start <= one.time.start && other.time.end >= one.time.end &&
-             other.time.end - other.time.start > one.time.end - one.time.start;
-    });
+    const bool inside = !out.empty() && out.back().track == one.track && one.time.start < out.back().time.end;
     if (!inside) out.push_back(one);
   }
   return out;
 }
 
-struct Found {
-  std::vector<Again> calls;
-  const Again* at(TrackId track, std::int64_t time_ns) const {
-    const auto found = std::find_if(calls.begin(), calls.end(), [&](const Again& one) {
-      return one.track == track && one.time.start <= time_ns && time_ns < one.time.end;
-    });
-    return found == calls.end() ? nullptr : &*found;
+const Again* call_at(const std::vector<Again>& calls, TrackId track, std::int64_t time_ns) {
+  const auto after =
+      std::upper_bound(calls.begin(), calls.end(), std::pair{track, time_ns}, [](const auto& at, const Again& call) {
+        return at < std::pair{call.track, call.time.start};
+      });
+  if (after == calls.begin()) return nullptr;
+  const Again& call = *(after - 1);
+  return call.track == track && time_ns < call.time.end ? &call : nullptr;
+}
+
+// Does a call draw numbers by chance, as dropout does? Then two of them do not give the same.
+bool draws(const Trace& trace, const std::vector<Again>& calls) {
+  constexpr std::array<std::string_view, 12> kDraws{
+      "aten::bernoulli_",  "aten::bernoulli", "aten::native_dropout", "aten::_fused_dropout",
+      "aten::normal_",     "aten::uniform_",  "aten::random_",        "aten::exponential_",
+      "aten::multinomial", "aten::poisson",   "aten::geometric_",     "aten::cauchy_"};
+  for (std::size_t row = 0; row < trace.ops.size(); row++) {
+    const SliceId slice = trace.ops.slice[row];
+    if (std::find(kDraws.begin(), kDraws.end(), trace.name(slice)) == kDraws.end()) continue;
+    if (call_at(calls, trace.slices.track[slice], trace.slices.start_ns[slice]) != nullptr) return true;
   }
-};
+  return false;
+}
 
 }  // namespace
 
@@ -67,27 +86,27 @@ Cause repeated_forward_cause() {
           [](const Case& about, std::vector<Diagnosis>& out) {
             constexpr double kMostLeft = 0.05;
             std::map<const Trace*, std::vector<Source::CalledAgain>> said;
-            std::map<const Trace*, Found> again;
+            std::map<const Trace*, std::vector<Again>> again;
             for (const Trace& trace : timelines(about.run)) {
               const auto& own = said[&trace] = about.places.source(trace).called_again();
-              if (!own.empty()) again[&trace].calls = calls_again(trace, own);
+              if (!own.empty()) again[&trace] = calls_again(trace, own);
             }
             Gathered work_of(about);
             bool chance = false;
-            std::map<SliceId, bool> seen;  // outermost operators whose backward pass was added
+            for (const auto& [trace, calls] : again) chance = chance || draws(*trace, calls);
+            std::set<std::pair<const Trace*, SliceId>> seen;  // outermost operators whose backward pass was added
             std::map<const Source::CalledAgain*, std::int64_t> weight;
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
               const auto found = again.find(work.trace);
               if (found == again.end()) return;
               const bool launched = work.device && work.inside != SliceId::none;
-              const Again* call = launched ? found->second.at(work.trace->slices.track[work.inside],
-                                                              work.trace->slices.start_ns[work.inside])
-                                           : found->second.at(work.track, work.start_ns);
+              const Again* call = launched ? call_at(found->second, work.trace->slices.track[work.inside],
+                                                     work.trace->slices.start_ns[work.inside])
+                                           : call_at(found->second, work.track, work.start_ns);
               if (call == nullptr) return;
-              chance = chance || call->said->chance;
               weight[call->said] += about.cost_ns(node);
               work_of.add(node, work, call->said->module, 0, kMostLeft);
-              if (work.operation == SliceId::none || !seen.try_emplace(work.operation, true).second) return;
+              if (work.operation == SliceId::none || !seen.insert({work.trace, work.operation}).second) return;
               for (const std::uint32_t back : passes(about).backward_nodes(*work.trace, work.operation)) {
                 work_of.add(back, about.work(back), call->said->module, 0, kMostLeft);
               }
@@ -98,7 +117,7 @@ Cause repeated_forward_cause() {
                 {.cause = "model",
                  .sentence = "A step calls a module on the same input again, and its weights have not changed",
                  .next = "Keep what the first call gives, and use it in both places",
-                 .doubt = chance ? "dropout makes the two calls differ, which may be meant"
+                 .doubt = chance ? "chance makes the two calls differ, as in dropout, which may be meant"
                                  : "that the inputs are the same was seen in the step with stacks"});
             const auto heaviest = std::max_element(weight.begin(), weight.end(), [](const auto& a, const auto& b) {
                                     return a.second < b.second;

@@ -11,75 +11,109 @@ from threading import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
     from typing import Any
 
+    At = tuple[str, int, int]  # file, first line of the function, line
+
 _MOST_TENSORS = 32  # of a call
-_MOST_CALLS = 4096  # of all modules; later ones are not looked at
+_MOST_MODULES = 20_000  # that are looked at, again with each call
+_MOST_OF_ONE = 64  # module
 _PLAIN = (bool, int, float, str, type(None))
 
 
 class _Call:
-    """What a module was given. Holds no tensor: one that is gone is another one, wherever its memory is."""
+    """What a module was given, and what it is made of. Holds no tensor: one that is gone is another one, wherever its
+    memory is. Raises where it cannot be told."""
 
     def __init__(self, module: Any, args: Any, kwargs: Any, number: int) -> None:
         import torch
 
         self.number = number
+        self.modules = 0  # in it
         self.learns = torch.is_grad_enabled()
-        self.key: list[Any] = [module.training]
-        self.owners: list[Any] = []  # of the memory of each tensor
+        self.owners: list[weakref.ref[Any]] = []  # of the memory of each tensor
+        key: list[Hashable] = [torch.is_autocast_enabled()]
         for name, value in _flat(args, kwargs):
-            if isinstance(value, torch.Tensor):
-                owner = value if value._base is None else value._base
-                self.owners.append(weakref.ref(owner))
-                place = value.data_ptr(), value.storage_offset(), tuple(value.shape), value.stride(), value.dtype
-                self.key.append((name, place, value._version))
+            if type(value) in (torch.Tensor, torch.nn.Parameter):
+                self.owners.append(weakref.ref(value if value._base is None else value._base))
+                key.append((name, tuple(value.shape), value.stride(), value.dtype, *_memory(value)))
             elif isinstance(value, _PLAIN):
-                self.key.append((name, value))
+                key.append((name, value))
             else:
-                self.key.append((name, id(value), type(value)))
-                self.owners.append(weakref.ref(value))  # raises where nobody can tell that it is gone
-        self.key += [(one.data_ptr(), one._version) for one in module.parameters()]
+                raise TypeError(f"{type(value).__name__} may change inside")
+        for one in module.modules():
+            self.modules += 1
+            key.append(one.training)
+            # What a norm that learns keeps of a batch is for later, and nothing that it gives now depends on it.
+            keeps = one._buffers if not (one.training and isinstance(one, torch.nn.modules.batchnorm._NormBase)) else {}
+            for held in (one._parameters, keeps):
+                key += [_memory(tensor) for tensor in held.values() if tensor is not None]
+            key += [(name, _state(value)) for name, value in vars(one).items() if name not in _OF_TORCH]
+        self.key = tuple(key)
 
     def is_same(self, other: _Call) -> bool:
         mine, others = [one() for one in self.owners], [one() for one in other.owners]
-        return bool(mine) and self.key == other.key and all(a is not None and a is b for a, b in zip(mine, others))
+        return bool(mine) and all(a is not None and a is b for a, b in zip(mine, others))
+
+
+_OF_TORCH = frozenset(
+    ("training", "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_is_full_backward_hook")
+)
+
+
+def _memory(tensor: Any) -> tuple[int, int, int]:
+    return tensor.data_ptr(), tensor.storage_offset(), tensor._version
+
+
+def _state(value: Any) -> Hashable:
+    """Of what else a module keeps, as a flag that turns part of it off, or what it remembers from call to call."""
+    import torch
+
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, torch.Tensor):
+        return (id(value), *_memory(value))
+    if isinstance(value, (list, tuple, dict)) and len(value) <= _MOST_TENSORS:
+        return type(value).__name__, tuple(id(one) for one in (value.values() if isinstance(value, dict) else value))
+    return id(value)
 
 
 class CalledAgain:
-    def __init__(self, place: Callable[[], tuple[str, int, int] | None]) -> None:
+    def __init__(self, place: Callable[[], At | None]) -> None:
         self.place = place  # of the program, that calls the module now
         self.thread = get_ident()
-        self.looked_at = 0
+        self.modules = 0  # that were looked at
         self.calls: dict[str, int] = {}  # by path of the module
-        self.seen: dict[str, list[_Call]] = {}
-        self.found: list[tuple[str, int, tuple[str, int, int] | None, bool]] = []
+        self.seen: dict[tuple[str, Hashable], _Call] = {}  # the last one of its kind
+        self.found: list[tuple[str, int, At]] = []
 
     def called(self, path: str, module: Any, args: Any, kwargs: Any) -> None:
         if get_ident() != self.thread:
             return
         number = self.calls[path] = self.calls.get(path, 0) + 1
-        self.looked_at += 1
-        if self.looked_at > _MOST_CALLS or _in_backward():
+        if self.modules > _MOST_MODULES or number > _MOST_OF_ONE or _in_backward():
             return
-        with contextlib.suppress(Exception):  # of a tensor that has no memory of its own, or cannot be asked
+        with contextlib.suppress(Exception):  # of what has no memory of its own, or cannot be asked
             call = _Call(module, args, kwargs, number)
-            before = self.seen.setdefault(path, [])
-            same = next((one for one in before if one.is_same(call)), None)
-            before.append(call)
-            if same is None:
+            self.modules += call.modules
+            before = self.seen.get((path, call.key))
+            self.seen[path, call.key] = call
+            if before is None or not call.is_same(before):
                 return
             # What nobody learns from goes, where the other one learns.
-            needless = same if call.learns and not same.learns else call
-            self.found.append((path, needless.number, self.place(), _has_chance(module)))
-
-    def rows(self) -> Iterator[tuple[str, int, int, bool, tuple[str, int, int]]]:
-        """Path of the module, which of its calls in the step, of how many, whether chance makes them differ, and where
-        the program calls it."""
-        for path, number, at, chance in self.found:
+            needless = before if call.learns and not before.learns else call
+            at = self.place()
             if at is not None:
-                yield path, number, self.calls[path], chance, at
+                self.found.append((path, needless.number, at))
+
+    def rows(self) -> Iterator[tuple[str, int, int, At]]:
+        """Path of the module, which of its calls in the step, of how many, and where the program calls it."""
+        for path, number, at in self.found:
+            yield path, number, self.calls[path], at
+
+    def forget(self) -> None:
+        self.seen, self.found = {}, []
 
 
 def _flat(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
@@ -87,9 +121,9 @@ def _flat(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
     count = 0
     while left:
         name, value = left.pop()
-        if isinstance(value, (list, tuple)):
+        if type(value) in (list, tuple):
             left += [(f"{name}.{i}", one) for i, one in enumerate(value)]
-        elif isinstance(value, dict):
+        elif type(value) is dict:
             left += [(f"{name}.{key}", one) for key, one in value.items()]
         else:
             yield name, value
@@ -104,8 +138,3 @@ def _in_backward() -> bool:
 
     running = getattr(torch._C, "_current_graph_task_id", None)
     return running is not None and running() != -1
-
-
-def _has_chance(module: Any) -> bool:
-    """Dropout that is on, in it: two calls do not give the same."""
-    return any(one.training and getattr(one, "p", 0) and "Dropout" in type(one).__name__ for one in module.modules())

@@ -86,7 +86,7 @@ class Capture:
     def reset(self) -> None:
         self.thread = threading.main_thread().ident  # that runs the steps
         self.boundary = 0  # steps done
-        self.page_faults = page_faults.UsualFaults()
+        self.page_faults = page_faults.PageFaults()  # of steps that nobody records
         self.step_began = marks.now_ns()
         self.stepping = False  # a phase was seen
         self.step_s = 0.0  # how long the last step took
@@ -137,7 +137,7 @@ class Capture:
         import torch
 
         number, world, source = self.identity = process.rank(self.identity)
-        faults = self.page_faults.so_far(self.boundary)
+        faults = self.page_faults.counted()
         device = "cuda" if torch.cuda.is_initialized() else "cpu"
         role = "launcher" if process.is_launcher() else "rank"
         self.notes.write(
@@ -360,8 +360,9 @@ class Capture:
         self.step_began = now
         self.boundary += 1
         moments.left.step_done()
+        self.page_faults.step_ended()
         if not self.recordings.busy:
-            self.page_faults.step_done(self.boundary)
+            self.page_faults.step_begins()
         for request in self.requests.poll(self.boundary, self.step_s):
             self.take(request)
         while self.requests.withdrawn:

@@ -18,9 +18,11 @@ from .wasted_rows import WastedRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from types import FrameType
     from typing import Any
+
+    At = tuple[str, int, int]  # file, first line of the function, line
 
 PREFIX = "stepscope.module: "
 _WRAPPERS = ("module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
@@ -29,10 +31,11 @@ _HELD = (("NaiveAMPModel", "model"),)  # class and name of the child that it is 
 
 
 # Where the program calls its models, by what they are shown as: file, first line of the function, line of the call.
-called_at: dict[str, tuple[str, int, int] | None] = {}
+called_at: dict[str, At | None] = {}
+called_often: set[str] = set()  # modules that were called twice in a step or more, in a recording before
 
 
-def program_around() -> tuple[str, int, int] | None:
+def program_around() -> At | None:
     """The innermost frame that is neither torch's nor ours; None: there is none."""
     import torch
 
@@ -40,18 +43,36 @@ def program_around() -> tuple[str, int, int] | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(inside):
         frame = frame.f_back
-    return None if frame is None else (frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lineno)
+    return None if frame is None else _at(frame)
+
+
+def own_around(own: Collection[str]) -> At | None:
+    """The innermost function in one of these files; None: there is none. What a comprehension calls is called by the
+    function around it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_name
+        if (name == "<module>" or not name.startswith("<")) and os.path.abspath(frame.f_code.co_filename) in own:
+            return _at(frame)
+        frame = frame.f_back
+    return None
+
+
+def _at(frame: FrameType) -> At:
+    return frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lineno
 
 
 class ModuleRanges:
-    def __init__(self, models: list[Any], beside: Sequence[Any] = (), compares: bool = False) -> None:
+    def __init__(self, models: list[Any], beside: Sequence[Any] = (), own: Collection[str] | None = None) -> None:
+        """`own`: files of the program; what modules are given is looked at, and where these call them."""
         import torch
 
-        self.again = CalledAgain(program_around) if compares else None
-        self.wasted = WastedRows(program_around) if compares else None
+        self.again = CalledAgain(lambda: own_around(own)) if own else None
+        self.wasted = WastedRows(lambda: own_around(own)) if own else None
         self.hooks: list[ModuleHook] = []
         self.paths: dict[str, type] = {}  # of every module that got hooks
         self.open: dict[int, list[tuple[str, Any]]] = {}  # per thread: name, range
+        self.calls: dict[str, int] = {}
         self.range: Any = getattr(torch._C._profiler, "_RecordFunctionFast", None)
         self.compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         if self.range is None:
@@ -73,6 +94,7 @@ class ModuleRanges:
         def before() -> None:
             if is_model and shown not in called_at:
                 called_at[shown] = program_around()
+            self.calls[shown] = self.calls.get(shown, 0) + 1
             if not self.compiling():
                 opened = self.range(name)
                 opened.__enter__()
@@ -95,10 +117,15 @@ class ModuleRanges:
             called = known()
             if again is None or wasted is None or called is None or self.compiling():
                 return
-            again.called(shown, called, args, kwargs)
+            if shown in called_often:  # asking costs Python's time for each module in it
+                again.called(shown, called, args, kwargs)
             wasted.looked_up(shown, called, args)
 
         self.hooks.append(ModuleHook(module, before, after, inputs=inputs if again is not None else None))
+
+    def in_steps(self, steps: int) -> None:
+        """What was recorded were so many."""
+        called_often.update(shown for shown, count in self.calls.items() if count >= 2 * max(steps, 1))
 
     def end_open(self) -> None:
         """Ends the ranges of this thread: the recording stops while their modules run."""
@@ -110,7 +137,8 @@ class ModuleRanges:
         for hook in self.hooks:
             hook.remove()
         self.hooks = []
-        if self.wasted is not None:
+        if self.again is not None and self.wasted is not None:
+            self.again.forget()
             self.wasted.remove()
 
     def places(self) -> list[dict[str, Any]]:

@@ -33,8 +33,7 @@ FLOAT64 = "(float64)"  # an expression that asks for it
 ALL_FLOAT64 = "(all float64)"  # one that makes a model float64, or all that follows
 DROPS = "(drops) "  # before the name: what the call gives back is not used
 EACH = "(each) "  # before the name: the loop calls it on each of its items, whatever they are: callbacks, layers
-# Before the number of a call, of all in a step, and the module: it was given the same before; with chance in it.
-AGAIN, CHANCE = "(again) ", "(again by chance) "
+AGAIN = "(again) "  # before the number of a call, of all in a step, and the module: it was given the same before
 PADDED = "(padded) "  # before thousandths of its words that fill up, of those that no row needs, and the table
 IGNORED = "(ignored) "  # before thousandths of the places of which a loss takes nothing
 MOST_FILES = 200  # whose calls are read
@@ -82,8 +81,7 @@ def seen_in_step(ranges: modules.ModuleRanges) -> list[Call]:
     """What calls of modules and of losses were given, where the program makes them."""
     said: list[tuple[str, tuple[str, int, int]]] = []
     if ranges.again is not None:
-        for path, number, count, chance, at in ranges.again.rows():
-            said.append((f"{CHANCE if chance else AGAIN}{number} {count} {path}", at))
+        said += [(f"{AGAIN}{number} {count} {path}", at) for path, number, count, at in ranges.again.rows()]
     if ranges.wasted is not None:
         said += [(f"{PADDED}{filled} {needless} {path}", at) for path, filled, needless, at in ranges.wasted.padded()]
         said += [(f"{IGNORED}{share}", at) for share, at in ranges.wasted.ignored()]

@@ -81,7 +81,7 @@ class Recorder:
         self.boundary_s: list[float] = []  # what our hooks took between two of its steps
         self.waits = waiting.Waits()
         self.beside: threads_beside.ThreadsBeside | None = None  # of the running part
-        self.faults = page_faults.RecordedFaults()  # of the running part
+        self.faults = page_faults.PageFaults()  # of the running part
         self.text_bytes = 0
         self.written_steps = 0  # whole ones, that the costs are of
         self.spools: list[Spool] = []
@@ -109,7 +109,8 @@ class Recorder:
         self.thread = threading.get_ident()
         start = time.perf_counter()
         if "modules" in self.features:
-            self.ranges = modules.ModuleRanges(models, beside, compares=self.kind == "stacks")
+            own = program_code.own_files() if self.kind == "stacks" else None
+            self.ranges = modules.ModuleRanges(models, beside, own)
             with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
                 self.sizes = modules.module_sizes(models, beside, optimizers)
         if self.kind == "stacks":  # now: what is done while it records would be among its frames
@@ -224,6 +225,7 @@ class Recorder:
     def leave(self) -> None:
         """Nothing of ours stays in the job."""
         if self.ranges is not None:
+            self.ranges.in_steps(len(self.steps))
             self.ranges.remove()
         if self.on_gc in gc.callbacks:
             gc.callbacks.remove(self.on_gc)
@@ -247,7 +249,8 @@ class Recorder:
             self.profiler.add_metadata_json("stepscope_held", json.dumps(self.held))
         if self.code:
             seen: list[program_code.Call] = []
-            if self.ranges is not None:
+            # Not of a step that was cut off, as by the end of the job, which a child of it then writes.
+            if self.ranges is not None and self.part_steps:
                 with self.notes.guard("looking at what modules were given"):
                     seen = program_code.seen_in_step(self.ranges)
             self.profiler.add_metadata_json("stepscope_code", json.dumps([*self.code, *seen]))
@@ -257,7 +260,7 @@ class Recorder:
         waits = self.waits.of_part()
         if waits is not None:
             self.profiler.add_metadata_json("stepscope_waits", json.dumps(waits))
-        counted, self.faults = self.faults.counted(), page_faults.RecordedFaults()
+        counted, self.faults = self.faults.counted(), page_faults.PageFaults()
         if counted is not None:
             self.profiler.add_metadata_json("stepscope_page_faults", json.dumps(counted))
         if self.beside is not None:

@@ -111,7 +111,7 @@ class Recordings:
 
     def recorder(self, kind: str) -> Recorder:
         self.windows += 1
-        self.capture.page_faults.recording_begins(self.capture.boundary)
+        self.capture.page_faults.leave_out()
         if self.settings.nsys:
             from .nvtx import NvtxRecorder
 
