@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char* kLinkExamples = R"(Examples:
   stepscope link et.json trace.json.gz                  how much of the two belongs together, and by which evidence
+  stepscope link et.json trace.json.gz --json | jq .operators.unmatched
   stepscope link et.json trace.json.gz -o linked.json   the execution trace with times, and its kernels as nodes
 
 Record the two in the same steps: stepscope run --with execution-trace -- CMD. stepscope convert --to chakra links them
@@ -23,6 +24,7 @@ void set_up_link(CLI::App& app, int& code) {
       ->type_name("");
   app.add_option("-o,--output", options->output, "The execution trace with times; gzip where it ends in .gz")
       ->type_name("FILE");
+  app.add_flag("--json", options->json, "The counts as JSON, for scripts");
   options->input.add_options(app);
   app.footer(kLinkExamples);
   app.callback([options, &code] { code = outcome(link_files(*options)); });

@@ -4,6 +4,8 @@
 
 #include "cli/terminal.h"
 #include "graph/link.h"
+#include "report/json_writer.h"
+#include "report/report.h"
 #include "write/linked_trace.h"
 
 namespace stepscope::cli {
@@ -48,6 +50,28 @@ std::string table_of(const graph::Link& link) {
   return text;
 }
 
+std::string json_of(const graph::Link& link) {
+  report::JsonWriter json;
+  const auto count = [&](std::string_view key, std::uint64_t value) {
+    json.key(key).number(static_cast<std::int64_t>(value));
+  };
+  json.begin_object().key("schema_version").number(report::kSchemaVersion);
+  json.key("operators").begin_object();
+  count("matched", link.linked());
+  count("unmatched", link.nodes[0]);
+  json.key("evidence").begin_object();
+  for (std::size_t i = 1; i < graph::kLinkEvidences; i++) {
+    count(graph::to_string(static_cast<graph::LinkEvidence>(i)), link.nodes[i]);
+  }
+  json.end_object().end_object();
+  json.key("device_work").begin_object();
+  count("matched", link.device_linked);
+  count("unmatched", link.device_unlinked);
+  count("launched_outside", link.device_outside);
+  json.end_object().end_object();
+  return json.take() + "\n";
+}
+
 }  // namespace
 
 Result<void> link_files(const LinkFiles& files) {
@@ -60,9 +84,10 @@ Result<void> link_files(const LinkFiles& files) {
   progress.show("linking", -1);
   const graph::Link link = graph::find_link(*pair->graph, *pair->timeline);
   progress.erase();
+  const std::string counts = files.json ? json_of(link) : table_of(link);
   if (files.output == "-") {
-    write_stderr(table_of(link));
-  } else if (auto told = write_stdout(table_of(link)); !told) {
+    write_stderr(counts);
+  } else if (auto told = write_stdout(counts); !told) {
     return told;
   }
   if (auto enough = graph::covers_enough(link, *pair->graph, *pair->timeline); !enough) return enough;

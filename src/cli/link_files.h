@@ -11,6 +11,7 @@ namespace stepscope::cli {
 struct LinkFiles {
   OpenPaths input;     // an execution trace and a timeline
   std::string output;  // empty: the counts alone
+  bool json = false;   // of the counts
 };
 
 // Says what was matched and writes the linked trace.

@@ -104,6 +104,10 @@ def test_link_tells_what_matched(stepscope: Path, tmp_path: Path) -> None:
     told = run(stepscope, "link", timeline, graph, "-o", linked).stdout
     assert "operators            5           0  5 by record function id" in told
     assert "device work          3           0" in told
+    counts = json.loads(run(stepscope, "link", timeline, graph, "--json").stdout)
+    assert counts["operators"]["matched"] == counts["operators"]["evidence"]["record function id"] == 5
+    assert counts["operators"]["unmatched"] == counts["device_work"]["unmatched"] == 0
+    assert counts["device_work"]["matched"] == 3 and counts["schema_version"] == 1
     document = json.loads(linked.read_text())
     nodes = {node["name"]: node for node in document["nodes"]}
     assert nodes["aten::mm"]["ts"] == 100 and nodes["aten::mm"]["inclusive_dur"] == 30

@@ -1,4 +1,4 @@
-// A loss that takes nothing of most places, as of words that were not masked: their odds are worked out all the same.
+// A loss that takes nothing of many places, as of words that were not masked: their odds are worked out all the same.
 #include <algorithm>
 #include <cstdint>
 #include <string_view>

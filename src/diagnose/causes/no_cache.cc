@@ -125,11 +125,12 @@ void add_with_cache(const Case& about, const std::vector<Grown>& calls, Gathered
   for (const Grown& one : calls) {
     const double part = 1.0 / static_cast<double>(one.positions);
     if (alone_ns && one.cost_ns > 0) {
-      // Keeping and reading what is kept takes something too, and products of one row are slow for their size.
+      // Keeping and reading what is kept takes something too, and products of one row are slow for their size: twice
+      // what is the least. So is the line: costs grow the slower the more positions there are, and begin below it.
       constexpr double kMostMore = 2;
-      const double least = std::max(*alone_ns, static_cast<double>(least_ns(about, *one.call)));
-      const double alone = std::clamp(least / static_cast<double>(one.cost_ns), part, 1.0);
-      again.add(one.call->nodes, one.call->module, alone, std::min(1.0, kMostMore * alone));
+      const auto share = [&](double ns) { return std::clamp(ns / static_cast<double>(one.cost_ns), part, 1.0); };
+      const double least = share(static_cast<double>(least_ns(about, *one.call)));
+      again.add(one.call->nodes, one.call->module, least, std::max(share(*alone_ns), std::min(1.0, kMostMore * least)));
     } else {
       again.add(one.call->nodes, one.call->module, part, std::min(1.0, 4 * part), kTokenCallNs);
     }

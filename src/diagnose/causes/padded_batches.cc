@@ -40,12 +40,12 @@ Batch batch_of(const std::vector<Operator>& all, const Trace& trace) {
 // Is any tensor that it is given one of all words of the batch?
 bool is_of_words(const Operator& one, const Batch& batch) {
   return std::any_of(one.inputs->shapes.begin(), one.inputs->shapes.end(), [&](const Shape& shape) {
-    const auto has = [&](std::int64_t size) {
-      return std::find(shape.sizes.begin(), shape.sizes.end(), size) != shape.sizes.end();
-    };
+    const auto count = [&](std::int64_t size) { return std::count(shape.sizes.begin(), shape.sizes.end(), size); };
+    const bool both =
+        batch.rows == batch.length ? count(batch.rows) > 1 : count(batch.rows) > 0 && count(batch.length) > 0;
     // Heads may be counted as rows: there are several times as many of these then.
     const bool whole = elements(shape.sizes) % batch.words == 0 && shape.sizes.size() > 2;
-    return has(batch.words) || (has(batch.length) && (has(batch.rows) || whole));
+    return both || count(batch.words) > 0 || (whole && count(batch.length) > 0);
   });
 }
 

@@ -32,14 +32,18 @@ std::vector<Again> calls_again(const Trace& trace, const std::vector<Source::Cal
     const StepId step = trace.step_at(trace.slices.start_ns[call.slice]);
     if (step != StepId::none) calls[{step, trace.strings[call.name]}].push_back(call.slice);
   }
+  std::map<std::string_view, std::vector<const Source::CalledAgain*>> by_module;
+  for (const Source::CalledAgain& one : said) by_module[one.module].push_back(&one);
   std::vector<Again> all;
   for (auto& [of, slices] : calls) {
+    const auto again = by_module.find(of.second);
+    if (again == by_module.end()) continue;
     std::sort(slices.begin(), slices.end(),
               [&](SliceId a, SliceId b) { return trace.slices.start_ns[a] < trace.slices.start_ns[b]; });
-    for (const Source::CalledAgain& one : said) {
-      if (one.module != of.second || one.count != slices.size()) continue;
-      const SliceId slice = slices[one.number - 1];
-      all.push_back({&one, trace.slices.track[slice], {trace.slices.start_ns[slice], trace.slices.end_ns(slice)}});
+    for (const Source::CalledAgain* one : again->second) {
+      if (one->count != slices.size()) continue;
+      const SliceId slice = slices[one->number - 1];
+      all.push_back({one, trace.slices.track[slice], {trace.slices.start_ns[slice], trace.slices.end_ns(slice)}});
     }
   }
   // By thread and time, the longer one first: what is inside of another one goes along with it.
