@@ -89,17 +89,10 @@ Cause loader_in_main_process_cause() {
             room ? fmt::format("DataLoader(..., num_workers={}, persistent_workers=True), and pin_memory=True where a "
                                "GPU takes them",
                                workers_advised(about, load))
-                 : fmt::format("DataLoader(..., num_workers=1, persistent_workers=True) helps little where no core is "
-                               "idle: make {} cheaper, or prepare the data before",
-                               load.code.own() == nullptr ? "__getitem__" : load.code.own()->function),
+                 : "DataLoader(..., num_workers=1, persistent_workers=True) helps little where no core is idle: make "
+                   "__getitem__ cheaper, or prepare the data before",
             lost, left);
         found.rest_stays = true;
-        // Where the loader is made says nothing of what it is busy with.
-        if (const Place& busy = found.finding.where; busy.function && busy.file && busy.line) {
-          found.finding.evidence.push_back(
-              {.text = fmt::format("Most of it in {}, {}:{}", *busy.function, *busy.file, *busy.line),
-               .value = Value()});
-        }
         put_where_it_is_made(about, load, found.finding.where);
         out.push_back(std::move(found));
       }};
