@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/answer.h"
@@ -39,5 +41,14 @@ struct Code {
   const CodeFrame* below(std::string_view function_or_file) const;
   void put_into(Place& place) const;
 };
+
+// A function of the program: file and first line; empty: none of the program's own.
+using Function = std::pair<std::string, std::int64_t>;
+inline Function function_of(const CodeFrame& frame) { return {frame.file, frame.line}; }
+// The innermost one that the code is of.
+inline Function function_of(const Code& code) {
+  const CodeFrame* own = code.own();
+  return own == nullptr ? Function() : function_of(*own);
+}
 
 }  // namespace stepscope::diagnose

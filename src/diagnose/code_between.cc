@@ -177,13 +177,6 @@ std::vector<BetweenOperators> code_between(const Case& about) {
 
 namespace {
 
-using Function = std::pair<std::string, std::int64_t>;  // file and first line; empty: none of the program's own
-
-Function function_of(const Code& code) {
-  const CodeFrame* own = code.own();
-  return own == nullptr ? Function() : Function(own->file, own->line);
-}
-
 // What happens in few steps is not in the one with frames: where the source calls it in one place only, that is it.
 const CodeCall* only_call(const Case& about, const BetweenOperators& one, const WordsOf& words) {
   if (words.called.empty() || one.code.below(words.called) != nullptr) return nullptr;

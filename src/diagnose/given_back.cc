@@ -69,12 +69,13 @@ GivenBack::GivenBack(const Case& about) {
     std::unordered_map<std::int64_t, std::uint32_t> made;  // by address
     for (const std::size_t row : large_rows(trace)) {
       const std::uint32_t node = threads.at(trace, memory.track[row], memory.time_ns[row]);
+      const std::int64_t address = memory.address[row];
       if (memory.bytes[row] > 0) {
-        made[memory.address[row]] = node;
+        if (address != kAbsent) made[address] = node;
         continue;
       }
       const std::int64_t bytes = -memory.bytes[row];
-      const auto maker = made.find(memory.address[row]);
+      const auto maker = made.find(address);
       if (node != kNoNode) {
         bytes_[node] += bytes;
         if (maker != made.end() && maker->second != kNoNode) {

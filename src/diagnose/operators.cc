@@ -65,6 +65,13 @@ bool is_transcendental(std::string_view name) {
   return is_any(name, kHard);
 }
 
+bool is_by_chance(std::string_view name) {
+  static constexpr std::array<std::string_view, 11> kDraws{
+      "rand",      "normal", "uniform", "bernoulli",      "exponential",   "multinomial",
+      "geometric", "cauchy", "poisson", "native_dropout", "_fused_dropout"};
+  return std::any_of(kDraws.begin(), kDraws.end(), [&](auto part) { return name.find(part) != name.npos; });
+}
+
 std::string_view optimizer_class(const Trace& trace) {
   constexpr std::string_view kStep = "Optimizer.step#";
   for (const SliceId slice : trace.ops.slice) {

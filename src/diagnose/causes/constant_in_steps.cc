@@ -1,7 +1,6 @@
 // The same made anew in each step: positions, masks, filters, distances, of which the source says that they never
 // change.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "diagnose/gathered.h"
 #include "diagnose/noted.h"
+#include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "model/lookup.h"
 #include "model/windows.h"
@@ -53,13 +53,6 @@ class ConstantFunctions {
   const Source& source_;
   std::map<std::tuple<std::string, std::string, std::int64_t>, bool> known_;
 };
-
-// Does it draw numbers? A library may do so whatever the source calls it.
-bool is_by_chance(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kDraws{"rand",        "normal",      "uniform",   "bernoulli",
-                                                   "exponential", "multinomial", "geometric", "cauchy"};
-  return std::any_of(kDraws.begin(), kDraws.end(), [&](auto part) { return name.find(part) != name.npos; });
-}
 
 std::map<ConstantFunction, MadeAgain> made_again(const Case& about) {
   std::map<ConstantFunction, MadeAgain> out;

@@ -45,12 +45,10 @@ Cause ignored_places_cause() {
             const std::vector<Operator>& all = forward_operators(about);
             const Passes& pass = passes(about);
             Gathered work_of(about);
-            const Source::Ignored* least = nullptr;
             const std::vector<Source::Ignored> said = about.places.source(about.trace).ignored();
-            for (const Source::Ignored& one : said) {
-              if (least == nullptr || one.share < least->share) least = &one;
-            }
-            if (least == nullptr || least->share < kTelling) return;
+            const auto least = std::min_element(said.begin(), said.end(),
+                                                [](const auto& a, const auto& b) { return a.share < b.share; });
+            if (least == said.end() || least->share < kTelling) return;
             const double low = 1 - least->share, high = std::min(1.0, kMostMore * low);
             for (std::size_t loss = 0; loss < all.size(); loss++) {
               if (!is_loss(all[loss].name)) continue;

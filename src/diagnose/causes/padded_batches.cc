@@ -62,13 +62,11 @@ Cause padded_batches_cause() {
         double filled = 0, needless = 0;
         for (const Trace& trace : timelines(about.run)) {
           // Of the tables of one rank the one that is filled up least: others may be of features.
-          const Source::Padded* least = nullptr;
           const std::vector<Source::Padded> said = about.places.source(trace).padded();
-          for (const Source::Padded& one : said) {
-            if (least == nullptr || one.filled < least->filled) least = &one;
-          }
+          const auto least = std::min_element(said.begin(), said.end(),
+                                              [](const auto& a, const auto& b) { return a.filled < b.filled; });
           const Batch batch = batch_of(all, trace);
-          if (least == nullptr || least->filled < kTelling || batch.words == 0) continue;
+          if (least == said.end() || least->filled < kTelling || batch.words == 0) continue;
           if (least->filled > filled) {
             filled = least->filled, needless = least->needless, call = least->call;
             table = std::string(least->module);

@@ -16,8 +16,6 @@ namespace stepscope::diagnose::causes {
 
 namespace {
 
-using Function = std::pair<std::string, std::int64_t>;  // file and first line
-
 // What functions of the program that ask for these do beside it: bring gradients into one tensor, divide it, copy it
 // back. Not where such a function also computes gradients or steps an optimizer: then it is the step itself.
 std::vector<std::uint32_t> beside_calls(const Case& about, const std::vector<const Collective*>& calls) {
@@ -28,16 +26,14 @@ std::vector<std::uint32_t> beside_calls(const Case& about, const std::vector<con
     const CodeFrame* own = code.own();
     const Source& source = about.places.source(about.trace);
     if (own != nullptr && !source.calls(*own, "backward") && !source.calls(*own, "step")) {
-      functions.insert({own->file, own->line});
+      functions.insert(function_of(*own));
     }
   }
   std::vector<std::uint32_t> nodes;
   if (functions.empty()) return nodes;
   for (const Operator& one : forward_operators(about)) {
     if (one.name.starts_with("c10d::") || one.phase == Phase::optimizer || one.phase == Phase::forward) continue;
-    const Code code = about.code(*one.trace, one.slice);
-    const CodeFrame* own = code.own();
-    if (own == nullptr || !functions.contains({own->file, own->line})) continue;
+    if (!functions.contains(function_of(about.code(*one.trace, one.slice)))) continue;
     const std::vector<std::uint32_t>& work = passes(about).nodes(*one.trace, one.slice);
     nodes.insert(nodes.end(), work.begin(), work.end());
     nodes.insert(nodes.end(), one.after.begin(), one.after.end());

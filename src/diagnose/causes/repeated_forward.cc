@@ -1,6 +1,5 @@
 // A module that a step calls on the same input again: for another loss, for a metric, once per head.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -12,6 +11,7 @@
 #include "base/intervals.h"
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "diagnose/source.h"
 #include "model/windows.h"
@@ -69,15 +69,11 @@ const Again* call_at(const std::vector<Again>& calls, TrackId track, std::int64_
   return call.track == track && time_ns < call.time.end ? &call : nullptr;
 }
 
-// Does a call draw numbers by chance, as dropout does? Then two of them do not give the same.
+// Does a call draw numbers? Then two of them do not give the same.
 bool draws(const Trace& trace, const std::vector<Again>& calls) {
-  constexpr std::array<std::string_view, 12> kDraws{
-      "aten::bernoulli_",  "aten::bernoulli", "aten::native_dropout", "aten::_fused_dropout",
-      "aten::normal_",     "aten::uniform_",  "aten::random_",        "aten::exponential_",
-      "aten::multinomial", "aten::poisson",   "aten::geometric_",     "aten::cauchy_"};
   for (std::size_t row = 0; row < trace.ops.size(); row++) {
     const SliceId slice = trace.ops.slice[row];
-    if (std::find(kDraws.begin(), kDraws.end(), trace.name(slice)) == kDraws.end()) continue;
+    if (!is_by_chance(trace.name(slice))) continue;
     if (call_at(calls, trace.slices.track[slice], trace.slices.start_ns[slice]) != nullptr) return true;
   }
   return false;

@@ -19,7 +19,6 @@ struct Done {
   std::int64_t ns = 0;
   std::vector<std::uint32_t> nodes;
 };
-using Function = std::pair<std::string, std::int64_t>;  // file and line of its definition
 using Functions = std::map<Function, Done>;
 
 Functions functions_of(const Case& about, const Trace& trace) {
