@@ -2,11 +2,15 @@
 //
 // On a host thread a slice's own name decides (phase_names), else the slice around it. What an outer range claims it
 // keeps: recomputed forward code inside backward is backward, a model run inside evaluation is evaluation; only
-// communication shows through everywhere. Where forward is not marked, an op is forward when an autograd node was
-// made in it (it has a backward op), or when it runs on the step's thread before the step's first backward op.
-// Device work takes the phase of the call that launched it, else of the op it belongs to.
+// communication shows through everywhere, and both passes where an optimizer calls them: one that is given a closure
+// (as Lightning gives each) has them inside of its step, up to the end of the backward pass. Where forward is not
+// marked, an op is forward when an autograd node was made in it (it has a backward op), or when it runs on the step's
+// thread before the step's first backward op. Device work takes the phase of the call that launched it, else of the op
+// it belongs to.
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include "derive/passes.h"
 #include "derive/phase_names.h"
@@ -44,6 +48,7 @@ class PhaseNames {
 
 Phase inside(Phase outer, Phase own) {
   if (own == Phase::communication) return own;
+  if (outer == Phase::optimizer && (own == Phase::forward || own == Phase::backward)) return own;
   return outer == Phase::other || outer == Phase::forward ? own : outer;
 }
 
@@ -59,15 +64,92 @@ void mark_by_links(Trace& trace) {
   }
 }
 
+// Of steps of optimizers that call forward and backward pass themselves, the time from the start to the end of the
+// first backward pass. Asked in the order of by_track.
+class Closures {
+ public:
+  Closures(const Trace& trace, PhaseNames& names) : slices_(trace.slices) {
+    for (const SliceId id : trace.by_track.span()) {
+      const SliceKind kind = trace.kind(id);
+      if (kind > SliceKind::user_annotation || !trace.name(id).starts_with("Optimizer.step#")) continue;
+      steps_.push_back({.optimizer = id});
+    }
+    if (!steps_.empty()) find_ends(trace, names);
+    std::erase_if(steps_, [](const Step& step) { return !step.end_ns || !step.has_forward; });
+  }
+
+  // The phase around a slice: its closure is no part of the optimizer, in whose range it is.
+  Phase around(SliceId id) {
+    const SliceId parent = slices_.parent[id];
+    const Phase outer = phase_at(slices_, parent);
+    if (outer != Phase::optimizer || steps_.empty()) return outer;
+    const auto is_before = [&](const Step& step) {
+      const SliceId one = step.optimizer;
+      return slices_.track[one] < slices_.track[id] ||
+             (slices_.track[one] == slices_.track[id] && slices_.end_ns(one) <= slices_.start_ns[id]);
+    };
+    while (at_ < steps_.size() && is_before(steps_[at_])) at_++;
+    if (at_ == steps_.size()) return outer;
+    const Step& step = steps_[at_];
+    const bool holds = slices_.track[step.optimizer] == slices_.track[id] &&
+                       slices_.start_ns[step.optimizer] <= slices_.start_ns[id] && id != step.optimizer &&
+                       slices_.end_ns(id) <= *step.end_ns && slices_.end_ns(parent) > *step.end_ns;
+    return holds ? Phase::other : outer;
+  }
+
+ private:
+  struct Step {
+    SliceId optimizer = SliceId::none;
+    std::optional<std::int64_t> end_ns = {};  // of the first backward pass in it
+    bool has_forward = false;                 // before that
+    bool marked = false;
+  };
+
+  // Where the thread of the step shows passes as such, the first tells; else their operators do, up to the last.
+  void find_ends(const Trace& trace, PhaseNames& names) {
+    std::vector<Step*> by_start;
+    for (Step& step : steps_) by_start.push_back(&step);
+    std::stable_sort(by_start.begin(), by_start.end(), [&](const Step* a, const Step* b) {
+      return slices_.start_ns[a->optimizer] < slices_.start_ns[b->optimizer];
+    });
+    for (const SliceId id : trace.by_track.span()) {
+      const std::uint8_t named = names(id, trace.kind(id));
+      const Phase own = named == kSilent ? phase_at(slices_, id) : static_cast<Phase>(named);
+      if (own != Phase::forward && own != Phase::backward) continue;
+      const auto after = std::upper_bound(
+          by_start.begin(), by_start.end(), slices_.start_ns[id],
+          [&](std::int64_t time, const Step* step) { return time < slices_.start_ns[step->optimizer]; });
+      if (after == by_start.begin()) continue;
+      Step& step = **(after - 1);
+      const bool same_thread = slices_.track[id] == slices_.track[step.optimizer];
+      const std::int64_t end_ns = slices_.end_ns(id);
+      if (end_ns > slices_.end_ns(step.optimizer) || step.marked) continue;
+      if (own == Phase::forward) {
+        step.has_forward |= same_thread;
+      } else if (same_thread && trace.kind(id) != SliceKind::cpu_op) {
+        step.marked = true;
+        step.end_ns = end_ns;
+      } else {
+        step.end_ns = std::max(step.end_ns.value_or(end_ns), end_ns);
+      }
+    }
+  }
+
+  const Slices& slices_;
+  std::vector<Step> steps_;  // in the order of by_track
+  std::size_t at_ = 0;
+};
+
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 // By name and from the outside in. Returns per step when its backward pass begins; kNever: it has none.
 std::vector<std::int64_t> mark_by_name(Trace& trace) {
   std::vector<std::int64_t> backward_start(trace.steps.size(), kNever);
   PhaseNames names(trace);
+  Closures closures(trace, names);
   Slices& slices = trace.slices;
   for (const SliceId id : trace.by_track.span()) {
-    const Phase outer = phase_at(slices, slices.parent[id]);
+    const Phase outer = closures.around(id);
     const std::uint8_t named = names(id, trace.kind(id));
     const Phase own = named == kSilent ? static_cast<Phase>(slices.phase[id]) : static_cast<Phase>(named);
     const Phase phase = own == Phase::other ? outer : inside(outer, own);

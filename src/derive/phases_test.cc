@@ -38,6 +38,35 @@ TEST_CASE("phases: marks, inheritance, and what an outer range keeps") {
   CHECK(static_cast<Phase>(f.trace.device.phase[0]) == Phase::forward);
 }
 
+TEST_CASE("phases: what an optimizer's closure does is no part of the optimizer") {
+  for (const bool own_thread : {true, false}) {
+    CAPTURE(own_thread);
+    TraceFixture f;
+    const TrackId cpu = f.host("1"), engine = own_thread ? cpu : f.host("2");
+    SliceId linear{}, node{}, clip{}, update{}, loss{}, again{}, step{};
+    for (int i = 0; i < 2; i++) {
+      const std::int64_t at = 1000 * i;
+      f.annotation(cpu, "ProfilerStep#" + std::to_string(i), at, 1000);
+      step = f.annotation(cpu, "Optimizer.step#AdamW.step", at + 10, 900);
+      f.slice(cpu, "python_function", "torch/optim/adamw.py(220): step", at + 11, 898);
+      linear = f.op(cpu, "aten::linear", at + 20, 50);
+      loss = f.op(cpu, "aten::nll_loss", at + 100, 50);
+      node = f.op(engine, "autograd::engine::evaluate_function: AddmmBackward0", at + 200, 300);
+      clip = f.op(cpu, "aten::_foreach_mul_", at + 600, 50);
+      again = f.annotation(cpu, "forward", at + 700, 50);  // as one calls it that searches along a line
+      update = f.op(cpu, "aten::add_", at + 800, 50);
+    }
+    REQUIRE(derive::derive(f.trace, {}));
+    CHECK(phase_of(f.trace, step) == Phase::optimizer);
+    CHECK(phase_of(f.trace, linear) == Phase::forward);
+    CHECK(phase_of(f.trace, loss) == Phase::forward);
+    CHECK(phase_of(f.trace, node) == Phase::backward);
+    CHECK(phase_of(f.trace, clip) == Phase::optimizer);
+    CHECK(phase_of(f.trace, again) == Phase::forward);
+    CHECK(phase_of(f.trace, update) == Phase::optimizer);
+  }
+}
+
 TEST_CASE("phases: without a backward pass unmarked ops stay unknown") {
   TraceFixture f;
   const TrackId cpu = f.host("1");
