@@ -63,3 +63,57 @@ def test_of_short_requests_a_hundred_will_do(place: Place) -> None:
     count, seconds = passes(trace)
     assert count >= 100
     assert seconds < 0.75 or count < 200  # a slow machine has few passes in a second
+
+
+@measured
+def test_a_service_is_recorded_when_its_model_is_warm(place: Place) -> None:
+    text = """
+        import time, torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.cold = torch.nn.Linear(16, 16), True
+            def forward(self, x):
+                if self.cold:  # as a device is set up, kernels are loaded
+                    for _ in range(200):
+                        x.sort()
+                        time.sleep(0.01)
+                    self.cold = False
+                return self.layer(x)
+        net = Net()
+        for _ in range(150):
+            net(torch.ones(4, 16))
+            time.sleep(0.01)
+    """
+    (trace,) = served(place, text).traces()
+    names = [one.get("name") for one in read(trace)["traceEvents"]]
+    assert names.count("aten::linear") > 10
+    assert "aten::sort" not in names
+
+
+@measured
+def test_what_prepares_a_training_is_not_recorded(place: Place) -> None:
+    job = place.run(
+        sys.executable,
+        place.script("""
+            import pathlib, sys, tempfile, time, torch
+            folder = tempfile.mkdtemp()
+            pathlib.Path(folder, "slow_to_import.py").write_text("import time; time.sleep(3.5)")
+            sys.path.insert(0, folder)
+            import slow_to_import
+            net, seen, end = torch.nn.Linear(16, 16), False, time.monotonic() + 3.5
+            while time.monotonic() < end:  # as one that splits words for a cache of its own
+                torch.ones(100).sort()
+                seen = seen or torch.autograd._profiler_enabled()
+            print("seen", seen)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(20):
+                net(torch.ones(4, 16)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        """),
+    )
+    assert job.code == 0, job.stderr
+    assert "seen False" in job.stdout
+    (process,) = job.manifest()["processes"]
+    assert [window["kind"] for window in process["windows"]] == ["steps", "stacks"]

@@ -69,6 +69,11 @@ def undisturbed() -> bool:
     )
 
 
+def imports(frame: FrameType) -> bool:
+    """Whether this is Python's own code that imports a module."""
+    return frame.f_code.co_filename.startswith("<frozen importlib")
+
+
 def _stack() -> list[tuple[str, str]]:
     """File and function of each frame: the path below torch's folder, "import" where Python imports, else ""."""
     import torch
@@ -78,7 +83,7 @@ def _stack() -> list[tuple[str, str]]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        path = "import" if name.startswith("<frozen importlib") else ""
+        path = "import" if imports(frame) else ""
         if name.startswith(folder):
             path = name[len(folder) :]
         found.append((path, frame.f_code.co_name))

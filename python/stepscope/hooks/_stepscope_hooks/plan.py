@@ -14,6 +14,9 @@ EARLY = (1, 6)
 MAIN = (10, 15)
 EARLY_WITHIN_S = 30.0  # an early window only where the first step came soon: no compiling, no big model
 FALLBACK_SECONDS = (3.0, 5.0)  # automatic mode in a job that builds no optimizer
+IMPORTS_S = 30.0  # from the import of torch: a program may run in an import as well
+PREPARES_S = 120.0  # from the import of torch: so long may it take until the model is called that is there by then
+WARM_PASSES, WARMS_UP_S = 2, 10.0  # forward passes of a service before it is recorded; the first ones set up a device
 AFTER_FIRST_FORWARD_S, SERVICE_S = 0.4, 0.8  # of a service that has no steps, since its model keeps gradients
 ENOUGH_S, ENOUGH_PASSES = 0.2, 100  # less will do where requests are short: each costs the job time when it is written
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import heapq
+import sys
 import threading
 import time
 
@@ -42,6 +43,7 @@ class Timer:
         if not window:
             self.span = None
         self.model_ran = False
+        self.model_ran_at = 0.0
         self.short = False  # the window may end as soon as it has passes enough
         self.settled = False  # the window that nobody asked for has begun, and a model ran before or in it
         self.cancelled = threading.Event()
@@ -55,6 +57,8 @@ class Timer:
         if self.span is not None:
             if self.span[0] <= 0 and _on_main_thread():
                 self.begin()
+            elif self.capture.settings.automatic:
+                self.at(began + self.span[0], self.begin_unasked)
             else:
                 self.at(began + self.span[0], self.begin_between)
         for seconds in SEARCHES_S:
@@ -71,6 +75,7 @@ class Timer:
     def model_runs(self) -> None:
         """For the first time: before that there was nothing to record."""
         self.model_ran = True
+        self.model_ran_at = time.monotonic()
         if self.span is None or not self.capture.settings.automatic:
             return
         if self.capture.recordings.active is not None:
@@ -153,9 +158,29 @@ class Timer:
 
         self.here_or_between_steps(act, lambda: bool(begun), lambda: None)
 
+    def begin_unasked(self) -> None:
+        """Of a job that has no model, as far as can be seen, or none that is called. What prepares one is not it."""
+        if self.span is None or self.settled:
+            return
+        since = time.monotonic() - self.capture.armed_at
+        imports = since < plan.IMPORTS_S and _imports()  # before a search for the model, which waits for its end
+        warms_up = self.model_ran and self.capture.boundary == 0  # begin_service waits for that
+        if imports or warms_up or (not self.model_ran and since < plan.PREPARES_S and self.model_waits()):
+            self.at(time.monotonic() + plan.FALLBACK_SECONDS[0], self.begin_unasked)
+        else:
+            self.begin_between()
+
+    def model_waits(self) -> bool:
+        """There is a model, and its first call will be seen."""
+        self.search()
+        return self.capture.phases.first_call is not None and bool(self.capture.phases.roots)
+
     def begin_service(self) -> None:
         """A job that has counted no steps by now and built no optimizer only answers, and may be short."""
         if self.span is not None and not self.settled and self.capture.boundary == 0:
+            if self.capture.passes < plan.WARM_PASSES and time.monotonic() < self.model_ran_at + plan.WARMS_UP_S:
+                self.at(time.monotonic() + AGAIN_S, self.begin_service)
+                return
             self.span = (self.span[0], self.span[0] + plan.SERVICE_S)
             self.short = True
             self.begin_between()
@@ -265,6 +290,16 @@ class Timer:
 
         begin = time.monotonic() + max(0.0, wait_s)
         self.at(begin, lambda: self.here_or_between_steps(act, lambda: bool(started), then))
+
+
+def _imports() -> bool:
+    """Whether the main thread is importing something right now; called on another one."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if moments.imports(frame):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _on_main_thread() -> bool:
