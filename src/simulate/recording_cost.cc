@@ -22,6 +22,8 @@ namespace {
 
 // Noting a slice takes about two microseconds with its inputs; what is far more is no note.
 constexpr double kMostSliceNs = 12'000;
+// Where a part of a step is known to be longer by more, hooks of its modules and of autograd are what is noted there.
+constexpr double kMostSliceOfPartNs = 60'000;
 // Of the work; less is chance, more is another job.
 constexpr double kTelling = 0.01, kMostMore = 0.7;
 // Of a piece of work so much is its own in any case.
@@ -240,11 +242,57 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
   }
 }
 
+// Which part of a step each piece of work of its threads is in, by the ranges that its hooks mark there.
+class PartsOfWork {
+ public:
+  PartsOfWork(const Run& run, const ReplayGraph& graph, const StepWindow& window)
+      : graph_(graph), lane_(window.lane), trace_(run.traces[window.trace]) {
+    std::array<std::vector<Interval>, kParts> ranges;
+    for (std::size_t row = 0; row < trace_.slices.size(); row++) {
+      const auto slice = static_cast<SliceId>(row);
+      if (trace_.kind(slice) != SliceKind::user_annotation) continue;
+      const std::string_view name = trace_.name(slice);
+      const Part part = name == "forward"                     ? Part::forward
+                        : name == "backward"                  ? Part::backward
+                        : name.starts_with("Optimizer.step#") ? Part::optimizer
+                                                              : Part::rest;
+      if (part == Part::rest) continue;
+      ranges[static_cast<std::size_t>(part)].push_back({trace_.slices.start_ns[slice], trace_.slices.end_ns(slice)});
+    }
+    const auto of = [&](Part part) { return make_intervals(std::move(ranges[static_cast<std::size_t>(part)])); };
+    backward_ = of(Part::backward);
+    forward_ = subtract(of(Part::forward), backward_);
+    optimizer_ = subtract(subtract(of(Part::optimizer), backward_), forward_);
+  }
+  bool are_marked() const { return !forward_.empty() && !backward_.empty(); }
+  Part operator()(std::uint32_t node) const {
+    if (graph_.lane[node] != lane_) return Part::backward;  // autograd's own threads
+    const std::int64_t time_ns = graph_.start_ns[node] - trace_.clock.offset_ns;
+    if (holds(backward_, time_ns)) return Part::backward;
+    if (holds(forward_, time_ns)) return Part::forward;
+    return holds(optimizer_, time_ns) ? Part::optimizer : Part::rest;
+  }
+
+ private:
+  static bool holds(const Intervals& set, std::int64_t time_ns) {
+    const auto after = std::upper_bound(set.begin(), set.end(), time_ns,
+                                        [](std::int64_t time, const Interval& one) { return time < one.start; });
+    return after != set.begin() && time_ns < (after - 1)->end;
+  }
+
+  const ReplayGraph& graph_;
+  std::uint32_t lane_;
+  const Trace& trace_;
+  Intervals forward_, backward_, optimizer_;
+};
+
 // What a window has that recording may have made longer, and by how much that is longer than usual.
 struct Longer {
   std::vector<std::uint32_t> work;
   double excess_ns = 0;
-  bool is_all = false;  // the work is all that takes time there
+  bool is_all = false;   // the work is all that takes time there
+  bool is_part = false;  // what is noted elsewhere is longer by something else
+  double most_slice_ns = kMostSliceNs;
 };
 
 // Each note costs the same, as far as what is noted has room for it.
@@ -263,13 +311,17 @@ void take_off_notes(const Run& run, const ReplayGraph& graph, const StepWindow& 
     for (const std::uint32_t node : longer.work) sum += part_of(node, slice_ns);
     return static_cast<double>(sum);
   };
-  double low = 0, high = kMostSliceNs;
+  double low = 0, high = longer.most_slice_ns;
   for (int i = 0; i < 30; i++) {
     const double middle = (low + high) / 2;
     (total(middle) < longer.excess_ns ? low : high) = middle;
   }
-  out.slice_ns = low;
-  for (std::uint32_t node = 0; node < graph.size(); node++) out.node_ns[node] += part_of(node, low);
+  const auto take_off = [&](std::uint32_t node) { out.node_ns[node] += part_of(node, low); };
+  if (longer.is_part) {
+    std::for_each(longer.work.begin(), longer.work.end(), take_off);
+    return;
+  }
+  for (std::uint32_t node = 0; node < graph.size(); node++) take_off(node);
   // What no note explains: all runs slower where a recorder fills the caches.
   if (!longer.is_all) return;
   double work_ns = 0;
@@ -282,6 +334,71 @@ void take_off_notes(const Run& run, const ReplayGraph& graph, const StepWindow& 
     const auto cost = static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
     out.node_ns[node] += static_cast<std::int64_t>(more * cost);
   }
+}
+
+// The same part by part, where the marks of recorded steps and of all others tell how much longer each of them is.
+// `host_alone`: a device takes the time of the steps, so that what counts is how long the host takes where it does not
+// wait: in the step in which a part is shortest, of those recorded and of the others. Returns false where the parts do
+// not tell of what the steps are longer.
+bool take_off_notes_by_part(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
+                            const Longer& longer, bool host_alone, double hidden_ns, RecordingCost& out) {
+  constexpr double kLeastTold = 0.5;  // of what is longer
+  constexpr auto kRest = static_cast<std::size_t>(Part::rest);
+  const Trace& trace = run.traces[window.trace];
+  // Without a device hardly any part is longer than another, and what happens every few steps is in one of them.
+  if (trace.device.size() == 0) return false;
+  const PartsOfWork part_of(run, graph, window);
+  if (!part_of.are_marked()) return false;
+  struct Of {
+    std::vector<std::uint32_t> work;
+    std::map<StepId, double> step_ns;
+    double recorded_ns = 0, usual_ns = 0, shortest_ns = 0;
+  };
+  std::array<Of, kParts> parts;
+  for (const std::uint32_t node : longer.work) {
+    Of& part = parts[static_cast<std::size_t>(part_of(node))];
+    part.work.push_back(node);
+    part.step_ns[trace.step_at(graph.start_ns[node] - trace.clock.offset_ns)] +=
+        static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
+  }
+  for (std::size_t p = 0; p < kParts; p++) {
+    // What either side does not know as a part of its own is in the rest of both.
+    const bool known = p == kRest || (!parts[p].work.empty() && usual.parts_ns[p] > 0);
+    if (!known && (p == static_cast<std::size_t>(Part::forward) || p == static_cast<std::size_t>(Part::backward)))
+      return false;
+    Of& to = parts[known ? p : kRest];
+    to.recorded_ns += usual.recorded_parts_ns[p];
+    to.usual_ns += usual.parts_ns[p];
+    to.shortest_ns += usual.shortest_parts_ns[p];
+    if (known) continue;
+    to.work.insert(to.work.end(), parts[p].work.begin(), parts[p].work.end());
+    for (const auto& [step, ns] : parts[p].step_ns) to.step_ns[step] += ns;
+    parts[p].work.clear();
+  }
+  const auto steps = static_cast<double>(window.steps);
+  std::array<Longer, kParts> each;
+  double total_ns = 0;
+  for (std::size_t p = 0; p < kParts; p++) {
+    Of& part = parts[p];
+    part.step_ns.erase(StepId::none);
+    if (part.work.empty() || part.step_ns.empty()) continue;
+    const auto least = std::min_element(part.step_ns.begin(), part.step_ns.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    const double more_ns = host_alone ? least->second - part.shortest_ns : part.recorded_ns - part.usual_ns;
+    each[p] = {.work = std::move(part.work),
+               .excess_ns = std::max(0.0, more_ns * steps),
+               .is_part = true,
+               .most_slice_ns = kMostSliceOfPartNs};
+    total_ns += each[p].excess_ns;
+  }
+  if (total_ns <= 0 || total_ns < kLeastTold * longer.excess_ns) return false;
+  // What the host hid behind its device is longer in the same parts; where it waits for none the steps say how much.
+  const double scale = host_alone ? 1 + hidden_ns / total_ns : longer.excess_ns / total_ns;
+  for (Longer& part : each) {
+    part.excess_ns *= scale;
+    take_off_notes(run, graph, window, part, out);
+  }
+  return true;
 }
 
 // The steps of a service are not marked, but its forward passes are.
@@ -449,13 +566,15 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   // has less to do. How long it takes alone, steps show in which it does not have to wait for the device; where steps
   // differ, one of the shortest is to be compared with the shortest that was recorded.
   host_ns.erase(StepId::none);
-  if (!host_ns.empty() && busiest_stream(graph, window) >= kMostOfWindow) {
+  const bool host_alone = !host_ns.empty() && busiest_stream(graph, window) >= kMostOfWindow;
+  if (host_alone) {
     const auto least = std::min_element(host_ns.begin(), host_ns.end(),
                                         [](const auto& a, const auto& b) { return a.second < b.second; });
     longer.excess_ns = std::max(longer.excess_ns, (least->second - usual.shortest_ns) * steps);
   }
   longer.excess_ns = std::max(longer.excess_ns, 0.0) + hidden_ns;
-  take_off_notes(run, graph, window, longer, out);
+  if (longer.excess_ns > 0 && !take_off_notes_by_part(run, graph, window, usual, longer, host_alone, hidden_ns, out))
+    take_off_notes(run, graph, window, longer, out);
   out.usual_ns = usual.work_ns;
   for (std::size_t p = 0; p < kUneven.size(); p++) {
     if (recorded_ns[p] > 0) out.usual_ns += usual.uneven_ns[p];

@@ -15,7 +15,6 @@ namespace stepscope::simulate {
 
 struct RecordingCost {
   std::vector<std::int64_t> node_ns;  // per node: how much of its cost; below 0: it is usually longer; empty: not known
-  double slice_ns = 0;                // for each slice
   double usual_ns = 0;                // a usual step, of the phases that the window has; 0: not known
 };
 

@@ -17,6 +17,28 @@ constexpr std::size_t kMostByLength = 1000;
 // Of so many steps one is as short as any: shorter ones are chance.
 constexpr std::size_t kShortPart = 50;
 
+Part part_of_phase(Phase phase) {
+  switch (phase) {
+    case Phase::forward: return Part::forward;
+    case Phase::backward: return Part::backward;
+    case Phase::optimizer: return Part::optimizer;
+    default: return Part::rest;
+  }
+}
+
+double middle_one(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// One of the smallest.
+double shortest_of(std::vector<double> values) {
+  const auto shortest = values.begin() + static_cast<std::ptrdiff_t>(values.size() / kShortPart);
+  std::nth_element(values.begin(), shortest, values.end());
+  return *shortest;
+}
+
 }  // namespace
 
 std::vector<Uneven> uneven_phases(const Trace& history) {
@@ -26,6 +48,31 @@ std::vector<Uneven> uneven_phases(const Trace& history) {
     const std::size_t step = step_begun_at(history.steps, history.slices.start_ns[row]);
     if (phase == kUneven.size() || step == history.steps.size()) continue;
     out[step][phase] += static_cast<double>(history.slices.dur_ns[row]);
+  }
+  return out;
+}
+
+std::vector<Parts> parts_of_steps(const Trace& history, const std::vector<Uneven>& uneven) {
+  std::vector<std::array<std::vector<Interval>, kParts>> marked(history.steps.size());
+  for (std::size_t row = 0; row < history.slices.size(); row++) {
+    const auto part = part_of_phase(static_cast<Phase>(history.slices.phase[row]));
+    const std::int64_t start_ns = history.slices.start_ns[row];
+    const std::size_t step = step_begun_at(history.steps, start_ns);
+    if (part == Part::rest || step == history.steps.size()) continue;
+    marked[step][static_cast<std::size_t>(part)].push_back({start_ns, start_ns + history.slices.dur_ns[row]});
+  }
+  std::vector<Parts> out;
+  for (std::size_t i = 0; i < marked.size(); i++) {
+    const auto of = [&](Part part) { return make_intervals(std::move(marked[i][static_cast<std::size_t>(part)])); };
+    const Intervals backward = of(Part::backward), forward = subtract(of(Part::forward), backward);
+    const Intervals optimizer = subtract(subtract(of(Part::optimizer), backward), forward);
+    Parts parts{static_cast<double>(length(forward)), static_cast<double>(length(backward)),
+                static_cast<double>(length(optimizer)), 0};
+    double rest_ns = static_cast<double>(history.steps[i].end_ns - history.steps[i].start_ns);
+    for (const double ns : parts) rest_ns -= ns;
+    for (const double ns : uneven[i]) rest_ns -= ns;
+    parts[static_cast<std::size_t>(Part::rest)] = std::max(0.0, rest_ns);
+    out.push_back(parts);
   }
   return out;
 }
@@ -77,6 +124,11 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
                            std::minus<>());
   };
   std::vector<double> single;
+  const std::vector<Parts> parts = parts_of_steps(*history, phases);
+  std::array<std::vector<double>, kParts> single_parts, recorded_parts;
+  const Trace& recorded = run.traces[window.trace];
+  const bool has_time = has_unix_time(recorded);
+  const std::int64_t base_ns = has_time ? recorded.clock_base_ns - recorded.clock.offset_ns : 0;
   std::size_t in_a_row = 0;
   std::int64_t last_number = kAbsent;
   for (std::size_t i = 0; i < steps.size(); i++) {
@@ -89,6 +141,11 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
     last_number = steps[i].number;
     if (in_a_row >= count) ends.push_back(i);
     if (is_free) single.push_back(work_of(i));
+    const std::int64_t middle_ns = steps[i].start_ns + (steps[i].end_ns - steps[i].start_ns) / 2 - base_ns;
+    const bool is_recorded = has_time && middle_ns >= window.start_ns && middle_ns < window.end_ns;
+    for (std::size_t p = 0; p < kParts && (is_free || is_recorded); p++) {
+      (is_free ? single_parts : recorded_parts)[p].push_back(parts[i][p]);
+    }
   }
   // A long job has more than anyone needs.
   const std::size_t each = std::max<std::size_t>(1, ends.size() / kMostSeries);
@@ -110,9 +167,16 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
   const auto steps_in_each = static_cast<double>(count);
   UsualStep out;
   single.erase(single.begin(), single.begin() + static_cast<std::ptrdiff_t>(single.size() / 5));
-  const auto shortest = single.begin() + static_cast<std::ptrdiff_t>(single.size() / kShortPart);
-  std::nth_element(single.begin(), shortest, single.end());
-  out.shortest_ns = *shortest;
+  out.shortest_ns = shortest_of(std::move(single));
+  for (std::size_t p = 0; p < kParts; p++) {
+    std::vector<double>& free = single_parts[p];
+    free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(free.size() / 5));
+    const std::vector<double>& own = recorded_parts[p];
+    out.parts_ns[p] = middle_one(free);
+    out.shortest_parts_ns[p] = shortest_of(std::move(free));
+    if (!own.empty())
+      out.recorded_parts_ns[p] = std::accumulate(own.begin(), own.end(), 0.0) / static_cast<double>(own.size());
+  }
   std::vector<double> values(all.size());
   for (std::size_t p = 0; p < kUneven.size(); p++) {
     std::transform(all.begin(), all.end(), values.begin(), [&](const Series& one) { return one.uneven_ns[p]; });
@@ -120,9 +184,7 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
   }
   const auto middle_of = [&](const auto& value_of) {
     std::transform(all.begin(), all.end(), values.begin(), value_of);
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+    return middle_one(values);
   };
   out.work_ns = middle_of([](const Series& one) { return one.work_ns; }) / steps_in_each;
   for (std::size_t k = 0; k < all.front().by_length_ns.size(); k++) {

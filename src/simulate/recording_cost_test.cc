@@ -1,0 +1,95 @@
+// What recording cost, on traces made by hand and marks of steps that nobody recorded.
+#include "simulate/recording_cost.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "derive/derive.h"
+#include "derive/derive_run.h"
+#include "model/trace_fixture.h"
+#include "simulate/predict.h"
+
+namespace stepscope::simulate {
+namespace recording_cost_test {
+namespace {
+
+constexpr std::int64_t us = 1000, ms = 1000 * us;
+
+// Marks of a step that begins there, of passes that take so long each and a rest.
+void mark(TraceFixture& marks, TrackId lane, std::int64_t at_ns, std::int64_t pass_ns, std::int64_t rest_ns) {
+  for (const Phase phase : {Phase::forward, Phase::backward}) {
+    marks.annotation(lane, to_string(phase), at_ns + (phase == Phase::backward ? pass_ns : 0), pass_ns);
+    marks.trace.slices.phase.push_back(static_cast<std::uint8_t>(phase));
+  }
+  const auto number = static_cast<std::int64_t>(marks.trace.steps.size());
+  marks.trace.steps.push_back(
+      {.name = "step", .number = number, .start_ns = at_ns, .end_ns = at_ns + 2 * pass_ns + rest_ns});
+}
+
+// Four recorded steps: passes of 3 ms each and 1 ms of a loop behind them. Others have passes of 1 ms.
+struct Job {
+  Run run;
+  explicit Job(bool on_device) {
+    TraceFixture f, marks;
+    const TrackId cpu = f.host("1"), gpu = f.stream("7"), lane = marks.host("1");
+    std::int64_t at = 0, call = 0;
+    const auto work = [&](int count) {
+      for (int i = 0; i < count; i++) {
+        f.op(cpu, "aten::mul", at, 100 * us);
+        if (on_device) {
+          f.launch(cpu, "cudaLaunchKernel", at + 10 * us, 10 * us, ++call);
+          f.kernel(gpu, "mul_kernel", at + 30 * us, 5 * us, call);
+        }
+        at += 100 * us;
+      }
+    };
+    for (int step = 0; step < 4; step++) {
+      const std::int64_t begin = at;
+      mark(marks, lane, begin, 3 * ms, 1 * ms);
+      for (const std::string_view pass : {"forward", "backward"}) {
+        f.annotation(cpu, pass, at, 3 * ms);
+        work(30);
+      }
+      work(10);
+      f.annotation(cpu, "ProfilerStep#" + std::to_string(step), begin, at - begin);
+    }
+    for (int step = 0; step < 100; step++) mark(marks, lane, 1000 * ms + 3 * ms * step, 1 * ms, 1 * ms);
+    run.traces.push_back(std::move(f.trace));
+    run.traces[0].clock_base_ns = 0;
+    run.history.push_back(std::move(marks.trace));
+    REQUIRE(derive::derive(run.traces[0], {}));
+    derive::derive_run(run, 1);
+  }
+
+  // Taken off the passes and off the loop, per step.
+  std::pair<double, double> taken_ms() const {
+    const Predictor predictor(run);
+    REQUIRE(predictor.windows().size() == 1);
+    const RecordingCost cost = recording_cost(run, predictor.graph(), predictor.windows()[0]);
+    double passes = 0, loop = 0;
+    for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
+      const bool in_pass = predictor.graph().start_ns[node] % (7 * ms) < 6 * ms;
+      (in_pass ? passes : loop) += static_cast<double>(cost.node_ns[node]) / 4e6;
+    }
+    return {passes, loop};
+  }
+};
+
+TEST_CASE("recording cost: of a job with a device it is taken off the parts of a step that are longer for it") {
+  const auto [passes, loop] = Job(true).taken_ms();
+  CHECK(passes == doctest::Approx(4).epsilon(0.05));
+  CHECK(loop == doctest::Approx(0).epsilon(0.05));
+}
+
+TEST_CASE("recording cost: without a device it is taken off all that is noted") {
+  const auto [passes, loop] = Job(false).taken_ms();
+  CHECK(passes + loop == doctest::Approx(4).epsilon(0.05));
+  CHECK(loop == doctest::Approx(4.0 / 7).epsilon(0.1));
+}
+
+}  // namespace
+}  // namespace recording_cost_test
+}  // namespace stepscope::simulate
