@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/intervals.h"
+#include "diagnose/fetched.h"
 #include "diagnose/given_back.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
@@ -194,13 +195,28 @@ bool is_only_torch_below(const Code& code, const CodeFrame& own) {
   return true;
 }
 
-// What an optimizer of torch does before and between its operators, which no change of the program's own code takes
-// away.
-bool is_in_optimizer(const Code& code) {
+// What that function calls, behind what torch wraps around its own functions; nullptr: nothing.
+const CodeFrame* called_by(const Code& code, const CodeFrame& own) {
+  constexpr std::array<std::string_view, 5> kWraps{"_no_grad_wrapper", "decorate_context", "wrapper",
+                                                   "_wrapped_call_impl", "_call_impl"};
+  const CodeFrame* end = code.stack.data() + code.stack.size();
+  const auto wraps = [&](const CodeFrame& frame) {
+    return frame.file.starts_with("torch/") && std::find(kWraps.begin(), kWraps.end(), frame.function) != kWraps.end();
+  };
+  const CodeFrame* called = std::find_if_not(&own + 1, end, wraps);
+  if (called != end) return called;
+  return &own + 1 < end ? &own + 1 : nullptr;
+}
+
+// What an optimizer of torch does before and between its operators, and its autograd before a backward pass begins,
+// which no change of the program's own code takes away.
+bool is_in_optimizer_or_autograd(const Code& code) {
   const CodeFrame* own = code.own();
   if (own == nullptr || !is_only_torch_below(code, *own)) return false;
-  return std::any_of(own + 1, code.stack.data() + code.stack.size(),
-                     [](const CodeFrame& frame) { return frame.file.starts_with("torch/optim/"); });
+  return std::any_of(own + 1, code.stack.data() + code.stack.size(), [](const CodeFrame& frame) {
+    const bool is_backward = frame.file == "torch/_tensor.py" && frame.function == "backward";
+    return is_backward || frame.file.starts_with("torch/optim/") || frame.file.starts_with("torch/autograd/");
+  });
 }
 
 // A short stretch that calls nothing of the program's: Python's way from one operator to the next, or memory that is
@@ -309,7 +325,7 @@ void doubt_unrecorded(double share, Diagnosis& found) {
 void find_code_between(const Case& about, const WordsOf& words, std::vector<Diagnosis>& out) {
   std::map<Function, std::vector<const BetweenOperators*>> functions;
   for (const BetweenOperators& one : about.shared<std::vector<BetweenOperators>>(code_between)) {
-    if (one.doing != words.doing || (one.doing == Doing::computing && is_in_optimizer(one.code))) continue;
+    if (one.doing != words.doing || (one.doing == Doing::computing && is_in_optimizer_or_autograd(one.code))) continue;
     const CodeCall* only = only_call(about, one, words);
     functions[only == nullptr ? function_of(one.code) : Function(only->file, only->line)].push_back(&one);
   }
@@ -340,6 +356,12 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
     if (words.doing != Doing::computing && !function.first.empty()) {
       add_its_operators(about, function, words, all_ns, found);
     }
+    std::vector<std::uint32_t> nodes;
+    for (const BetweenOperators* one : stretches) nodes.push_back(one->node);
+    const Fetched fetched = words.doing == Doing::computing ? fetched_by(about, function, nodes) : Fetched{};
+    for (const std::uint32_t node : fetched.nodes) found.rewrite.nodes.push_back({.node = node});
+    found.rewrite.no_wait = fetched.waits;
+    found.explains = fetched.late;
     Finding& finding = found.finding;
     const Work work = about.work(longest->node);
     finding.cause = std::string(words.cause);
@@ -359,8 +381,8 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
       finding.sentence += fmt::format(": {}()", words.called);
     } else if (own != nullptr) {
       finding.sentence += fmt::format(": {}", own->function);
-      if (own + 1 < longest->code.stack.data() + longest->code.stack.size()) {
-        finding.evidence.push_back({.text = "It calls " + own[1].function, .value = Value()});
+      if (const CodeFrame* called = called_by(longest->code, *own)) {
+        finding.evidence.push_back({.text = "It calls " + called->function, .value = Value()});
       }
     }
     put_doubt(finding, pause > 0
@@ -379,6 +401,11 @@ void find_code_between(const Case& about, const WordsOf& words, std::vector<Diag
                             each_ms(seen_ns), each_ms(all_ns)));
     }
     finding.next = std::string(words.next);
+    if (fetched.bytes > 0) {
+      finding.evidence.push_back(
+          {.text = "Fetched from the device for it", .value = fetched.bytes / about.steps, .unit = Unit::bytes});
+      finding.next = "Do it on the device, with torch operators, and fetch only the result, every so many steps";
+    }
     if (words.doing == Doing::unknown) doubt_unrecorded(about.share(time_ns), found);
     out.push_back(std::move(found));
   }

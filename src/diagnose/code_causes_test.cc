@@ -152,5 +152,33 @@ TEST_CASE("advice: attention is where its softmax is called, a loader where it i
   CHECK(line({{"train.py", 20, "(workers)", 24}, {"train.py", 20, "(workers)", 27}}) != 24);
 }
 
+TEST_CASE("advice: of a loader in the main process the function is named that makes its batches") {
+  const auto finding = [](bool below_the_loader) {
+    const std::string reader = "torch/utils/data/dataloader.py(700): __next__";
+    const std::string wrapper = "stepscope/hooks/_stepscope_hooks/phases.py(121): __next__";  // ours, around it
+    const Run run = run_of([&](Thread& thread) {
+      std::vector<std::string> code{"train.py(30): main", wrapper, reader, "train.py(10): parse"};
+      if (!below_the_loader) code.erase(code.begin() + 1, code.begin() + 3);
+      thread.begin_range();
+      thread.code(1 * ms, {"train.py(30): main", wrapper, reader});
+      thread.op("aten::empty", ms / 100, code);
+      thread.code(4 * ms, code);
+      thread.op("aten::stack", ms,
+                {"train.py(30): main", wrapper, reader, "torch/utils/data/_utils/collate.py(9): collate"});
+      thread.code(us);
+      thread.end_range("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+      thread.op("aten::mm", 4 * ms, kMain);
+    });
+    const Answer answer = advice_of(run);
+    const Finding* found = find(answer, "loader_in_main_process");
+    REQUIRE(found != nullptr);
+    return *found;
+  };
+  const Finding named = finding(true);
+  CHECK(named.sentence.ends_with("waits: parse"));
+  CHECK(named.evidence.back().text == "Most of it is in parse, train.py:10");
+  CHECK(finding(false).sentence.ends_with("waits"));  // a function that the loader does not call
+}
+
 }  // namespace
 }  // namespace stepscope::diagnose

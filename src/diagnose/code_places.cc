@@ -31,6 +31,17 @@ bool is_comprehension(std::string_view function) {
   return std::find(names.begin(), names.end(), function) != names.end();
 }
 
+constexpr std::string_view kHooks = "_stepscope_hooks/";
+
+// Does it run for the recording alone?
+bool is_of_recorder(const CodeFrame& frame) { return frame.file.find(kHooks) != std::string::npos; }
+
+// What is called through it is the job's: the loader's next batch, a backward pass.
+bool is_wrapper(const CodeFrame& frame) {
+  constexpr std::string_view kWrappers = "phases.py";
+  return is_of_recorder(frame) && frame.file.ends_with(kWrappers);
+}
+
 // From the first slice of a thread to the end of the last.
 Interval time_of(const Trace& trace, TrackId track) {
   const auto t = static_cast<std::size_t>(track);
@@ -228,6 +239,20 @@ Code CodePlaces::between(const Trace& trace, TrackId track, std::int64_t time_ns
   return heaviest_in(*map, {when, Interval{0, 0}});
 }
 
+Code CodePlaces::in_ranges(const Trace& trace, bool (*is_such)(std::string_view)) const {
+  const Map* map = map_of(trace);
+  if (map == nullptr) return {};
+  const Trace& frames = *map->frames;
+  const auto t = static_cast<std::size_t>(map->frames_track);
+  std::vector<Interval> ranges;
+  for (std::uint32_t i = frames.track_begin[t]; i < frames.track_begin[t + 1]; i++) {
+    const SliceId slice = frames.by_track[i];
+    if (frames.kind(slice) == SliceKind::python_function || !is_such(frames.name(slice))) continue;
+    ranges.push_back({frames.slices.start_ns[slice], frames.slices.end_ns(slice)});
+  }
+  return find_heaviest(*map, make_intervals(std::move(ranges)));
+}
+
 std::optional<Place> CodePlaces::way_to(const Trace& trace, const Code& code, std::string_view called) const {
   const Map* map = map_of(trace);
   if (map == nullptr) return std::nullopt;
@@ -277,7 +302,7 @@ const Code& CodePlaces::heaviest_in(const Map& map, const Stretches& when) const
 }
 
 // The function of the program that most of the time belongs to, with the frame below it that has most of that.
-Code CodePlaces::find_heaviest(const Map& map, const Stretches& stretches) const {
+Code CodePlaces::find_heaviest(const Map& map, std::span<const Interval> stretches) const {
   std::map<SliceId, std::int64_t> by_leaf;
   const auto& pieces = map.leaves.pieces;
   for (const Interval when : stretches) {
@@ -293,20 +318,17 @@ Code CodePlaces::find_heaviest(const Map& map, const Stretches& stretches) const
     std::int64_t ns = 0;
     Code code;
   };
-  struct Function {
+  struct Busy {
     std::int64_t ns = 0;
     std::map<std::string, Called> called;  // by what it calls; "": its own work
   };
-  std::map<std::pair<std::string, std::int64_t>, Function> functions;
+  std::map<std::pair<std::string, std::int64_t>, Busy> functions;
   std::int64_t seen_ns = 0;
   for (const auto& [leaf, ns] : by_leaf) {
     Code code = stack_of(map, leaf);
-    if (std::any_of(code.stack.begin(), code.stack.end(),
-                    [](const CodeFrame& frame) { return frame.file.find("_stepscope_hooks/") != std::string::npos; })) {
-      continue;
-    }
+    if (std::any_of(code.stack.begin(), code.stack.end(), is_of_recorder)) continue;
     const CodeFrame* own = code.own();
-    Function& function =
+    Busy& function =
         functions[own == nullptr ? std::pair(std::string(), std::int64_t{0}) : std::pair(own->file, own->line)];
     function.ns += ns;
     seen_ns += ns;
@@ -342,6 +364,7 @@ Code CodePlaces::stack_of(const Map& map, SliceId leaf) const {
   for (SliceId at = leaf; at != SliceId::none; at = frames.slices.parent[at]) {
     if (frames.kind(at) != SliceKind::python_function) continue;
     CodeFrame frame{read_python_frame(frames.name(at))};
+    if (is_wrapper(frame)) continue;
     frame.own = map.source.is_own(frame.file);
     code.stack.push_back(std::move(frame));
   }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -48,6 +49,9 @@ class CodePlaces {
                                  std::string_view called) const;
   // Of the code on a thread between the operators around `time_ns`, clock of the file.
   Code between(const Trace& trace, TrackId track, std::int64_t time_ns) const;
+  // What the program is busy with in all ranges of the thread of the steps whose names are such, where frames are
+  // recorded: such a range is one node of the graph, and has many operators between which the program's code runs.
+  Code in_ranges(const Trace& trace, bool (*is_such)(std::string_view)) const;
   // Of the functions on the stack the innermost of the program's that itself calls something of that name: where the
   // program calls that function, else where that function does so. nullopt: none is there.
   std::optional<Place> way_to(const Trace& trace, const Code& code, std::string_view called) const;
@@ -85,7 +89,7 @@ class CodePlaces {
   const Landmark* landmark_of(const Map& map, const Trace& trace, SliceId operation) const;
   const Landmark* same_as(const Map& map, std::size_t slot) const;
   const Code& heaviest_in(const Map& map, const Stretches& when) const;
-  Code find_heaviest(const Map& map, const Stretches& when) const;
+  Code find_heaviest(const Map& map, std::span<const Interval> when) const;
   static Map::Frame kind_of(const Map& map, SliceId frame);
   Code stack_of(const Map& map, SliceId leaf) const;
   static std::int64_t take_out_comprehensions(const Map& map, std::vector<CodeFrame>& stack);

@@ -9,6 +9,7 @@
 #include "derive/derive.h"
 #include "derive/derive_run.h"
 #include "diagnose/diagnosis.h"
+#include "model/python_frames.h"
 #include "model/trace_fixture.h"
 #include "simulate/predict.h"
 
@@ -23,6 +24,7 @@ constexpr std::int64_t kWayToDevice = 5 * us;
 class Job {
  public:
   TraceFixture f;
+  bool frames = false;
 
   Job() { f.trace.devices.push_back({.id = 0, .name = "A100", .compute_major = 8}); }
 
@@ -46,6 +48,22 @@ class Job {
     f.device(gpu_, "gpu_memcpy", name, start, device_ns, call_);
     f.trace.device.bytes.set(f.trace.device.size() - 1, bytes);
     at_ns_ = called + took + 1 * us;
+  }
+  void gap(std::int64_t ns) { at_ns_ += ns; }
+  // A function of the program around all that `body` does, where frames are recorded.
+  template <class Body>
+  void function(std::string_view frame, const Body& body) {
+    const std::int64_t from_ns = at_ns_;
+    body();
+    if (frames) f.slice(cpu_, "python_function", frame, from_ns, at_ns_ - from_ns);
+  }
+  template <class Body>
+  void optimizer(const Body& body) {
+    const std::int64_t from_ns = at_ns_;
+    at_ns_ += 1 * us;
+    body();
+    at_ns_ += 1 * us;
+    f.slice(cpu_, "user_annotation", "Optimizer.step#Adam.step", from_ns, at_ns_ - from_ns);
   }
   void compute(std::string_view op, std::int64_t ns) {
     f.op(cpu_, op, at_ns_, ns);
@@ -87,6 +105,16 @@ Answer advice_on(const Step& step, const std::vector<std::int64_t>& marked_ns = 
     job.begin_step();
     step(job);
     job.end_step();
+  }
+  Job with_frames;
+  with_frames.frames = true;
+  with_frames.begin_step();
+  step(with_frames);
+  with_frames.end_step();
+  if (has_python_frames(with_frames.f.trace)) {
+    with_frames.f.trace.code = {{"train.py", 1, "", 0}};
+    run.stack_steps.push_back(std::move(with_frames.f.trace));
+    REQUIRE(derive::derive(run.stack_steps[0], {}));
   }
   run.traces.push_back(std::move(job.f.trace));
   run.traces[0].clock_base_ns = 0;
@@ -234,6 +262,57 @@ TEST_CASE("advice: work that is shorter than its launch leaves the device waitin
   REQUIRE(first.gain);
   CHECK(first.gain->speedup_low == doctest::Approx(1 / 0.6).epsilon(0.05));
   CHECK(find(advice_on(step_of(40 * us)), "small_launches") == nullptr);
+}
+
+TEST_CASE("advice: an optimizer of many operators comes before what launches them like anything else") {
+  const auto advice_with = [](int parameters) {
+    const Answer answer = advice_on([&](Job& job) {
+      for (int i = 0; i < 60; i++) job.launch("aten::mm", 30 * us, "gemm", 4 * us);
+      job.optimizer([&] {
+        for (int i = 0; i < parameters; i++) {
+          for (const std::string_view name : {"aten::mul_", "aten::lerp_", "aten::addcmul_", "aten::sqrt", "aten::div"})
+            job.launch(name, 30 * us, kElementwise, 4 * us);
+        }
+      });
+    });
+    REQUIRE(find(answer, "small_launches") != nullptr);
+    REQUIRE(find(answer, "unfused_optimizer") != nullptr);
+    return answer;
+  };
+  const Answer much = advice_with(20), little = advice_with(3);
+  CHECK(much.findings[0].id == "unfused_optimizer");
+  CHECK(much.findings[1].id == "small_launches");
+  CHECK(much.findings[1].gain->speedup_high > much.findings[0].gain->speedup_high);
+  CHECK(little.findings[0].id == "small_launches");
+}
+
+TEST_CASE("advice: what a function fetches from the device to work on it goes with that work") {
+  const auto finding = [](bool in_function) {
+    const Answer answer = advice_on([&](Job& job) {
+      job.function("train.py(30): main", [&] {
+        const auto fetch = [&] { job.copy("aten::to", "Memcpy DtoH (Device -> Pageable)", 16 * mib, 3 * ms, true); };
+        job.launch("aten::mm", 20 * us, "gemm", 2 * ms);
+        if (!in_function) fetch();
+        job.function("train.py(10): count", [&] {
+          if (in_function) fetch();
+          job.compute("aten::empty", 10 * us);
+          job.gap(4 * ms);
+          job.compute("aten::empty", 10 * us);
+        });
+      });
+    });
+    const Finding* found = find(answer, "python_in_step");
+    REQUIRE(found != nullptr);
+    REQUIRE(found->gain);
+    return *found;
+  };
+  const Finding with = finding(true), without = finding(false);
+  CHECK(with.where.function == "count");
+  CHECK(evidence(with, "Fetched from the device for it") == 16 * mib);
+  CHECK(with.next.value_or("").starts_with("Do it on the device"));
+  CHECK(with.gain->speedup_low > 2.5);  // 2 ms of 9 stay, and a little of the 4 in Python
+  CHECK(without.gain->speedup_high < 2);
+  CHECK_FALSE(without.next.value_or("").starts_with("Do it on the device"));
 }
 
 TEST_CASE("advice: an operator on the host in a job whose work is on a device") {

@@ -226,6 +226,42 @@ void say_what_is_shared(const Case& about, std::vector<Priced>& all) {
 
 }  // namespace
 
+namespace {
+
+// Is what that one takes off the steps much of what the general remedy does at least, and mostly the same time?
+bool is_much_of(const Case& about, const Priced& one, const Priced& general) {
+  constexpr double kMuch = 0.4, kMostly = 0.5;
+  const auto gone = [](double speedup) { return 1 - 1 / speedup; };
+  const Finding &own = one.diagnosis.finding, &all = general.diagnosis.finding;
+  if (!own.gain || !all.gain || one.diagnosis.is_offer || one.diagnosis.is_general || one.time_ns <= 0) return false;
+  std::int64_t both_ns = 0;
+  for (const std::uint32_t node : about.path_nodes()) {
+    if (one.explains[node] && general.explains[node]) both_ns += about.on_path(node);
+  }
+  return 1 - expected_step(own) >= kMuch * gone(all.gain->speedup_low) &&
+         static_cast<double>(both_ns) >= kMostly * static_cast<double>(one.time_ns);
+}
+
+// Those worth most first, but a general remedy right behind what says more of the same time: a loop with its line, an
+// optimizer with its option. What it is worth is not changed.
+void put_in_order(const Case& about, std::vector<Priced>& all) {
+  const auto order = [](const Priced& one) {
+    return std::tuple(expected_step(one.diagnosis.finding), one.diagnosis.is_offer, one.offered_step);
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const Priced& a, const Priced& b) { return order(a) < order(b); });
+  for (std::size_t i = 0; i < all.size(); i++) {
+    if (!all[i].diagnosis.is_general) continue;
+    const auto before = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(),
+                                     [&](const Priced& one) { return is_much_of(about, one, all[i]); });
+    if (before == all.end()) return;
+    std::rotate(all.begin() + static_cast<std::ptrdiff_t>(i), all.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                before + 1);
+    return;
+  }
+}
+
+}  // namespace
+
 Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
   const Result<Case> made = Case::of(run, predictor);
   if (!made) return fail(made.error());
@@ -236,10 +272,7 @@ Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
     cause.find(about, found);
     for (Diagnosis& one : found) all.push_back(priced(about, cause.id, std::move(one)));
   }
-  const auto order = [](const Priced& one) {
-    return std::tuple(expected_step(one.diagnosis.finding), one.diagnosis.is_offer, one.offered_step);
-  };
-  std::stable_sort(all.begin(), all.end(), [&](const Priced& a, const Priced& b) { return order(a) < order(b); });
+  put_in_order(about, all);
   say_what_is_shared(about, all);
   for (Priced& one : all) say_how_sure(about, one);
 

@@ -23,6 +23,14 @@ LoadsIn where_of(const Work& work) {
   return LoadsIn::unknown;
 }
 
+// What of the program's own the loader calls; empty: nothing, or no frames are recorded.
+Code code_below_loader(const Case& about, const Trace& trace) {
+  Code code = about.places.in_ranges(trace, is_data_loader);
+  const CodeFrame* own = code.own();
+  const auto is_loader = [](const CodeFrame& frame) { return frame.is("torch/utils/data/"); };
+  return own != nullptr && std::any_of(std::as_const(code.stack).data(), own, is_loader) ? code : Code();
+}
+
 Loading look_at_loading(const Case& about) {
   Loading out{.idle_cores = idle_cores(about.run)};
   std::int64_t longest_ns = 0;
@@ -42,6 +50,7 @@ Loading look_at_loading(const Case& about) {
   }
   out.ready = batches_ready(about.trace);
   out.keeps_up = workers_keep_up(about.trace);
+  if (out.longest != simulate::kNone) out.making = code_below_loader(about, *about.work(out.longest).trace);
   if (out.longest != simulate::kNone && out.code.below("__next__") == nullptr) {
     const CodeCall* loop = about.places.source(*about.work(out.longest).trace).loop_around(out.code);
     if (loop != nullptr) out.code.call_line = loop->line;

@@ -18,6 +18,7 @@ struct Loading {
   std::uint32_t longest = simulate::kNone;  // of these
   std::int64_t time_ns = 0;                 // on the path
   Code code;                                // of the program's own, where it loads itself
+  Code making;                              // the function of the program that is busiest below the loader; empty: none
   std::optional<double> idle_cores;         // of the machine
   std::optional<double> busy_workers;       // cores that they use; not known: not sampled
   bool waiting_workers = false;             // they make batches, but have no core for most of that time: they wait

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "diagnose/code_between.h"
+#include "diagnose/device_work.h"
 #include "diagnose/inputs.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
@@ -271,6 +272,10 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const 
   const auto turns = static_cast<std::int64_t>(loop.turns());
   constexpr double kKept = 0.8;  // of what gains nothing by being one call
   const std::int64_t call_ns = usual_call_ns(about, *loop.trace);
+  // On a device one kernel takes hundreds of tensors; on the host such an operator goes through them one by one.
+  constexpr double kCallPartOfDevice = 0.05;
+  const bool on_device = device_work(about).uses_device(*loop.trace, loop.operations.front().slice);
+  const double call_part = on_device ? std::min(how.call_part, kCallPartOfDevice) : how.call_part;
   const auto join = [&](std::vector<std::uint32_t> nodes, bool is_code, bool gains, std::int64_t smallest_ns = 0) {
     if (is_code) std::erase_if(nodes, [&](std::uint32_t node) { return others.contains(node); });
     if (nodes.empty()) return;
@@ -281,7 +286,7 @@ void as_one_call(const Case& about, const Loop& loop, const OneCall& how, const 
     const std::int64_t least = std::min(total / turns, most_call_ns);
     const std::int64_t work = is_code ? 0 : total - least * turns;
     // Where all of a turn becomes one operator that takes lists, it calls that once: of each of its operators one part.
-    const double calls_ns = how.call_part * static_cast<double>(call_ns * turns);
+    const double calls_ns = call_part * static_cast<double>(call_ns * turns);
     const auto left = [&](double part, double called_ns) {
       const double ns = static_cast<double>(least) + called_ns + part * static_cast<double>(work);
       return total > 0 ? std::min(1.0, ns / static_cast<double>(total)) : 1.0;

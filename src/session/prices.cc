@@ -61,11 +61,52 @@ Result<Prediction> predict_fix(const Predictor& predictor, const std::vector<Cha
   return made;
 }
 
-void add_joint(Report& report, const Predictor& predictor, const std::vector<Change>& all) {
+// The step where nobody records, as advice knows it; nullopt: it is not known.
+std::optional<std::int64_t> usual_step(const Report& report) {
+  const Answer* advice = report.answer(kAdvice);
+  if (advice == nullptr || advice->whole("recording_ns").value_or(0) <= 0) return std::nullopt;
+  return advice->whole("step_ns");
+}
+
+// What is played are the recorded steps. Recording costs their host, so that as much of a gain on the host as only
+// makes them as short as the others is none. What is saved elsewhere is saved of the others as well.
+double beside_usual(double speedup, std::int64_t recorded_ns, std::int64_t usual_ns,
+                    const std::vector<Change>& changes) {
+  constexpr double kLeastLeft = 0.1;
+  if (recorded_ns <= usual_ns) return speedup;
+  const bool on_host = std::any_of(changes.begin(), changes.end(),
+                                   [](const Change& change) { return change.target.starts_with("host:"); });
+  const auto recorded = static_cast<double>(recorded_ns), usual = static_cast<double>(usual_ns);
+  const double after = recorded / speedup;
+  return std::max(1.0, usual / (on_host ? after : std::max(usual - (recorded - after), kLeastLeft * usual)));
+}
+
+void compare_with_usual(Finding& finding, std::int64_t usual_ns) {
+  constexpr double kWorthSaying = 1.01;
+  if (!finding.gain || finding.gain->step_ns <= usual_ns) return;
+  const std::int64_t recorded_ns = finding.gain->step_ns;
+  for (double* speedup : {&finding.gain->speedup_low, &finding.gain->speedup_high}) {
+    *speedup = beside_usual(*speedup, recorded_ns, usual_ns, finding.changes);
+  }
+  finding.gain->step_ns = usual_ns;
+  if (finding.gain->speedup_high >= kWorthSaying) return;
+  finding.gain.reset();
+  finding.gain_reason = fmt::format(
+      "Not predicted: the recorded steps, {:.1f} ms each, would be about as short as the job's others are already, "
+      "{:.1f} ms.",
+      static_cast<double>(recorded_ns) / 1e6, static_cast<double>(usual_ns) / 1e6);
+}
+
+void add_joint(Report& report, const Predictor& predictor, const std::vector<Change>& all,
+               std::optional<std::int64_t> usual_ns) {
   const auto overview = std::find_if(report.answers.begin(), report.answers.end(),
                                      [](const Answer& answer) { return answer.name == "overview"; });
   if (overview == report.answers.end()) return;
-  const Result<Prediction> made = predictor.predict(all);
+  Result<Prediction> made = predictor.predict(all);
+  if (made && usual_ns) {
+    for (double* speedup : {&made->speedup_low, &made->speedup_high})
+      *speedup = beside_usual(*speedup, made->now_ns, *usual_ns, all);
+  }
   const std::string meaning =
       made ? "Steps with every finding fixed that could be priced, before over after; then bound by " + made->binds
            : "Not predicted: " + made.error().message;
@@ -96,12 +137,14 @@ void price_findings(Player& player, Report& report) {
     return;
   }
   const Predictor& predictor = player.predictor();
+  const std::optional<std::int64_t> usual_ns = usual_step(report);
   for (Finding* finding : priced) {
     simulate::give_gain(*finding, predict_fix(predictor, finding->changes), how(finding->changes));
+    if (usual_ns) compare_with_usual(*finding, *usual_ns);
   }
   const auto gains =
       std::count_if(priced.begin(), priced.end(), [](const Finding* one) { return one->gain.has_value(); });
-  if (gains > 1) add_joint(report, predictor, all);
+  if (gains > 1) add_joint(report, predictor, all, usual_ns);
 }
 
 namespace {
@@ -111,6 +154,19 @@ int doubt(const Finding& finding) {
   return confidence == "high" ? 0 : confidence == "medium" ? 1 : 2;
 }
 
+// Per answer and finding: the step to be expected. Advice has its findings in order, where a general remedy may stand
+// behind what says more of the same time: then it comes as late as that does.
+std::vector<std::vector<double>> steps_to_order_by(const Report& report) {
+  std::vector<std::vector<double>> out;
+  for (const Answer& answer : report.answers) {
+    std::vector<double>& steps = out.emplace_back();
+    for (const Finding& finding : answer.findings) steps.push_back(expected_step(finding));
+    if (answer.name != kAdvice) continue;
+    for (std::size_t i = 1; i < steps.size(); i++) steps[i] = std::max(steps[i - 1], steps[i]);
+  }
+  return out;
+}
+
 }  // namespace
 
 void put_by_worth(Report& report) {
@@ -118,11 +174,15 @@ void put_by_worth(Report& report) {
   for (std::uint32_t a = 0; a < report.answers.size(); a++) {
     for (std::uint32_t f = 0; f < report.answers[a].findings.size(); f++) report.by_worth.push_back({a, f});
   }
+  const std::vector<std::vector<double>> steps = steps_to_order_by(report);
   std::stable_sort(report.by_worth.begin(), report.by_worth.end(), [&](const auto& one, const auto& other) {
     const Finding &a = report.finding(one), &b = report.finding(other);
     const bool a_repeats = repeats_advice(report, one), b_repeats = repeats_advice(report, other);
     if (a_repeats != b_repeats) return b_repeats;
-    if (expected_step(a) != expected_step(b)) return expected_step(a) < expected_step(b);
+    const double a_step = steps[one.answer][one.finding], b_step = steps[other.answer][other.finding];
+    if (a_step != b_step) return a_step < b_step;
+    if (a_step < 1 && one.answer == other.answer && report.answers[one.answer].name == kAdvice)
+      return one.finding < other.finding;
     // Of what has none: faults that the steps show, offers as advice has them in order, what other answers say.
     const auto kind = [&](const auto& at, const Finding& finding) {
       return is_offer(finding) ? 1 : report.answers[at.answer].name == kAdvice ? 0 : 2;

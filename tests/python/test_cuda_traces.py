@@ -93,6 +93,21 @@ def test_each_replay_of_a_graph_that_holds_a_whole_step_is_a_step(stepscope: Pat
     assert 1.5e6 < advice["step_ns"] < 1.9e6
 
 
+def test_what_the_closure_of_lightning_does_is_no_part_of_the_optimizer(stepscope: Path) -> None:
+    """Its whole step is called by Optimizer.step()."""
+    path = str(CUDA / "lightning.json.gz")
+    query = "select name, phase, count(*) as n from slices where kind = 'cpu_op' group by name, phase"
+    phases: dict[str, dict[str, int]] = {}
+    for row in told(stepscope, "query", path, query):
+        phases.setdefault(row["name"], {})[row["phase"]] = row["n"]
+    assert phases["aten::conv2d"] == {"forward": 150}
+    assert phases["aten::cross_entropy_loss"] == {"forward": 5}
+    assert phases["autograd::engine::evaluate_function: ConvolutionBackward0"] == {"backward": 90}
+    assert phases["aten::_foreach_lerp_"] == {"optimizer": 5}
+    findings = [finding["id"] for finding in told(stepscope, "advise", path)["findings"]]
+    assert "unfused_optimizer" not in findings
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_fault_comes_first(stepscope: Path, name: str, tmp_path: Path) -> None:
     first, measured, most_off = CASES[name]
@@ -102,6 +117,21 @@ def test_the_fault_comes_first(stepscope: Path, name: str, tmp_path: Path) -> No
     assert (program.cause, verdict.position, verdict.place) == (first, 1, True)
     verdict.measured = measured
     assert verdict.error is not None and verdict.error < most_off
+
+
+@pytest.mark.parametrize(("name", "most"), [("cuda_masks_again", 1.2), ("cuda_pageable_batches", 1.05)])
+def test_what_other_answers_would_gain_is_of_steps_that_nobody_records(
+    stepscope: Path, name: str, most: float, tmp_path: Path
+) -> None:
+    """Of the recorded ones an idle device would give 1.3 times and more, by taking away what recording costs."""
+    answers = told(stepscope, "report", unpacked(name, tmp_path))["answers"]
+    usual_ns = answers["advice"]["scalars"]["step_ns"]["value"]
+    (idle,) = [one for one in answers["idle"]["findings"] if one["id"] == "host_bound_idle"]
+    if idle.get("gain"):
+        assert idle["gain"]["step_ns"] == usual_ns
+        assert idle["gain"]["speedup_high"] < most
+    else:
+        assert "the job's others are already" in idle["gain_reason"]
 
 
 def test_what_tensor_cores_give_is_by_the_peaks_that_were_given(stepscope: Path, tmp_path: Path) -> None:

@@ -58,14 +58,15 @@ double bound_by_cores(const Case& about, const Loading& load) {
   return std::clamp(busy * (1 + rest) - rest, 0.0, 1.0);
 }
 
-// What the steps lose at the most where torch's threads take all cores: a worker and they share them, so that both are
-// slower for it.
+// What the steps lose at the most where torch's threads take all cores: workers and they share them, so that all
+// are slower for it. With a device these threads only launch.
 double loses_to_a_worker(const Case& about, const Loading& load) {
   const auto cores = number_set(about.trace, "cores"), threads = number_set(about.trace, "torch_threads");
-  if (!cores || !threads || *cores < 2 || *threads < *cores) return 0;
-  const double slower = static_cast<double>(*threads + 1) / static_cast<double>(*cores);
+  if (!cores || !threads || *cores < 2 || *threads < *cores || about.trace.device.size() > 0) return 0;
+  const auto workers = static_cast<double>(workers_advised(about, load));
+  const double slower = (static_cast<double>(*threads) + workers) / static_cast<double>(*cores);
   const double rest = computes(about, load);
-  return std::clamp(std::max(0.0, kHandedOver - rest) + (slower - 1) * rest, 0.0, 1.0);
+  return std::clamp(std::max(0.0, slower * kHandedOver / workers - rest) + (slower - 1) * rest, 0.0, 1.0);
 }
 
 }  // namespace
@@ -94,6 +95,13 @@ Cause loader_in_main_process_cause() {
             lost, left);
         found.rest_stays = true;
         put_where_it_is_made(about, load, found.finding.where);
+        if (const CodeFrame* busy = load.making.own(); busy != nullptr) {
+          found.finding.sentence += fmt::format(": {}", busy->function);
+          found.finding.evidence.push_back(
+              {.text = fmt::format("Most of it is in {}, {}:{}", busy->function, busy->file, busy->line),
+               .value = Value()});
+          if (!room) load.making.put_into(found.finding.where);
+        }
         out.push_back(std::move(found));
       }};
 }

@@ -76,6 +76,7 @@ void find_small_launches(const Case& about, std::vector<Diagnosis>& out) {
        .sentence = "The device waits for launches: its work is shorter than what launching it takes",
        .next = "torch.compile(model, mode=\"reduce-overhead\") or a CUDA graph of the step (torch.cuda.graph), which "
                "launches all of it at once; larger batches make the same launches do more"}));
+  out.back().is_general = true;
   auto& evidence = out.back().finding.evidence;
   evidence.push_back({.text = "Launches per step", .value = launching.launches / about.steps, .unit = Unit::count});
   evidence.push_back({.text = "Host time per launch", .value = per_launch_ns, .unit = Unit::ns});
