@@ -117,3 +117,27 @@ def test_what_prepares_a_training_is_not_recorded(place: Place) -> None:
     assert "seen False" in job.stdout
     (process,) = job.manifest()["processes"]
     assert [window["kind"] for window in process["windows"]] == ["steps", "stacks"]
+
+
+@measured
+def test_a_window_of_very_many_operators_ends_soon(place: Place) -> None:
+    """Each takes memory while it is recorded, and time when it is written."""
+    text = """
+        import time, torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(16, 16)
+            def forward(self, x):
+                parts = [x] * 64
+                for _ in range(500):
+                    torch.cat(parts)
+                return self.layer(x)
+        net, end = Net(), time.monotonic() + 4
+        while time.monotonic() < end:
+            net(torch.ones(4, 16))
+    """
+    (trace,) = served(place, text).traces()
+    found = [float(one["ts"]) for one in read(trace)["traceEvents"] if one.get("name") == "aten::cat"]
+    assert len(found) > 500
+    assert max(found) - min(found) < 0.65e6

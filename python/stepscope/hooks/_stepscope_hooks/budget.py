@@ -1,8 +1,8 @@
 """What a recording may cost: a share of the job's time, and bytes of trace. Windows are shortened to keep to it.
 
 All windows of a process count, and what else our part of a step boundary took. What a step costs is known once a part
-was written: what start, stop and export took from the job. How much slower recorded ops run is not in it; torch's own
-figures put that below a tenth.
+was written: what start, stop and export took from the job. How much slower recorded operators run is not in it:
+docs/recording.md has what was measured.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ IMPORTS_S = 30.0  # from the import of torch: a program may run in an import as 
 PREPARES_S = 120.0  # from the import of torch: so long may it take until the model is called that is there by then
 WARM_PASSES, WARMS_UP_S = 2, 10.0  # forward passes of a service before it is recorded; the first ones set up a device
 AFTER_FIRST_FORWARD_S, SERVICE_S = 0.4, 0.8  # of a service that has no steps, since its model keeps gradients
+# Three KB of memory for an operator while a window records, 0.1 ms to end and write it: so much is a few seconds.
+LARGE_BYTES, LARGEST_BYTES = 64 << 20, 256 << 20  # the second where no forward pass is over
 ENOUGH_S, ENOUGH_PASSES = 0.2, 100  # less will do where requests are short: each costs the job time when it is written
 
 

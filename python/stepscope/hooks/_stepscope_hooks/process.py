@@ -35,6 +35,15 @@ def command_line() -> list[str]:
         return list(getattr(sys, "argv", None) or [])
 
 
+def resident_bytes() -> int:
+    """Of this process, in memory; 0: the kernel does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def is_compile_worker() -> bool:
     return any("_inductor" in part and "compile_worker" in part for part in command_line()[:4])
 

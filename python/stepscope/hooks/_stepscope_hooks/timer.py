@@ -192,18 +192,21 @@ class Timer:
         if capture.recordings.start_seconds(span[1] - span[0]):
             self.settled = self.model_ran or not capture.settings.automatic
             self.end_at = time.monotonic() + span[1] - span[0]
-            if self.short:
-                enough = capture.passes + plan.ENOUGH_PASSES
-                self.at(time.monotonic() + plan.ENOUGH_S, lambda: self.end_early(enough))
+            if capture.settings.automatic:
+                before = capture.passes, process.resident_bytes()
+                self.at(time.monotonic() + plan.ENOUGH_S, lambda: self.end_early(*before))
             else:
                 self.at(self.end_at, self.end)
 
-    def end_early(self, enough: int) -> None:
-        now = time.monotonic()
-        if self.capture.passes >= enough or now >= self.end_at:
+    def end_early(self, passes: int, resident: int) -> None:
+        """Of a window that nobody asked for, which began with so many passes done and bytes in memory."""
+        now, done = time.monotonic(), self.capture.passes - passes
+        grown = process.resident_bytes() - resident
+        is_large = grown > (plan.LARGE_BYTES if done > 0 else plan.LARGEST_BYTES)
+        if is_large or (self.short and done >= plan.ENOUGH_PASSES) or now >= self.end_at:
             self.end()
         else:
-            self.at(min(now + plan.ENOUGH_S, self.end_at), lambda: self.end_early(enough))
+            self.at(min(now + plan.ENOUGH_S, self.end_at), lambda: self.end_early(passes, resident))
 
     def end(self, then: Callable[[], None] | None = None) -> None:
         """Best between two steps or forward passes, where no range is open that would keep the next recording off."""
