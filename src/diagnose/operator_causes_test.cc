@@ -392,6 +392,8 @@ TEST_CASE("advice: a model under no_grad in some of the steps is evaluation, in 
   const Answer placed = advice_of(with_source);
   REQUIRE(find(placed, "evaluation_in_loop") != nullptr);
   CHECK(find(placed, "evaluation_in_loop")->where.line == 44);
+  with_source.stack_steps[0].code = {{"train.py", 10, "def collect", 10}, {"train.py", 30, "collect", 44}};
+  CHECK(find(advice_of(with_source), "evaluation_in_loop") == nullptr);  // moves in a game, say, which it trains on
   CHECK(find(advice_of(job(1)), "evaluation_in_loop") == nullptr);
 }
 

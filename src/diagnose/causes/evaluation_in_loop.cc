@@ -1,6 +1,10 @@
 // Evaluation among the steps: operators under no_grad in steps of a job that trains, which other steps do not have.
+#include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
@@ -23,6 +27,27 @@ bool is_of_model(std::string_view name) {
   if (is_product(name) || name == "aten::conv2d" || name == "aten::conv1d" || name == "aten::convolution") return true;
   return model != nullptr && (model->family == costs::Family::convolution || model->family == costs::Family::matrices ||
                               model->family == costs::Family::attention || model->family == costs::Family::recurrent);
+}
+
+// Where the program has the model evaluated by its source: it calls eval() on the way there, or in a loop. nullopt: it
+// calls none.
+std::optional<Place> eval_call(const Case& about, const Trace& trace, const Code& code) {
+  if (auto way = about.places.way_to(trace, code, "eval")) return way;
+  const CodeCall* call = about.places.source(about.trace).call_in_loop("eval");
+  if (call == nullptr) return std::nullopt;
+  Place place;
+  put_call(*call, place);
+  return place;
+}
+
+// Is a function on the way there called so? Moves in a game are made without gradients too, and are what it trains on.
+bool is_named_so(const Code& code) {
+  constexpr std::array<std::string_view, 3> kNames{"eval", "valid", "test"};
+  return std::any_of(code.stack.begin(), code.stack.end(), [&](const CodeFrame& frame) {
+    return frame.own && std::any_of(kNames.begin(), kNames.end(), [&](std::string_view name) {
+             return frame.function.find(name) != std::string::npos;
+           });
+  });
 }
 
 }  // namespace
@@ -69,19 +94,20 @@ Cause evaluation_in_loop_cause() {
         // In every step it is part of the method: a teacher, a target network.
         const bool in_each = per_step.size() >= static_cast<std::size_t>(about.steps);
         if (in_each || !evaluation.worth_saying()) return;
+        const Operator& first = *stretches.front().front();
+        const Code code = about.code(*first.trace, first.slice);
+        const std::optional<Place> call = eval_call(about, *first.trace, code);
+        if (about.places.known(*first.trace) && !call && !is_named_so(code)) return;
         Diagnosis found = evaluation.diagnosis(
             {.cause = "evaluation",
              .sentence = "The model is evaluated among the steps, in some of them",
              .next = "Evaluate less often, on part of the data, or in larger batches under torch.inference_mode()"});
         // What is evaluated is the model that trains: the place is where the loop has it done.
         Place& where = found.finding.where;
-        const Operator& first = *stretches.front().front();
-        if (auto way = about.places.way_to(*first.trace, about.code(*first.trace, first.slice), "eval")) {
-          where.file = std::move(way->file);
-          where.line = way->line;
-          where.function = std::move(way->function);
-        } else if (const CodeCall* call = about.places.source(about.trace).call_in_loop("eval")) {
-          put_call(*call, where);
+        if (call) {
+          where.file = call->file;
+          where.line = call->line;
+          where.function = call->function;
         }
         found.finding.evidence.push_back({.text = "Steps with evaluation, of those recorded",
                                           .value = static_cast<std::int64_t>(per_step.size()),
