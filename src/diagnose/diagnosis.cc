@@ -228,9 +228,9 @@ void say_what_is_shared(const Case& about, std::vector<Priced>& all) {
 
 namespace {
 
-// Is what that one takes off the steps much of what the general remedy does at least, and mostly the same time?
+// Is what that one takes off the steps much of what the general remedy does at least, and to a good part the same time?
 bool is_much_of(const Case& about, const Priced& one, const Priced& general) {
-  constexpr double kMuch = 0.4, kMostly = 0.5;
+  constexpr double kMuch = 0.4, kGoodPart = 0.3;
   const auto gone = [](double speedup) { return 1 - 1 / speedup; };
   const Finding &own = one.diagnosis.finding, &all = general.diagnosis.finding;
   if (!own.gain || !all.gain || one.diagnosis.is_offer || one.diagnosis.is_general || one.time_ns <= 0) return false;
@@ -239,7 +239,7 @@ bool is_much_of(const Case& about, const Priced& one, const Priced& general) {
     if (one.explains[node] && general.explains[node]) both_ns += about.on_path(node);
   }
   return 1 - expected_step(own) >= kMuch * gone(all.gain->speedup_low) &&
-         static_cast<double>(both_ns) >= kMostly * static_cast<double>(one.time_ns);
+         static_cast<double>(both_ns) >= kGoodPart * static_cast<double>(one.time_ns);
 }
 
 // Those worth most first, but a general remedy right behind what says more of the same time: a loop with its line, an

@@ -8,14 +8,9 @@
 
 namespace stepscope::diagnose {
 
-namespace {
-
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // a file may say anything
-
-}  // namespace
-
 Fetched fetched_by(const Case& about, const Function& function, std::span<const std::uint32_t> stretches) {
-  constexpr std::int64_t kBehindNs = 500'000;  // what makes an array of it lies between
+  constexpr std::int64_t kBehindNs = 500'000;                 // what makes an array of it lies between
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // a file may say anything
   Fetched out;
   if (function.first.empty()) return out;
   std::set<std::pair<const Trace*, std::int64_t>> starts;
@@ -33,7 +28,7 @@ Fetched fetched_by(const Case& about, const Function& function, std::span<const 
     if (work.operation == SliceId::none || !is_used_by_one(work) ||
         function_of(about.code(*work.trace, work.operation)) != function)
       continue;
-    out.bytes += size;
+    if (work.trace == &about.trace) out.bytes += size;
     out.nodes.push_back(node);
     if (const std::uint32_t launch = device.launch_of(node); launch != simulate::kNone) out.nodes.push_back(launch);
     for (const DeviceWait* wait : device.own_waits(about, node)) {

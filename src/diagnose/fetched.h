@@ -10,7 +10,7 @@
 namespace stepscope::diagnose {
 
 struct Fetched {
-  std::int64_t bytes = 0;                // 0: it fetches nothing
+  std::int64_t bytes = 0;                // of the rank whose steps they are; 0: it fetches nothing
   std::vector<std::uint32_t> nodes;      // the copies, and the calls that ask for them
   std::vector<std::uint32_t> waits;      // of threads
   std::vector<std::uint32_t> late = {};  // what is late for these waits

@@ -62,33 +62,31 @@ Result<Prediction> predict_fix(const Predictor& predictor, const std::vector<Cha
 }
 
 // The step where nobody records, as advice knows it; nullopt: it is not known.
-std::optional<std::int64_t> usual_step(const Report& report) {
+std::optional<std::int64_t> unrecorded_step(const Report& report) {
   const Answer* advice = report.answer(kAdvice);
   if (advice == nullptr || advice->whole("recording_ns").value_or(0) <= 0) return std::nullopt;
   return advice->whole("step_ns");
 }
 
+bool is_on_host(const Change& change) { return change.target.starts_with("host:"); }
+
 // What is played are the recorded steps. Recording costs their host, so that as much of a gain on the host as only
-// makes them as short as the others is none. What is saved elsewhere is saved of the others as well.
-double beside_usual(double speedup, std::int64_t recorded_ns, std::int64_t usual_ns,
-                    const std::vector<Change>& changes) {
-  constexpr double kLeastLeft = 0.1;
-  if (recorded_ns <= usual_ns) return speedup;
-  const bool on_host = std::any_of(changes.begin(), changes.end(),
-                                   [](const Change& change) { return change.target.starts_with("host:"); });
-  const auto recorded = static_cast<double>(recorded_ns), usual = static_cast<double>(usual_ns);
-  const double after = recorded / speedup;
-  return std::max(1.0, usual / (on_host ? after : std::max(usual - (recorded - after), kLeastLeft * usual)));
+// makes them as short as the others is none.
+double beside_usual(double speedup, std::int64_t recorded_ns, std::int64_t usual_ns) {
+  const double after = static_cast<double>(recorded_ns) / speedup;
+  return recorded_ns <= usual_ns ? speedup : std::max(1.0, static_cast<double>(usual_ns) / after);
 }
 
 void compare_with_usual(Finding& finding, std::int64_t usual_ns) {
   constexpr double kWorthSaying = 1.01;
   if (!finding.gain || finding.gain->step_ns <= usual_ns) return;
+  if (std::none_of(finding.changes.begin(), finding.changes.end(), is_on_host)) return;
   const std::int64_t recorded_ns = finding.gain->step_ns;
   for (double* speedup : {&finding.gain->speedup_low, &finding.gain->speedup_high}) {
-    *speedup = beside_usual(*speedup, recorded_ns, usual_ns, finding.changes);
+    *speedup = beside_usual(*speedup, recorded_ns, usual_ns);
   }
   finding.gain->step_ns = usual_ns;
+  finding.gain->how += ", beside the job's other steps";
   if (finding.gain->speedup_high >= kWorthSaying) return;
   finding.gain.reset();
   finding.gain_reason = fmt::format(
@@ -103,9 +101,9 @@ void add_joint(Report& report, const Predictor& predictor, const std::vector<Cha
                                      [](const Answer& answer) { return answer.name == "overview"; });
   if (overview == report.answers.end()) return;
   Result<Prediction> made = predictor.predict(all);
-  if (made && usual_ns) {
+  if (made && usual_ns && std::any_of(all.begin(), all.end(), is_on_host)) {
     for (double* speedup : {&made->speedup_low, &made->speedup_high})
-      *speedup = beside_usual(*speedup, made->now_ns, *usual_ns, all);
+      *speedup = beside_usual(*speedup, made->now_ns, *usual_ns);
   }
   const std::string meaning =
       made ? "Steps with every finding fixed that could be priced, before over after; then bound by " + made->binds
@@ -137,7 +135,7 @@ void price_findings(Player& player, Report& report) {
     return;
   }
   const Predictor& predictor = player.predictor();
-  const std::optional<std::int64_t> usual_ns = usual_step(report);
+  const std::optional<std::int64_t> usual_ns = unrecorded_step(report);
   for (Finding* finding : priced) {
     simulate::give_gain(*finding, predict_fix(predictor, finding->changes), how(finding->changes));
     if (usual_ns) compare_with_usual(*finding, *usual_ns);

@@ -85,6 +85,8 @@ void find_small_launches(const Case& about, std::vector<Diagnosis>& out) {
 
 }  // namespace
 
-Cause small_launches_cause() { return {"small_launches", "LaunchingHost binds the step", find_small_launches}; }
+Cause small_launches_cause() {
+  return {"small_launches", "Launches that take longer than their work", find_small_launches};
+}
 
 }  // namespace stepscope::diagnose::causes
