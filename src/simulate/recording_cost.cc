@@ -242,50 +242,6 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
   }
 }
 
-// Which part of a step each piece of work of its threads is in, by the ranges that its hooks mark there.
-class PartsOfWork {
- public:
-  PartsOfWork(const Run& run, const ReplayGraph& graph, const StepWindow& window)
-      : graph_(graph), lane_(window.lane), trace_(run.traces[window.trace]) {
-    std::array<std::vector<Interval>, kParts> ranges;
-    for (std::size_t row = 0; row < trace_.slices.size(); row++) {
-      const auto slice = static_cast<SliceId>(row);
-      if (trace_.kind(slice) != SliceKind::user_annotation) continue;
-      const std::string_view name = trace_.name(slice);
-      const Part part = name == "forward"                     ? Part::forward
-                        : name == "backward"                  ? Part::backward
-                        : name.starts_with("Optimizer.step#") ? Part::optimizer
-                                                              : Part::rest;
-      if (part == Part::rest) continue;
-      ranges[static_cast<std::size_t>(part)].push_back({trace_.slices.start_ns[slice], trace_.slices.end_ns(slice)});
-    }
-    const auto of = [&](Part part) { return make_intervals(std::move(ranges[static_cast<std::size_t>(part)])); };
-    backward_ = of(Part::backward);
-    forward_ = subtract(of(Part::forward), backward_);
-    optimizer_ = subtract(subtract(of(Part::optimizer), backward_), forward_);
-  }
-  bool are_marked() const { return !forward_.empty() && !backward_.empty(); }
-  Part operator()(std::uint32_t node) const {
-    if (graph_.lane[node] != lane_) return Part::backward;  // autograd's own threads
-    const std::int64_t time_ns = graph_.start_ns[node] - trace_.clock.offset_ns;
-    if (holds(backward_, time_ns)) return Part::backward;
-    if (holds(forward_, time_ns)) return Part::forward;
-    return holds(optimizer_, time_ns) ? Part::optimizer : Part::rest;
-  }
-
- private:
-  static bool holds(const Intervals& set, std::int64_t time_ns) {
-    const auto after = std::upper_bound(set.begin(), set.end(), time_ns,
-                                        [](std::int64_t time, const Interval& one) { return time < one.start; });
-    return after != set.begin() && time_ns < (after - 1)->end;
-  }
-
-  const ReplayGraph& graph_;
-  std::uint32_t lane_;
-  const Trace& trace_;
-  Intervals forward_, backward_, optimizer_;
-};
-
 // What a window has that recording may have made longer, and by how much that is longer than usual.
 struct Longer {
   std::vector<std::uint32_t> work;
@@ -347,8 +303,13 @@ bool take_off_notes_by_part(const Run& run, const ReplayGraph& graph, const Step
   const Trace& trace = run.traces[window.trace];
   // Without a device hardly any part is longer than another, and what happens every few steps is in one of them.
   if (trace.device.size() == 0) return false;
-  const PartsOfWork part_of(run, graph, window);
-  if (!part_of.are_marked()) return false;
+  const MarkedParts when = recorded_parts(trace);
+  if (when.forward.empty() || when.backward.empty()) return false;
+  const auto part_of = [&](std::uint32_t node) {
+    // Autograd's own threads do nothing else.
+    if (graph.lane[node] != window.lane) return Part::backward;
+    return when.at(graph.start_ns[node] - trace.clock.offset_ns);
+  };
   struct Of {
     std::vector<std::uint32_t> work;
     std::map<StepId, double> step_ns;

@@ -17,15 +17,6 @@ constexpr std::size_t kMostByLength = 1000;
 // Of so many steps one is as short as any: shorter ones are chance.
 constexpr std::size_t kShortPart = 50;
 
-Part part_of_phase(Phase phase) {
-  switch (phase) {
-    case Phase::forward: return Part::forward;
-    case Phase::backward: return Part::backward;
-    case Phase::optimizer: return Part::optimizer;
-    default: return Part::rest;
-  }
-}
-
 double middle_one(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -48,31 +39,6 @@ std::vector<Uneven> uneven_phases(const Trace& history) {
     const std::size_t step = step_begun_at(history.steps, history.slices.start_ns[row]);
     if (phase == kUneven.size() || step == history.steps.size()) continue;
     out[step][phase] += static_cast<double>(history.slices.dur_ns[row]);
-  }
-  return out;
-}
-
-std::vector<Parts> parts_of_steps(const Trace& history, const std::vector<Uneven>& uneven) {
-  std::vector<std::array<std::vector<Interval>, kParts>> marked(history.steps.size());
-  for (std::size_t row = 0; row < history.slices.size(); row++) {
-    const auto part = part_of_phase(static_cast<Phase>(history.slices.phase[row]));
-    const std::int64_t start_ns = history.slices.start_ns[row];
-    const std::size_t step = step_begun_at(history.steps, start_ns);
-    if (part == Part::rest || step == history.steps.size()) continue;
-    marked[step][static_cast<std::size_t>(part)].push_back({start_ns, start_ns + history.slices.dur_ns[row]});
-  }
-  std::vector<Parts> out;
-  for (std::size_t i = 0; i < marked.size(); i++) {
-    const auto of = [&](Part part) { return make_intervals(std::move(marked[i][static_cast<std::size_t>(part)])); };
-    const Intervals backward = of(Part::backward), forward = subtract(of(Part::forward), backward);
-    const Intervals optimizer = subtract(subtract(of(Part::optimizer), backward), forward);
-    Parts parts{static_cast<double>(length(forward)), static_cast<double>(length(backward)),
-                static_cast<double>(length(optimizer)), 0};
-    double rest_ns = static_cast<double>(history.steps[i].end_ns - history.steps[i].start_ns);
-    for (const double ns : parts) rest_ns -= ns;
-    for (const double ns : uneven[i]) rest_ns -= ns;
-    parts[static_cast<std::size_t>(Part::rest)] = std::max(0.0, rest_ns);
-    out.push_back(parts);
   }
   return out;
 }
@@ -124,7 +90,9 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
                            std::minus<>());
   };
   std::vector<double> single;
-  const std::vector<Parts> parts = parts_of_steps(*history, phases);
+  std::vector<double> uneven_ns;
+  for (const Uneven& one : phases) uneven_ns.push_back(std::accumulate(one.begin(), one.end(), 0.0));
+  const std::vector<Parts> parts = parts_of_steps(*history, uneven_ns);
   std::array<std::vector<double>, kParts> single_parts, recorded_parts;
   const Trace& recorded = run.traces[window.trace];
   const bool has_time = has_unix_time(recorded);

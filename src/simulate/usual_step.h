@@ -9,6 +9,7 @@
 
 #include "base/intervals.h"
 #include "model/trace.h"
+#include "simulate/marked_parts.h"
 #include "simulate/play.h"
 
 namespace stepscope::simulate {
@@ -25,16 +26,6 @@ inline std::size_t uneven_index(std::uint8_t phase) {
 
 // Per step of the marks, in ns; a phase lies in the step that it began in.
 std::vector<Uneven> uneven_phases(const Trace& history);
-
-// The parts of a step that its marks tell apart: what recording adds to each of them differs. In a pass that autograd
-// or modules are part of, more is noted, and hooked, than in a loop of the program's own.
-enum class Part : std::uint8_t { forward, backward, optimizer, rest };
-inline constexpr std::size_t kParts = 4;
-using Parts = std::array<double, kParts>;
-
-// Per step of the marks, in ns, without the uneven phases. A forward pass within a backward one is a part of it; both
-// within an optimizer's step (its closure) are none of that.
-std::vector<Parts> parts_of_steps(const Trace& history, const std::vector<Uneven>& uneven);
 
 // Of the mean step where nobody recorded: what the model does, and each of the uneven phases. work_ns 0: not known.
 struct UsualStep {
