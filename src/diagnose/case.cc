@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/host_names.h"
+#include "model/module_paths.h"
 #include "model/windows.h"
 #include "simulate/recording_cost.h"
 
@@ -76,6 +77,23 @@ Result<Unrecorded> without_recording(const Run& run, const simulate::Predictor& 
     out = std::move(next);
   }
   return out;
+}
+
+struct Modules {
+  std::vector<ModulePaths> of;  // per timeline
+};
+
+// The path of the innermost module that the work belongs to; empty: of none, or modules were not recorded.
+std::string module_of(const Case& about, const Work& work) {
+  const Modules& modules = about.shared<Modules>([](const Case& one) {
+    Modules made;
+    for (const Trace& trace : timelines(one.run)) made.of.emplace_back(trace);
+    return made;
+  });
+  const auto at = static_cast<std::size_t>(work.trace - about.run.traces.data());
+  if (at >= modules.of.size()) return {};
+  const std::uint32_t node = modules.of[at].node_of(work.inside);
+  return node == ModulePaths::none ? std::string() : modules.of[at].nodes()[node].path;
 }
 
 }  // namespace
@@ -170,6 +188,7 @@ Code Case::code(const Work& work) const {
 
 void Case::put_place(const Work& work, const Code& code, Place& place) const {
   place.rank = work.trace->rank.rank;
+  if (const std::string module = module_of(*this, work); !module.empty()) place.module = module;
   place.t_ns = work.start_ns;
   code.put_into(place);
 }

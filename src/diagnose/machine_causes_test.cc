@@ -215,6 +215,31 @@ TEST_CASE("advice: a worker that is waited for is busy meanwhile, whatever it sa
   CHECK(find(job(4), "loader_too_few_workers")->next == "Raise num_workers from 1 to 3");
 }
 
+TEST_CASE("advice: workers that keep up take the cores of the steps where none is idle") {
+  const auto job = [](double idle, double waits) {
+    Run run = run_of([](Thread& thread) {
+      thread.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 4 * ms);
+      thread.op("aten::mm", 6 * ms, {"train.py(30): main"});
+    });
+    note(run, "loader_workers", "2");
+    note(run, "loader_busy_permille", "400");
+    note(run, "loader_cpu_permille", "700");
+    note(run, "batches_ready_permille", "950");
+    sample(run, "host", "cpu_idle", idle);
+    sample_of_rank(run, "main_thread_wait", waits);
+    return advice_of(run);
+  };
+  const Answer answer = job(0.1, 0.3);
+  const Finding* found = find(answer, "loader_slow_workers");
+  REQUIRE(found != nullptr);
+  CHECK(found->sentence.find("take the cores") != std::string::npos);
+  REQUIRE(found->gain);
+  CHECK(fast_end(*found->gain) == doctest::Approx(10 / (6 * 0.5)).epsilon(0.02));  // half of the rest is waits
+  CHECK(found->gain->speedup_low == doctest::Approx(at_least(10 / (6 * 0.75 + 0.4))).epsilon(0.02));
+  CHECK(find(job(0.1, 0.02), "loader_slow_workers") == nullptr);
+  CHECK(find(job(1, 0.3), "loader_slow_workers") == nullptr);
+}
+
 TEST_CASE("advice: memory of another node") {
   const auto job = [](double remote) {
     Run run = products(R"(["float", "float"])");

@@ -75,6 +75,34 @@ TEST_CASE("advice: long steps that wait for the data loader are those in which i
   CHECK(find(job(75 * ms, "8"), "loader_restarts") == nullptr);  // each brings a batch now, and none keeps up
 }
 
+TEST_CASE("advice: long steps in which something is compiled again have the guard that failed") {
+  const auto job = [](int every, std::int64_t compiles_ns) {
+    Run run = plain_job();
+    mark(run, 160, [every](int i) { return i % every == every - 1 ? 90 * ms : 10 * ms; });
+    std::string rows;
+    for (int i = every - 1, attempt = 0; i < 160; i += every, attempt++) {
+      const std::int64_t start_us = run.history[0].steps[static_cast<std::size_t>(i)].start_ns / us + 1000;
+      rows += (rows.empty() ? "[" : ",") + std::to_string(start_us) + "," + std::to_string(compiles_ns / us) + "," +
+              std::to_string(attempt) + R"(,"self.t == 1.5","train.py",41,"forward"])";
+      rows = rows.starts_with("[[") ? rows : "[" + rows;
+    }
+    for (std::size_t at = rows.find("],"); at != rows.npos; at = rows.find("],", at + 2)) rows.insert(at + 2, "[");
+    run.history[0].metadata.push_back({std::string(kCompilations), rows + "]"});
+    return advice_of(run);
+  };
+  const Answer answer = job(8, 75 * ms);
+  const Finding* found = find(answer, "recompilations");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.line == 41);
+  CHECK(found->evidence.back().text.find("self.t == 1.5") != std::string::npos);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high == doctest::Approx(1 / (1 - 0.47)).epsilon(0.05));  // 75 of 160 ms
+  CHECK(find(answer, "long_steps") == nullptr);
+  CHECK(find(job(8, 1 * ms), "recompilations") == nullptr);  // something else makes them long
+  CHECK(find(job(8, 1 * ms), "long_steps") != nullptr);
+  CHECK(find(job(100, 75 * ms), "recompilations") == nullptr);  // once: its size is dynamic from then on
+}
+
 TEST_CASE("advice: long steps at odd moments are the machine's, and recorded ones need no marks") {
   Run odd = plain_job();
   mark(odd, 160, [](int i) { return (static_cast<unsigned>(i) * 2654435761u >> 16) % 12 == 0 ? 90 * ms : 10 * ms; });

@@ -17,8 +17,22 @@ namespace {
 constexpr std::size_t kFewestSteps = 40;
 
 struct Marked {
-  std::vector<std::int64_t> number, ns, waiting_ns;
+  std::vector<std::int64_t> number, ns, waiting_ns, compiling_ns;
 };
+
+// Time in each step in which something is compiled again. Both by time.
+std::vector<std::int64_t> compiling_again(const Trace& history) {
+  std::vector<std::int64_t> out(history.steps.size());
+  for (const Compilation& one : compilations(history)) {
+    if (one.attempt == 0) continue;
+    for (std::size_t i = 0; i < out.size(); i++) {
+      const Step& step = history.steps[i];
+      out[i] += std::max<std::int64_t>(
+          0, std::min(step.end_ns, one.start_ns + one.dur_ns) - std::max(step.start_ns, one.start_ns));
+    }
+  }
+  return out;
+}
 
 // Without the first tenth, in which the job warms up.
 Marked marked(const Case& about) {
@@ -27,12 +41,14 @@ Marked marked(const Case& about) {
   if (history == nullptr) return out;
   const std::vector<Step>& steps = history->steps;
   const std::vector<simulate::Uneven> phases = simulate::uneven_phases(*history);
+  const std::vector<std::int64_t> compiling_ns = compiling_again(*history);
   const std::size_t loading = simulate::uneven_index(static_cast<std::uint8_t>(Phase::dataloader));
   for (std::size_t i = steps.size() / 10; i < steps.size(); i++) {
     if (steps[i].number == kAbsent) continue;
     out.number.push_back(steps[i].number);
     out.ns.push_back(steps[i].end_ns - steps[i].start_ns);
     out.waiting_ns.push_back(static_cast<std::int64_t>(phases[i][loading]));
+    out.compiling_ns.push_back(compiling_ns[i]);
   }
   return out;
 }
@@ -110,12 +126,13 @@ std::optional<LongSteps> long_steps(const Case& about) {
     if (count > out.count) place = one, out.count = count;
   }
   const std::int64_t usual_waiting_ns = median_of(all.waiting_ns);
-  std::int64_t waiting_ns = 0;
+  std::int64_t waiting_ns = 0, compiling_ns = 0;
   for (std::size_t i = 0; i < all.ns.size(); i++) {
     if (all.number[i] % out.every != place) continue;
     more.push_back(all.ns[i] - out.usual_ns);
     more_ns += std::max<std::int64_t>(0, all.ns[i] - out.usual_ns);
     waiting_ns += std::max<std::int64_t>(0, all.waiting_ns[i] - usual_waiting_ns);
+    compiling_ns += all.compiling_ns[i];
   }
   // All of these, or nearly: else it is chance.
   constexpr double kNearlyAll = 0.7;
@@ -125,11 +142,39 @@ std::optional<LongSteps> long_steps(const Case& about) {
   }
   if (makes_up(about, all)) return std::nullopt;
   out.more_ns = median_of(more);
-  out.waiting = static_cast<double>(waiting_ns) / static_cast<double>(std::max<std::int64_t>(more_ns, 1));
+  const auto of_more = [&](std::int64_t ns) {
+    return static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(more_ns, 1));
+  };
+  out.waiting = of_more(waiting_ns);
+  out.compiling = of_more(compiling_ns);
   out.share = static_cast<double>(more_ns) / static_cast<double>(std::max<std::int64_t>(sum_ns, 1));
   out.is_recorded = std::any_of(about.trace.steps.begin(), about.trace.steps.end(), [&](const Step& step) {
     return !step.partial && step.number != kAbsent && step.number % out.every == place;
   });
+  return out;
+}
+
+std::optional<Recompiled> recompiled(const Case& about) {
+  constexpr std::int64_t kFewestAgain = 2;  // once may be for sizes that change, which then are dynamic
+  const Marked all = marked(about);
+  const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
+  if (all.ns.size() < kFewestSteps) return std::nullopt;
+  Recompiled out;
+  std::int64_t sum_ns = 0, compiling_ns = 0, from_ns = 0;
+  for (std::size_t i = 0; i < all.ns.size(); i++) {
+    sum_ns += all.ns[i], compiling_ns += all.compiling_ns[i];
+    if (all.compiling_ns[i] > 0) out.steps++;
+  }
+  for (const Step& step : history->steps) {
+    if (step.number == all.number.front()) from_ns = step.start_ns;
+  }
+  for (const Compilation& one : compilations(*history)) {
+    if (one.attempt == 0 || one.start_ns < from_ns || one.guard.empty()) continue;
+    out.count++;
+    out.newest = one;
+  }
+  if (out.count < kFewestAgain || out.steps < kFewestAgain) return std::nullopt;
+  out.share = static_cast<double>(compiling_ns) / static_cast<double>(std::max<std::int64_t>(sum_ns, 1));
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "diagnose/case.h"
+#include "model/settings.h"
 
 namespace stepscope::diagnose {
 
@@ -24,11 +25,21 @@ struct LongSteps {
   double share = 0;           // of the time of all steps: what they take more
   std::int64_t usual_ns = 0;  // median of the others
   double waiting = 0;         // of what they take more: waits for the data loader
+  double compiling = 0;       // the same of compiling again what had been compiled
   bool is_recorded = false;   // one of them is in the recording
+};
+
+// Code that torch.compile compiles again in steps, when the job is warm.
+struct Recompiled {
+  std::int64_t count = 0;  // forward passes
+  std::int64_t steps = 0;  // in which any was
+  double share = 0;        // of the time of all steps
+  Compilation newest;      // of those whose guard is known
 };
 
 // nullopt: they do not, or too few steps are marked.
 std::optional<GrowingSteps> growing_steps(const Case& about);
 std::optional<LongSteps> long_steps(const Case& about);
+std::optional<Recompiled> recompiled(const Case& about);
 
 }  // namespace stepscope::diagnose

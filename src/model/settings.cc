@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 namespace stepscope {
 
@@ -97,6 +98,33 @@ ThreadsBeside threads_beside(const Trace& trace) {
       } else {
         out.threads.push_back(*std::move(thread));
       }
+    }
+  }
+  return out;
+}
+
+std::vector<Compilation> compilations(const Trace& history) {
+  constexpr std::int64_t kNsPerUs = 1000, kMostUs = std::numeric_limits<std::int64_t>::max() / (2 * kNsPerUs);
+  std::vector<Compilation> out;
+  simdjson::dom::parser parser;
+  for (const Metadata& one : history.metadata) {
+    simdjson::dom::array rows;
+    if (one.key != kCompilations || parser.parse(one.json).get(rows) != simdjson::SUCCESS) continue;
+    for (const simdjson::dom::element row : rows) {
+      Compilation made;
+      std::int64_t start_us = 0, dur_us = 0;
+      std::string_view guard, file, function;
+      const bool whole = row.at_pointer("/0").get(start_us) == simdjson::SUCCESS &&
+                         row.at_pointer("/1").get(dur_us) == simdjson::SUCCESS &&
+                         row.at_pointer("/2").get(made.attempt) == simdjson::SUCCESS &&
+                         row.at_pointer("/3").get(guard) == simdjson::SUCCESS &&
+                         row.at_pointer("/4").get(file) == simdjson::SUCCESS &&
+                         row.at_pointer("/5").get(made.line) == simdjson::SUCCESS &&
+                         row.at_pointer("/6").get(function) == simdjson::SUCCESS;
+      if (!whole || start_us < 0 || dur_us < 0 || start_us > kMostUs || dur_us > kMostUs) continue;
+      made.start_ns = start_us * kNsPerUs, made.dur_ns = dur_us * kNsPerUs;
+      made.guard = guard, made.file = file, made.function = function;
+      out.push_back(std::move(made));
     }
   }
   return out;

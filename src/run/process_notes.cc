@@ -76,6 +76,9 @@ ProcessNote to_note(simdjson::dom::element note) {
       note.at_pointer("/own_profiler_at/1").get(out.own_profiler_line) == simdjson::SUCCESS) {
     out.own_profiler_file = std::string(file);
   }
+  if (simdjson::dom::array rows; note["compilations"].get(rows) == simdjson::SUCCESS) {
+    out.compilations = simdjson::minify(rows);
+  }
   if (simdjson::dom::array counts; note["page_faults"].get(counts) == simdjson::SUCCESS) {
     out.page_faults = simdjson::minify(counts);
   }

@@ -112,7 +112,9 @@ Result<Selection> Editor::selected() {
   if (!found) return found;
   if (std::find(found->nodes.begin(), found->nodes.end(), 1) == found->nodes.end()) {
     return fail(nothing("nothing in the recording is '" + change_.target + "'",
-                        "Look at the names with stepscope report PATH --only operators,kernels"));
+                        change_.target.starts_with("module:")
+                            ? "Look at the paths with stepscope report PATH --only modules"
+                            : "Look at the names with stepscope report PATH --only operators,kernels"));
   }
   out_.calls = found->calls;
   out_.host_ns = found->host_ns;

@@ -9,12 +9,13 @@
 #include "base/did_you_mean.h"
 #include "base/name_pattern.h"
 #include "base/name_verdicts.h"
+#include "model/module_paths.h"
 #include "model/windows.h"
 
 namespace stepscope::simulate {
 namespace {
 
-constexpr std::array<std::string_view, 5> kKinds{"kernel", "op", "host", "phase", "rank"};
+constexpr std::array<std::string_view, 6> kKinds{"kernel", "op", "host", "module", "phase", "rank"};
 
 bool same_word(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -45,11 +46,17 @@ class Selector {
 
   Selection take() {
     const std::size_t traces = timelines(run_).size();
-    for (std::size_t t = 0; t < traces; t++) exact_ = exact_ || has_name(run_.traces[t]);
+    std::vector<ModulePaths> modules;
+    for (std::size_t t = 0; t < traces; t++) {
+      if (kind_ == "module") modules.emplace_back(run_.traces[t]);
+      exact_ = exact_ || (kind_ == "module" ? has_module(run_.traces[t], modules[t]) : has_name(run_.traces[t]));
+    }
     for (std::uint32_t t = 0; t < traces; t++) {
       trace_ = &run_.traces[t];
       if (text_ != "*" && (kind_ == "op" || kind_ == "host")) {
         select_ranges(t);
+      } else if (kind_ == "module") {
+        select_modules(t, modules[t]);
       } else {
         select_nodes(t);
       }
@@ -65,6 +72,14 @@ class Selector {
     }
     return false;
   }
+  // By its path or its class.
+  bool is_module(const Trace& trace, const ModulePaths::Node& module) const {
+    return module.path == text_ || (module.type != StringId::none && trace.strings[module.type] == text_);
+  }
+  bool has_module(const Trace& trace, const ModulePaths& paths) const {
+    return std::any_of(paths.nodes().begin(), paths.nodes().end(),
+                       [&](const ModulePaths::Node& module) { return is_module(trace, module); });
+  }
   void note(SliceId slice) {
     const std::string_view name = trace_->name(slice);
     if (noted_.insert(name).second) out_.names.emplace_back(name);
@@ -76,6 +91,7 @@ class Selector {
     (graph_.lanes[graph_.lane[node]].device ? out_.device_ns : out_.host_ns) += graph_.costs.cost_ns[node];
   }
   void select_ranges(std::uint32_t trace);
+  void select_modules(std::uint32_t trace, const ModulePaths& paths);
   void select_nodes(std::uint32_t trace);
   bool fits_node(std::uint32_t node, Names& names) const;
 
@@ -113,6 +129,42 @@ void Selector::select_ranges(std::uint32_t t) {
     if (lane.device && kind_ == "host") continue;
     for (const std::uint32_t node : lane.nodes) {
       take(node, lane.device ? trace.device.op[graph_.row[node]] : graph_.slice[node]);
+    }
+  }
+}
+
+// With the modules in them, their backward pass, and the device work of both.
+void Selector::select_modules(std::uint32_t t, const ModulePaths& paths) {
+  const Trace& trace = *trace_;
+  std::vector<std::uint8_t> meant(paths.nodes().size(), 0);
+  for (std::size_t i = 0; i < meant.size(); i++) {  // parents before what is in them
+    const ModulePaths::Node& module = paths.nodes()[i];
+    const bool fits = text_ == "*" || (exact_ ? is_module(trace, module) : pattern_.fits(module.path));
+    meant[i] = fits || (module.parent != ModulePaths::none && meant[module.parent] != 0) ? 1 : 0;
+  }
+  const auto is_meant = [&](std::uint32_t row) {
+    return row != ModulePaths::none && meant[paths.node_of_call(row)] != 0;
+  };
+  // Per call: the outermost around it that is meant, or itself.
+  std::vector<std::uint32_t> whole(trace.modules.size(), ModulePaths::none);
+  const auto whole_of = [&](std::uint32_t row) {
+    if (whole[row] != ModulePaths::none) return whole[row];
+    std::uint32_t outermost = row;
+    for (std::uint32_t at = row; at != ModulePaths::none; at = paths.call_around(trace.modules[at].slice)) {
+      if (is_meant(at)) outermost = at;
+    }
+    return whole[row] = outermost;
+  };
+  for (std::uint32_t row = 0; row < trace.modules.size(); row++) {
+    if (!is_meant(row) || whole_of(row) != row) continue;
+    out_.calls++;
+    note(trace.modules[row].slice);
+  }
+  for (const Lane& lane : graph_.lanes) {
+    if (lane.trace != t) continue;
+    for (const std::uint32_t node : lane.nodes) {
+      const std::uint32_t row = paths.call_of(lane.device ? trace.device.op[graph_.row[node]] : graph_.slice[node]);
+      if (is_meant(row)) mark(node, trace.slices.dur_ns[trace.modules[whole_of(row)].slice]);
     }
   }
 }

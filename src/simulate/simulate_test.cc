@@ -458,6 +458,35 @@ TEST_CASE("simulate: all of a phase or rank is that of the device too") {
   CHECK(all->host_ns > 0);
 }
 
+// One step of a model of two layers, on the host alone: 20 and 30 us there, and of the first layer 40 us in the
+// backward pass.
+TraceFixture two_layers() {
+  TraceFixture f;
+  const TrackId cpu = f.host("1");
+  f.op(cpu, "stepscope.module: Net (Net)", 0, 60 * us);
+  f.op(cpu, "stepscope.module: layers.1 (Linear)", 0, 20 * us);
+  f.op(cpu, "aten::addmm", 0, 20 * us, {.sequence = 5});
+  f.op(cpu, "stepscope.module: layers.10 (Linear)", 20 * us, 30 * us);
+  f.op(cpu, "aten::addmm", 20 * us, 30 * us, {.sequence = 6});
+  f.op(cpu, "autograd::engine::evaluate_function: AddmmBackward0", 60 * us, 40 * us, {.sequence = 5, .fwd_thread = 1});
+  return f;
+}
+
+TEST_CASE("simulate: a module goes with its backward pass, and only that of the very path") {
+  TraceFixture f = two_layers();
+  const Run run = one(f);
+  const auto left_ns = [&](ChangeKind kind, const char* target, double value) {
+    const auto made = Predictor(run).predict(std::vector<Change>{{.kind = kind, .target = target, .value = value}});
+    REQUIRE(made);
+    return made->after_ns[1];
+  };
+  CHECK(left_ns(ChangeKind::scale, "module:layers.1", 0) == 40 * us);
+  CHECK(left_ns(ChangeKind::scale, "module:layers.10", 0.5) == 85 * us);
+  CHECK(left_ns(ChangeKind::scale, "module:layers", 0) == 10 * us);  // nobody calls a list; they are in it
+  CHECK(left_ns(ChangeKind::scale, "module:Linear", 0) == 10 * us);  // by their class
+  CHECK(left_ns(ChangeKind::set_duration, "module:layers.1", 10 * us) == 70 * us);  // half as long, and its gradients
+}
+
 TEST_CASE("simulate: what cannot be meant is refused with what to do") {
   TraceFixture f = launches_and_wait();
   const Run run = one(f);
@@ -469,6 +498,7 @@ TEST_CASE("simulate: what cannot be meant is refused with what to do") {
     return made.error();
   };
   CHECK(error({.kind = ChangeKind::scale, .target = "kernel:conv", .value = 0.5}).kind == ErrorKind::not_found);
+  CHECK(error({.kind = ChangeKind::scale, .target = "module:head", .value = 0}).kind == ErrorKind::not_found);
   CHECK(error({.kind = ChangeKind::scale, .target = "kernels:gemm", .value = 0.5}).message.find("did you mean") !=
         std::string::npos);
   CHECK(error({.kind = ChangeKind::scale, .target = "gemm", .value = 0.5}).kind == ErrorKind::usage);

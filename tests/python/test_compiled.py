@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -54,6 +55,35 @@ def test_what_is_compiled_in_place_has_phases_and_its_own_range(place: Place, wh
     inner = {"stepscope.module: layers.0 (Block)", "stepscope.module: layers.1 (Block)"} if what == "layers" else set()
     assert set(ranges) == {"stepscope.module: Net (Net)", *inner}
     assert len(ranges) == 4 * len(set(ranges))
+
+
+def test_what_is_compiled_again_in_steps_that_nobody_recorded_has_its_guard(place: Place) -> None:
+    """A number that every eight steps is another; torch knows why it compiles, and is asked at the end."""
+    script = place.script(
+        """
+        import torch
+        class Scaled(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.heat = torch.nn.Linear(8, 8), 1.0
+            def forward(self, x):
+                return self.layer(x) / self.heat
+        net = Scaled()
+        scaled = torch.compile(net, backend="eager", dynamic=False)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+        for step in range(64):
+            net.heat = 1.0 + step // 8
+            scaled(torch.ones(4, 8)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """
+    )
+    job = place.run(sys.executable, script)
+    assert job.code == 0, job.stderr
+    done = place.plain(str(place.stepscope), "advise", str(job.folder), "--json")
+    first = json.loads(done.stdout)["findings"][0]
+    assert (first["id"], first["where"]["line"], first["where"]["function"]) == ("recompilations", 8, "forward")
+    assert any("self.heat == 7.0" in one["text"] for one in first["evidence"]), first["evidence"]
 
 
 @pytest.mark.parametrize("what", ["module", "function"])

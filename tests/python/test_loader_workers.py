@@ -86,3 +86,39 @@ def test_workers_tell_how_busy_they_are_and_with_what(
 def test_of_workers_that_are_started_anew_nothing_is_known(place: Place, stepscope: Path) -> None:
     notes = notes_of(place, stepscope, "slow", "spawn")
     assert set(notes) == {"stepscope_loader_workers"}
+
+
+AHEAD = """
+    import torch
+    from torch.utils.data import DataLoader
+
+    def gather(rows):
+        return torch.stack([torch.full((4,), float(row)) for row in rows])
+
+    def one_ahead(loader):
+        rows = iter(loader)
+        batch = next(rows)
+        for following in rows:
+            yield batch
+            batch = following
+        yield batch
+
+    net = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        for batch in one_ahead(DataLoader(range(64), 4, collate_fn=gather)):
+            net(batch).sum().backward()
+            optimizer.step()
+"""
+
+
+@needs_torch
+def test_a_step_with_frames_loads_a_batch_as_others_do(place: Place, stepscope: Path) -> None:
+    """Sixteen batches a pass: the step behind the window is the last of one, in which nothing is loaded."""
+    job = place.run(sys.executable, place.script(AHEAD))
+    assert job.code == 0, job.stderr
+    (process,) = job.manifest()["processes"]
+    assert [window["steps"] for window in process["windows"] if window["kind"] == "stacks"] == [[17]]
+    done = place.plain(str(stepscope), "report", str(job.folder), "--json")
+    functions = json.loads(done.stdout)["answers"]["stacks"]["tables"]["functions"]["rows"]
+    assert any("gather" in map(str, row) for row in functions)

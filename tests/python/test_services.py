@@ -66,6 +66,24 @@ def test_of_short_requests_a_hundred_will_do(place: Place) -> None:
 
 
 @measured
+def test_a_service_without_gradients_is_recorded_to_the_end_of_its_window(place: Place) -> None:
+    """Which begins while the model runs, and is more than one part of a recording holds."""
+    text = """
+        import time, torch
+        net = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(300)])
+        with torch.no_grad():
+            until = time.monotonic() + 5
+            while time.monotonic() < until:
+                net(torch.ones(4, 16))
+    """
+    job = place.run(sys.executable, place.script(text))
+    assert job.code == 0, job.stderr
+    (process,) = job.manifest()["processes"]
+    windows = [(window["kind"], window["part"], len(window["steps"])) for window in process["windows"]]
+    assert sum(steps for kind, _, steps in windows if kind == "seconds") >= 20, windows
+
+
+@measured
 def test_a_service_is_recorded_when_its_model_is_warm(place: Place) -> None:
     text = """
         import time, torch

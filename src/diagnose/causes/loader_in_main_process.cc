@@ -94,6 +94,13 @@ Cause loader_in_main_process_cause() {
                    "__getitem__ cheaper, or prepare the data before",
             lost, left);
         found.rest_stays = true;
+        // What workers share cores with the steps for, a batch that is made cheaper, or before, gives whole.
+        const double rest = 1 - about.share(load.time_ns);
+        if (room && rest > 0) {
+          found.finding.evidence.push_back(
+              {.text = "Times as fast if nothing had to be loaded, at most", .value = 1 / rest});
+          *found.finding.next += "; or make each batch cheaper, or prepare the data before";
+        }
         put_where_it_is_made(about, load, found.finding.where);
         if (const CodeFrame* busy = load.making.own(); busy != nullptr) {
           found.finding.sentence += fmt::format(": {}", busy->function);

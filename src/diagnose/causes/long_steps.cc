@@ -23,7 +23,7 @@ constexpr Habit kHabits[] = {
 };
 
 // By what the marks say of these steps.
-constexpr double kMostlyWaiting = 0.7;
+constexpr double kMostlyWaiting = 0.7, kMostlyCompiling = 0.5;
 constexpr Habit kNewPass{
     "loader_restarts", "", "it waits for the data loader, as where a new pass through the data begins",
     "Give the DataLoader persistent_workers=True, so that its workers and what they have prepared stay from pass to "
@@ -37,6 +37,7 @@ Cause long_steps_cause() {
       "long_steps", "Steps that take far longer, every so many", [](const Case& about, std::vector<Diagnosis>& out) {
         const std::optional<LongSteps> found = long_steps(about);
         if (!found || found->is_recorded || found->share < kWorthSaying) return;
+        if (found->compiling >= kMostlyCompiling && recompiled(about)) return;  // a cause of its own
         const Source& source = about.places.source(about.trace);
         const Habit* habit = nullptr;
         const CodeCall* call = nullptr;

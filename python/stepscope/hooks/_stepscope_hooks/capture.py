@@ -17,6 +17,7 @@ import weakref
 from collections import deque
 
 from . import (
+    compilations,
     context,
     cuda_graphs,
     marks,
@@ -95,6 +96,7 @@ class Capture:
         self.forward_seen = False  # in this step
         self.passes = 0  # forward passes done
         self.last_steps: deque[tuple[int, float]] = deque(maxlen=64)  # number and seconds
+        self.batches = 0  # that the data loaders of this process gave
         self.at_next_boundary: Callable[[], None] | None = None  # what the clock could not do elsewhere
         self.acting = False  # at a boundary, on the thread of the steps
         self.boundary_waits = False  # for a place where torch's profiler may start and stop
@@ -138,6 +140,7 @@ class Capture:
 
         number, world, source = self.identity = process.rank(self.identity)
         faults = self.page_faults.counted()
+        compiled = compilations.told()
         device = "cuda" if torch.cuda.is_initialized() else "cpu"
         role = "launcher" if process.is_launcher() else "rank"
         self.notes.write(
@@ -150,6 +153,7 @@ class Capture:
             device_name=torch.cuda.get_device_name() if device == "cuda" else None,
             steps_seen=self.boundary,
             **({"page_faults": faults} if faults is not None else {}),
+            **({"compilations": compiled} if compiled else {}),
             **({"own_profiled_steps": self.other.steps} if self.other is not None and self.other.steps > 0 else {}),
             other_cost_s=round(self.recordings.budget.other_s, 6),
             **fields,
@@ -262,6 +266,9 @@ class Capture:
             if ready is not None:
                 self.batches_asked += 1
                 self.batches_ready += ready
+
+    def batch_came(self) -> None:
+        self.batches += 1
 
     # Steps ------------------------------------------------------------------------------------------------------
     def optimizer_begins(self, optimizer: Any) -> None:

@@ -62,6 +62,9 @@ class Passes:
     def loader_seen(self, iterator: Any) -> None:
         pass
 
+    def batch_came(self) -> None:
+        pass
+
     def backward_ended(self) -> None:
         pass
 

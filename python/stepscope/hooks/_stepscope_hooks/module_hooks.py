@@ -175,6 +175,7 @@ class ModuleHook:
         self.module = weakref.ref(module)
         self.before, self.after, self.inputs = before, after, inputs
         self.inside = 0
+        self.late = False  # others came while the module ran, and are around this one, which is to be outermost
         self.handles: list[Any] = []
         global _changes
         with _lock:
@@ -204,13 +205,20 @@ class ModuleHook:
                     module.register_forward_hook(_Call(self.leave, 3), always_call=True),
                 ]
             around = _outermost.get(id(module))
-            if around is not None and around is not self and around.handles and not around.inside:
-                around.lift()
-                around.place()
+            if around is not None and around is not self and around.handles:
+                around.late = around.inside > 0
+                if not around.late:
+                    around.lift()
+                    around.place()
 
     def enter(self, args: Any = (), kwargs: Any = None) -> None:
         if id(self) not in _living:
             return  # removed since torch made its list of hooks to call
+        if self.late and not self.inside:  # not behind the call: where it raised, torch goes through these hooks
+            with _lock:
+                self.late = False
+                self.lift()
+                self.place()
         self.inside += 1
         if self.inputs is not None:
             self.inputs(args, kwargs or {})

@@ -44,11 +44,14 @@ FIRST_PART_S = 0.3  # of a long window, while it is not known how much a second 
 GARBAGE = "Python garbage collection"  # the range of a full one in the recording
 SETTLES_S = 1.0  # that a GPU may take to become idle before a window; ranks that wait for others may not
 PART_BYTES = 50_000_000  # of JSON, before it is compressed
+LEAST_PART = 0.1  # of what runs: less that is left of the window is no part of its own
+
+
+# Bytes of JSON per recorded second, from the last part of this process: with frames and without.
+_rates: dict[bool, float] = {}
 
 
 class Recorder:
-    rate = 0.0  # bytes of JSON per recorded second, from the last part of this process; 0: none yet
-
     def __init__(self, settings: Settings, notes: Notes, kind: str, number: int, stacks: bool = False) -> None:
         self.settings = settings
         self.notes = notes
@@ -58,6 +61,7 @@ class Recorder:
         self.early = False  # the early window of the automatic mode: a better one may follow
         self.number = number  # of the window in this process
         self.features = settings.features | {"stack"} if stacks else settings.features
+        self.has_frames = "stack" in self.features
         self.with_execution_trace = "execution-trace" in settings.features and not stacks
         self.execution_trace: ExecutionTrace | None = None  # of the running part
         self.identity: Identity = process.rank()  # as at the start: a group may be gone at the end
@@ -194,9 +198,12 @@ class Recorder:
     def part_is_due(self, left_s: float) -> bool:
         """`left_s`: how long the window will go on, as far as is known."""
         running_s = time.perf_counter() - self.began
-        to_learn = Recorder.rate == 0 and running_s + left_s > PART_S
+        if left_s < LEAST_PART * running_s:
+            return False
+        rate = _rates.get(self.has_frames, 0.0)
+        to_learn = rate == 0 and running_s + left_s > PART_S
         longest_s = min(FIRST_PART_S, PART_S) if to_learn else PART_S
-        return running_s >= longest_s or running_s * Recorder.rate >= PART_BYTES
+        return running_s >= longest_s or running_s * rate >= PART_BYTES
 
     def cut(self) -> bool:
         """Writes what was recorded so far and goes on with the next part. Call between steps.
@@ -303,7 +310,7 @@ class Recorder:
         self.cost_s["export"] += time.perf_counter() - start
         text_bytes = sum(spool.text_bytes for spool in spools)
         self.text_bytes += text_bytes
-        Recorder.rate = text_bytes / max(self.recorded_s, 1e-3)
+        _rates[self.has_frames] = text_bytes / max(self.recorded_s, 1e-3)
         self.spent_s += sum(self.cost_s.values())
         self.written_steps = len(self.steps)
         window = {

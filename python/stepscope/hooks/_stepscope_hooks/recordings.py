@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of steps
 STACKS = "stacks"  # one step, or a quarter of a second, after a window, with Python stacks: the code behind the times
 STACKS_S = 0.25
+LATER_STACKS = 3  # steps at most until another one, for ranges that the one before left open
 
 
 class Recordings:
@@ -44,6 +45,8 @@ class Recordings:
         self.time_is_up = False  # of the window in seconds
         self.seconds_end = 0.0  # of it, if all goes well
         self.stacks_by_clock = False  # the clock ends them, and no step
+        self.stacks_again = True  # once more, where their step is unlike the others
+        self.batches = 0  # that were loaded before the running window
         self.done: list[Recorder] = []  # written
         self.all: list[Recorder] = []  # that ran, for what they cost
 
@@ -138,6 +141,7 @@ class Recordings:
         recorder.of_forward = self.capture.without_optimizer
         recorder.early = self.settings.automatic and window == plan.EARLY
         self.active = (recorder, window)
+        self.batches = self.capture.batches
         self.stacks_by_clock = self.stacks_by_clock and window == STACKS
         self.all.append(recorder)
         if kind != STACKS:  # of which no step is lost that was asked for
@@ -156,10 +160,10 @@ class Recordings:
         recorder.end_step()
         capture = self.capture
         if self.unasked(current) and not capture.without_optimizer:
-            self.release()  # before the first step of an optimizer: its steps are the better answer
-            recorder.stop()
-            moments.left.leaves(None, in_step=False)
-            self.marks.part(capture.boundary, marks.PART_WRITTEN)
+            self.discard(recorder)  # before the first step of an optimizer: its steps are the better answer
+        elif current == STACKS and not self.stacks_by_clock and self.stacks_again and self.without_batch():
+            self.discard(recorder)
+            self.stacks_again, self.stacks_wait = False, LATER_STACKS
         elif (self.by_clock(current) and not self.time_is_up) or window == current:
             self.record_on(recorder)
         else:
@@ -172,6 +176,16 @@ class Recordings:
                     self.start(STACKS, capture.boundary)
                 else:
                     self.stacks_wait = self.stacks_at - capture.boundary + 2
+
+    def without_batch(self) -> bool:
+        """Of steps that load one each: at the end of a pass through the data, say, where some load one ahead."""
+        return self.capture.batches == self.batches > self.capture.boundary // 2
+
+    def discard(self, recorder: Recorder) -> None:
+        self.release()
+        recorder.stop()
+        moments.left.leaves(None, in_step=False)
+        self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
 
     def by_clock(self, window: Window | str) -> bool:
         return window == SECONDS or (window == STACKS and self.stacks_by_clock)

@@ -44,7 +44,6 @@ class Timer:
             self.span = None
         self.model_ran = False
         self.model_ran_at = 0.0
-        self.short = False  # the window may end as soon as it has passes enough
         self.settled = False  # the window that nobody asked for has begun, and a model ran before or in it
         self.cancelled = threading.Event()
         self.end_at = 0.0  # of the window, if all goes well
@@ -182,7 +181,6 @@ class Timer:
                 self.at(time.monotonic() + AGAIN_S, self.begin_service)
                 return
             self.span = (self.span[0], self.span[0] + plan.SERVICE_S)
-            self.short = True
             self.begin_between()
 
     def begin(self) -> None:
@@ -203,7 +201,7 @@ class Timer:
         now, done = time.monotonic(), self.capture.passes - passes
         grown = process.resident_bytes() - resident
         is_large = grown > (plan.LARGE_BYTES if done > 0 else plan.LARGEST_BYTES)
-        if is_large or (self.short and done >= plan.ENOUGH_PASSES) or now >= self.end_at:
+        if is_large or done >= plan.ENOUGH_PASSES or now >= self.end_at:
             self.end()
         else:
             self.at(min(now + plan.ENOUGH_S, self.end_at), lambda: self.end_early(passes, resident))
