@@ -1,6 +1,8 @@
 #include "diagnose/case.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -80,20 +82,22 @@ Result<Unrecorded> without_recording(const Run& run, const simulate::Predictor& 
 }
 
 struct Modules {
-  std::vector<ModulePaths> of;  // per timeline
+  mutable std::vector<std::shared_ptr<const ModulePaths>> of;  // per trace; none: nobody has asked yet
 };
 
 // The path of the innermost module that the work belongs to; empty: of none, or modules were not recorded.
 std::string module_of(const Case& about, const Work& work) {
+  if (work.trace->modules.empty()) return {};
   const Modules& modules = about.shared<Modules>([](const Case& one) {
-    Modules made;
-    for (const Trace& trace : timelines(one.run)) made.of.emplace_back(trace);
-    return made;
+    Modules none;
+    none.of.resize(one.run.traces.size());
+    return none;
   });
-  const auto at = static_cast<std::size_t>(work.trace - about.run.traces.data());
-  if (at >= modules.of.size()) return {};
-  const std::uint32_t node = modules.of[at].node_of(work.inside);
-  return node == ModulePaths::none ? std::string() : modules.of[at].nodes()[node].path;
+  std::shared_ptr<const ModulePaths>& paths =
+      modules.of[static_cast<std::size_t>(work.trace - about.run.traces.data())];
+  if (paths == nullptr) paths = std::make_shared<const ModulePaths>(*work.trace);
+  const std::uint32_t node = paths->node_of(work.inside);
+  return node == ModulePaths::none ? std::string() : paths->nodes()[node].path;
 }
 
 }  // namespace

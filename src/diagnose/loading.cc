@@ -31,6 +31,20 @@ Code code_below_loader(const Case& about, const Trace& trace) {
   return own != nullptr && std::any_of(std::as_const(code.stack).data(), own, is_loader) ? code : Code();
 }
 
+double lost_to_workers(const Case& about, const Loading& load) {
+  constexpr double kMostIdle = 0.25, kLeastBusy = 0.2, kLeastLost = 0.1, kMostLost = 0.7;
+  if (!load.idle_cores || *load.idle_cores >= kMostIdle || load.busy_workers.value_or(0) < kLeastBusy) return 0;
+  // Threads of torch that crowd the cores themselves are a cause of their own.
+  const auto ranks = std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1));
+  const auto threads = number_set(about.trace, "torch_threads").value_or(1),
+             cores = number_set(about.trace, "cores").value_or(threads);
+  if (static_cast<double>(threads) * static_cast<double>(ranks) > static_cast<double>(cores)) return 0;
+  const double waits = rate_in_steps(about.run, about.trace.rank.rank, "main_thread_wait").value_or(0);
+  const double rest = std::max(0.1, 1 - about.share(load.time_ns));  // while it waits for a batch it wants no core
+  const double lost = std::min(waits, *load.busy_workers) / rest;
+  return lost < kLeastLost ? 0 : std::min(lost, kMostLost);
+}
+
 Loading look_at_loading(const Case& about) {
   Loading out{.idle_cores = idle_cores(about.run)};
   std::int64_t longest_ns = 0;
@@ -73,6 +87,7 @@ Loading look_at_loading(const Case& about) {
     out.busy_workers = workers;
     out.room = (workers + *out.idle_cores) / workers;
   }
+  if (out.where == LoadsIn::workers) out.lost = lost_to_workers(about, out);
   return out;
 }
 
@@ -128,10 +143,11 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
   return found;
 }
 
-void put_where_it_is_made(const Case& about, const Loading& loading, Place& where) {
-  if (loading.nodes.empty()) return;
+bool put_where_it_is_made(const Case& about, const Loading& loading, Place& where) {
+  if (loading.nodes.empty()) return false;
   const CodeCall* makes = about.places.source(*about.work(loading.longest).trace).only_call("(workers)");
   if (makes != nullptr) put_call(*makes, where);
+  return makes != nullptr;
 }
 
 }  // namespace stepscope::diagnose

@@ -27,6 +27,9 @@ struct Loading {
   // Of the batches that the program asked for those that workers had made by then; not known: not recorded.
   std::optional<double> ready;
   std::optional<bool> keeps_up;  // as the workers measured it
+  // Part of its other time in which the thread of the steps could run and the workers had its core; 0: cores are idle,
+  // or the workers hardly use any.
+  double lost = 0;
 };
 
 // Workers keep up and rest: what the steps wait for is to be handed what is there. One that works hands over late too.
@@ -45,7 +48,7 @@ const Loading& loading(const Case& about);
 Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::string sentence, std::string next,
                            double least, double most);
 
-// Where its workers are a matter of how the loader is made: there, if the program makes one alone.
-void put_where_it_is_made(const Case& about, const Loading& loading, Place& where);
+// Where its workers are a matter of how the loader is made: there, if the program makes one alone; else false.
+bool put_where_it_is_made(const Case& about, const Loading& loading, Place& where);
 
 }  // namespace stepscope::diagnose

@@ -1,5 +1,6 @@
 // Causes that the marks of all steps show, although the recorded steps are too few for them.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -75,32 +76,58 @@ TEST_CASE("advice: long steps that wait for the data loader are those in which i
   CHECK(find(job(75 * ms, "8"), "loader_restarts") == nullptr);  // each brings a batch now, and none keeps up
 }
 
+// Of 160 steps each `every`th takes 90 ms in place of 10, and something is compiled in it; `row`: frame, attempt,
+// guard.
+Answer compiling(int every, std::int64_t compiles_ns, const std::function<std::string(int)>& row) {
+  Run run = plain_job();
+  mark(run, 160, [every](int i) { return i % every == every - 1 ? 90 * ms : 10 * ms; });
+  std::string rows;
+  for (int i = every - 1, number = 1; i < 160; i += every, number++) {
+    const std::int64_t start_us = run.history[0].steps[static_cast<std::size_t>(i)].start_ns / us + 1000;
+    rows += fmt::format(R"({}[{},{},{},"train.py",41,"forward"])", rows.empty() ? "" : ",", start_us, compiles_ns / us,
+                        row(number));
+  }
+  run.history[0].metadata.push_back({std::string(kCompilations), "[" + rows + "]"});
+  return advice_of(run);
+}
+
+std::string one_frame(int number) { return fmt::format(R"("0",{},"self.t == {}.5")", number, number); }
+
 TEST_CASE("advice: long steps in which something is compiled again have the guard that failed") {
-  const auto job = [](int every, std::int64_t compiles_ns) {
-    Run run = plain_job();
-    mark(run, 160, [every](int i) { return i % every == every - 1 ? 90 * ms : 10 * ms; });
-    std::string rows;
-    for (int i = every - 1, attempt = 0; i < 160; i += every, attempt++) {
-      const std::int64_t start_us = run.history[0].steps[static_cast<std::size_t>(i)].start_ns / us + 1000;
-      rows += (rows.empty() ? "[" : ",") + std::to_string(start_us) + "," + std::to_string(compiles_ns / us) + "," +
-              std::to_string(attempt) + R"(,"self.t == 1.5","train.py",41,"forward"])";
-      rows = rows.starts_with("[[") ? rows : "[" + rows;
-    }
-    for (std::size_t at = rows.find("],"); at != rows.npos; at = rows.find("],", at + 2)) rows.insert(at + 2, "[");
-    run.history[0].metadata.push_back({std::string(kCompilations), rows + "]"});
-    return advice_of(run);
-  };
-  const Answer answer = job(8, 75 * ms);
+  const Answer answer = compiling(8, 75 * ms, one_frame);
   const Finding* found = find(answer, "recompilations");
   REQUIRE(found != nullptr);
   CHECK(found->where.line == 41);
-  CHECK(found->evidence.back().text.find("self.t == 1.5") != std::string::npos);
+  CHECK(found->evidence.back().text.find("self.t == 20.5") != std::string::npos);
+  CHECK(found->next.value_or("").find("fill_()") != std::string::npos);
   REQUIRE(found->gain);
   CHECK(found->gain->speedup_high == doctest::Approx(1 / (1 - 0.47)).epsilon(0.05));  // 75 of 160 ms
   CHECK(find(answer, "long_steps") == nullptr);
-  CHECK(find(job(8, 1 * ms), "recompilations") == nullptr);  // something else makes them long
-  CHECK(find(job(8, 1 * ms), "long_steps") != nullptr);
-  CHECK(find(job(100, 75 * ms), "recompilations") == nullptr);  // once: its size is dynamic from then on
+  const auto advised = [](std::string_view guard) {
+    const Answer told = compiling(8, 75 * ms, [&](int number) { return fmt::format(R"("0",{},"{}")", number, guard); });
+    const Finding* again = find(told, "recompilations");
+    return again == nullptr ? std::string() : again->next.value_or("");
+  };
+  CHECK(advised("tensor 'x' size mismatch at index 1. expected 8, actual 9").find("dynamic=True") != std::string::npos);
+  CHECK(advised("self.batch_size == 4").find("fill_()") != std::string::npos);
+  CHECK(advised("GLOBAL_STATE changed: grad_mode").find("the same in all steps") != std::string::npos);
+}
+
+TEST_CASE("advice: what is compiled again once or twice is not told, nor is what long steps hardly do") {
+  const Answer hardly = compiling(8, 1 * ms, one_frame);
+  CHECK(find(hardly, "recompilations") == nullptr);
+  CHECK(find(hardly, "long_steps") != nullptr);
+  CHECK(find(compiling(60, 75 * ms, one_frame), "recompilations") == nullptr);  // twice
+  const Answer others = compiling(8, 75 * ms, [](int number) { return fmt::format(R"("{}",1,"a == 1")", number); });
+  CHECK(find(others, "recompilations") == nullptr);  // each piece of code once
+  CHECK(find(others, "long_steps") != nullptr);
+  const Answer negative = compiling(8, 75 * ms, [](int) { return R"("0",-1,"a == 1")"; });
+  CHECK(find(negative, "recompilations") == nullptr);
+  const Answer whole = compiling(8, 60'000'000 * ms, one_frame);  // longer than the job, and all of it at once
+  const Finding* found = find(whole, "recompilations");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high <= 101);
 }
 
 TEST_CASE("advice: long steps at odd moments are the machine's, and recorded ones need no marks") {

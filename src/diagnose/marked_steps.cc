@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,18 +19,35 @@ namespace {
 constexpr std::size_t kFewestSteps = 40;
 
 struct Marked {
-  std::vector<std::int64_t> number, ns, waiting_ns, compiling_ns;
+  std::vector<std::int64_t> number, ns, waiting_ns;
+  std::vector<double> compiling_ns;
+  std::vector<Compilation> compiled;  // again, in these steps
 };
 
-// Time in each step in which something is compiled again. Both by time.
-std::vector<std::int64_t> compiling_again(const Trace& history) {
-  std::vector<std::int64_t> out(history.steps.size());
-  for (const Compilation& one : compilations(history)) {
-    if (one.attempt == 0) continue;
-    for (std::size_t i = 0; i < out.size(); i++) {
-      const Step& step = history.steps[i];
-      out[i] += std::max<std::int64_t>(
-          0, std::min(step.end_ns, one.start_ns + one.dur_ns) - std::max(step.start_ns, one.start_ns));
+// What is compiled three times and more once the job is warm: one more compilation is usual where sizes change, since
+// it is dynamic from then on, and another one for an evaluation.
+std::vector<Compilation> compiled_again(const Trace& history, std::int64_t from_ns) {
+  constexpr std::int64_t kFewestAgain = 3;
+  std::vector<Compilation> out = compilations(history);
+  std::erase_if(out, [&](const Compilation& one) { return one.attempt == 0 || one.start_ns < from_ns; });
+  std::map<std::string, std::int64_t> count;
+  for (const Compilation& one : out) count[one.frame] += one.guard.empty() ? 0 : 1;
+  std::erase_if(out, [&](const Compilation& one) { return count[one.frame] < kFewestAgain; });
+  return out;
+}
+
+// Time in each step, by time, in which these are compiled; no more than the step has.
+std::vector<double> compiling_in(const std::vector<Step>& steps, const std::vector<Compilation>& compiled) {
+  std::vector<double> out(steps.size());
+  for (const Compilation& one : compiled) {
+    const std::int64_t end_ns = one.start_ns + one.dur_ns;
+    auto at =
+        std::partition_point(steps.begin(), steps.end(), [&](const Step& step) { return step.end_ns <= one.start_ns; });
+    for (; at != steps.end() && at->start_ns < end_ns; ++at) {
+      const double inside =
+          static_cast<double>(std::min(at->end_ns, end_ns)) - static_cast<double>(std::max(at->start_ns, one.start_ns));
+      double& own = out[static_cast<std::size_t>(at - steps.begin())];
+      own = std::clamp(own + inside, 0.0, static_cast<double>(at->end_ns) - static_cast<double>(at->start_ns));
     }
   }
   return out;
@@ -41,7 +60,8 @@ Marked marked(const Case& about) {
   if (history == nullptr) return out;
   const std::vector<Step>& steps = history->steps;
   const std::vector<simulate::Uneven> phases = simulate::uneven_phases(*history);
-  const std::vector<std::int64_t> compiling_ns = compiling_again(*history);
+  if (!steps.empty()) out.compiled = compiled_again(*history, steps[steps.size() / 10].start_ns);
+  const std::vector<double> compiling_ns = compiling_in(steps, out.compiled);
   const std::size_t loading = simulate::uneven_index(static_cast<std::uint8_t>(Phase::dataloader));
   for (std::size_t i = steps.size() / 10; i < steps.size(); i++) {
     if (steps[i].number == kAbsent) continue;
@@ -68,6 +88,17 @@ std::int64_t median_of(std::vector<std::int64_t> values) { return median(std::mo
 std::int64_t median_between(const std::vector<std::int64_t>& values, double from, double to) {
   const auto at = [&](double part) { return static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size())); };
   return median_of({values.begin() + at(from), values.begin() + at(to)});
+}
+
+// The newest of the piece of code that takes longest in all, with its guard; empty: no guard is known.
+Compilation longest_compiled(const std::vector<Compilation>& compiled) {
+  std::map<std::string, double> took;
+  for (const Compilation& one : compiled) took[one.frame] += static_cast<double>(one.dur_ns);
+  Compilation out;
+  for (const Compilation& one : compiled) {
+    if (!one.guard.empty() && (out.guard.empty() || took[one.frame] >= took[out.frame])) out = one;
+  }
+  return out;
 }
 
 }  // namespace
@@ -126,7 +157,8 @@ std::optional<LongSteps> long_steps(const Case& about) {
     if (count > out.count) place = one, out.count = count;
   }
   const std::int64_t usual_waiting_ns = median_of(all.waiting_ns);
-  std::int64_t waiting_ns = 0, compiling_ns = 0;
+  std::int64_t waiting_ns = 0;
+  double compiling_ns = 0;
   for (std::size_t i = 0; i < all.ns.size(); i++) {
     if (all.number[i] % out.every != place) continue;
     more.push_back(all.ns[i] - out.usual_ns);
@@ -142,11 +174,9 @@ std::optional<LongSteps> long_steps(const Case& about) {
   }
   if (makes_up(about, all)) return std::nullopt;
   out.more_ns = median_of(more);
-  const auto of_more = [&](std::int64_t ns) {
-    return static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(more_ns, 1));
-  };
-  out.waiting = of_more(waiting_ns);
-  out.compiling = of_more(compiling_ns);
+  const auto all_more_ns = static_cast<double>(std::max<std::int64_t>(more_ns, 1));
+  out.waiting = static_cast<double>(waiting_ns) / all_more_ns;
+  out.compiling = compiling_ns / all_more_ns;
   out.share = static_cast<double>(more_ns) / static_cast<double>(std::max<std::int64_t>(sum_ns, 1));
   out.is_recorded = std::any_of(about.trace.steps.begin(), about.trace.steps.end(), [&](const Step& step) {
     return !step.partial && step.number != kAbsent && step.number % out.every == place;
@@ -155,27 +185,37 @@ std::optional<LongSteps> long_steps(const Case& about) {
 }
 
 std::optional<Recompiled> recompiled(const Case& about) {
-  constexpr std::int64_t kFewestAgain = 2;  // once may be for sizes that change, which then are dynamic
+  constexpr double kMost = 0.99;
   const Marked all = marked(about);
-  const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
-  if (all.ns.size() < kFewestSteps) return std::nullopt;
+  if (all.ns.size() < kFewestSteps || all.compiled.empty()) return std::nullopt;
   Recompiled out;
-  std::int64_t sum_ns = 0, compiling_ns = 0, from_ns = 0;
+  double sum_ns = 0, compiling_ns = 0;
   for (std::size_t i = 0; i < all.ns.size(); i++) {
-    sum_ns += all.ns[i], compiling_ns += all.compiling_ns[i];
+    sum_ns += static_cast<double>(all.ns[i]);
+    compiling_ns += all.compiling_ns[i];
     if (all.compiling_ns[i] > 0) out.steps++;
   }
-  for (const Step& step : history->steps) {
-    if (step.number == all.number.front()) from_ns = step.start_ns;
-  }
-  for (const Compilation& one : compilations(*history)) {
-    if (one.attempt == 0 || one.start_ns < from_ns || one.guard.empty()) continue;
-    out.count++;
-    out.newest = one;
-  }
-  if (out.count < kFewestAgain || out.steps < kFewestAgain) return std::nullopt;
-  out.share = static_cast<double>(compiling_ns) / static_cast<double>(std::max<std::int64_t>(sum_ns, 1));
+  for (const Compilation& one : all.compiled) out.count += one.guard.empty() ? 0 : 1;
+  out.newest = longest_compiled(all.compiled);
+  out.share = std::min(kMost, compiling_ns / std::max(sum_ns, 1.0));
   return out;
+}
+
+Compilation guard_in_recording(const Case& about) {
+  const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
+  if (history == nullptr) return {};
+  std::set<std::int64_t> recorded;
+  for (const Step& step : about.trace.steps) recorded.insert(step.number);
+  std::vector<Compilation> inside;
+  for (Compilation& one : compilations(*history)) {
+    const auto fits = [&](const Step& step) {
+      return recorded.contains(step.number) && step.start_ns < one.start_ns + one.dur_ns && one.start_ns < step.end_ns;
+    };
+    if (one.attempt > 0 && std::any_of(history->steps.begin(), history->steps.end(), fits)) {
+      inside.push_back(std::move(one));
+    }
+  }
+  return longest_compiled(inside);
 }
 
 }  // namespace stepscope::diagnose

@@ -29,17 +29,20 @@ struct LongSteps {
   bool is_recorded = false;   // one of them is in the recording
 };
 
-// Code that torch.compile compiles again in steps, when the job is warm.
+// Code that torch.compile compiles again and again when the job is warm.
 struct Recompiled {
   std::int64_t count = 0;  // forward passes
   std::int64_t steps = 0;  // in which any was
   double share = 0;        // of the time of all steps
-  Compilation newest;      // of those whose guard is known
+  Compilation newest;      // of the code that takes longest
 };
 
 // nullopt: they do not, or too few steps are marked.
 std::optional<GrowingSteps> growing_steps(const Case& about);
 std::optional<LongSteps> long_steps(const Case& about);
 std::optional<Recompiled> recompiled(const Case& about);
+
+// What is compiled again in recorded steps, with its guard: of the code that takes longest; empty: not known.
+Compilation guard_in_recording(const Case& about);
 
 }  // namespace stepscope::diagnose

@@ -107,11 +107,10 @@ const std::vector<ModelCall>& model_calls(const Case& about) {
 }
 
 bool put_model(const Case& about, const Trace& trace, std::string_view module, Place& place) {
-  place.module = std::string(module);
   const CodeCall* call = about.places.source(trace).first_call("(calls) " + std::string(module));
-  if (call == nullptr) return false;
-  put_call(*call, place);
-  return true;
+  if (call != nullptr) put_call(*call, place);
+  place.module = std::string(module);
+  return call != nullptr;
 }
 
 }  // namespace stepscope::diagnose

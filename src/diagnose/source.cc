@@ -279,6 +279,7 @@ void put_call(const CodeCall& call, Place& place) {
   place.file = call.file;
   place.line = call.line;
   place.function.reset();
+  place.module.reset();
 }
 
 }  // namespace stepscope::diagnose

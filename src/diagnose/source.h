@@ -89,7 +89,7 @@ class Source {
   std::unordered_map<std::string_view, Calls> files_;
 };
 
-// The place is a call by the program's source; which function makes it is not said there by name.
+// The place is a call by the program's source; which function makes it is not said there by name, nor for which module.
 void put_call(const CodeCall& call, Place& place);
 
 }  // namespace stepscope::diagnose

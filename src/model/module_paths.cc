@@ -89,14 +89,10 @@ std::uint32_t ModulePaths::node_at(std::string_view path) const {
   return root_ == StringId::none || model == index_.end() ? none : model->second;
 }
 
-std::uint32_t ModulePaths::call_of(SliceId slice) const {
-  if (nodes_.empty() || slice == SliceId::none) return none;
-  const std::uint32_t row = innermost(slice);
-  return row == none ? innermost(forward_of(slice)) : row;
-}
-
 std::uint32_t ModulePaths::node_of(SliceId slice) const {
-  const std::uint32_t row = call_of(slice);
+  if (nodes_.empty() || slice == SliceId::none) return none;
+  std::uint32_t row = innermost(slice);
+  if (row == none) row = innermost(forward_of(slice));
   return row == none ? none : node_at_[row];
 }
 

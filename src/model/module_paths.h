@@ -36,21 +36,20 @@ class ModulePaths {
   std::uint32_t node_of_call(std::uint32_t row) const { return node_at_[row]; }
   // The row of Trace::modules innermost around the slice, not itself; or none.
   std::uint32_t call_around(SliceId slice) const;
-  // The row that the slice belongs to, or none: the innermost around it, itself included; of what runs in a backward
-  // pass, that around the forward operator whose gradient it is.
-  std::uint32_t call_of(SliceId slice) const;
+  // Of what runs in a backward pass the forward operator whose gradient it is; none: it is not known.
+  SliceId forward_of(SliceId slice) const;
   // The node of a path, or the innermost that would be around it; none: there is none at all.
   std::uint32_t node_at(std::string_view path) const;
   // The same for a module of the model that the path begins with, whether or not it is the root.
   std::uint32_t node_in_model(std::string_view path) const;
-  // The node of call_of(slice), or none.
+  // The node that the slice belongs to, or none: that of the innermost module around it; of what runs in a backward
+  // pass, that of the forward operator whose gradient it is.
   std::uint32_t node_of(SliceId slice) const;
 
  private:
   bool has_path(SliceId slice) const;
   void find_root();
   std::uint32_t innermost(SliceId at) const;
-  SliceId forward_of(SliceId slice) const;
   std::uint32_t node(const std::string& path, std::uint32_t parent);
   std::uint32_t node_of_path(std::string_view path);
   std::uint32_t node_of_name(const ModuleCall& call);

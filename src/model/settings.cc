@@ -104,6 +104,7 @@ ThreadsBeside threads_beside(const Trace& trace) {
 }
 
 std::vector<Compilation> compilations(const Trace& history) {
+  constexpr std::size_t kMostRows = 1024;  // 64 of each process of a rank
   constexpr std::int64_t kNsPerUs = 1000, kMostUs = std::numeric_limits<std::int64_t>::max() / (2 * kNsPerUs);
   std::vector<Compilation> out;
   simdjson::dom::parser parser;
@@ -113,17 +114,19 @@ std::vector<Compilation> compilations(const Trace& history) {
     for (const simdjson::dom::element row : rows) {
       Compilation made;
       std::int64_t start_us = 0, dur_us = 0;
-      std::string_view guard, file, function;
+      std::string_view frame, guard, file, function;
       const bool whole = row.at_pointer("/0").get(start_us) == simdjson::SUCCESS &&
                          row.at_pointer("/1").get(dur_us) == simdjson::SUCCESS &&
-                         row.at_pointer("/2").get(made.attempt) == simdjson::SUCCESS &&
-                         row.at_pointer("/3").get(guard) == simdjson::SUCCESS &&
-                         row.at_pointer("/4").get(file) == simdjson::SUCCESS &&
-                         row.at_pointer("/5").get(made.line) == simdjson::SUCCESS &&
-                         row.at_pointer("/6").get(function) == simdjson::SUCCESS;
-      if (!whole || start_us < 0 || dur_us < 0 || start_us > kMostUs || dur_us > kMostUs) continue;
+                         row.at_pointer("/2").get(frame) == simdjson::SUCCESS &&
+                         row.at_pointer("/3").get(made.attempt) == simdjson::SUCCESS &&
+                         row.at_pointer("/4").get(guard) == simdjson::SUCCESS &&
+                         row.at_pointer("/5").get(file) == simdjson::SUCCESS &&
+                         row.at_pointer("/6").get(made.line) == simdjson::SUCCESS &&
+                         row.at_pointer("/7").get(function) == simdjson::SUCCESS;
+      if (!whole || made.attempt < 0 || start_us < 0 || dur_us < 0) continue;
+      if (start_us > kMostUs || dur_us > kMostNs / kNsPerUs || out.size() >= kMostRows) continue;
       made.start_ns = start_us * kNsPerUs, made.dur_ns = dur_us * kNsPerUs;
-      made.guard = guard, made.file = file, made.function = function;
+      made.frame = frame, made.guard = guard, made.file = file, made.function = function;
       out.push_back(std::move(made));
     }
   }

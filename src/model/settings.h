@@ -51,16 +51,17 @@ ThreadsBeside threads_beside(const Trace& trace);
 std::optional<double> page_faults_per_step(const Trace& trace);
 inline constexpr std::string_view kPageFaults = "stepscope_page_faults";  // key of [steps, faults of the middle one]
 
-// What torch.compile compiled in a process: the newest 64 forward and backward passes, oldest first; of Run::history.
+// What torch.compile compiled in a process: the newest 64 forward and backward passes; of Run::history.
 inline constexpr std::string_view kCompilations = "stepscope_compilations";
 struct Compilation {
   std::int64_t start_ns = 0, dur_ns = 0;  // Unix time
+  std::string frame;                      // a number for each piece of code
   std::int64_t attempt = 0;               // how often it had been compiled before
   std::string guard;                      // why again; empty: not known, as of a backward pass
   std::string file, function;             // what of the program the guard is about; empty: not known
   std::int64_t line = 0;
 };
-std::vector<Compilation> compilations(const Trace& history);
+std::vector<Compilation> compilations(const Trace& history);  // at most 1,024
 
 // Share of the time in which the workers of its data loader make batches; nullopt: not noted.
 std::optional<double> loader_busy(const Trace& trace);

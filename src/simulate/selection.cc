@@ -76,6 +76,9 @@ class Selector {
   bool is_module(const Trace& trace, const ModulePaths::Node& module) const {
     return module.path == text_ || (module.type != StringId::none && trace.strings[module.type] == text_);
   }
+  bool fits_class(const ModulePaths::Node& module) const {
+    return module.type != StringId::none && pattern_.fits(trace_->strings[module.type]);
+  }
   bool has_module(const Trace& trace, const ModulePaths& paths) const {
     return std::any_of(paths.nodes().begin(), paths.nodes().end(),
                        [&](const ModulePaths::Node& module) { return is_module(trace, module); });
@@ -133,38 +136,43 @@ void Selector::select_ranges(std::uint32_t t) {
   }
 }
 
-// With the modules in them, their backward pass, and the device work of both.
+// With all that they call, their backward pass, and the device work of both.
 void Selector::select_modules(std::uint32_t t, const ModulePaths& paths) {
   const Trace& trace = *trace_;
   std::vector<std::uint8_t> meant(paths.nodes().size(), 0);
   for (std::size_t i = 0; i < meant.size(); i++) {  // parents before what is in them
     const ModulePaths::Node& module = paths.nodes()[i];
-    const bool fits = text_ == "*" || (exact_ ? is_module(trace, module) : pattern_.fits(module.path));
+    const bool fits =
+        text_ == "*" || (exact_ ? is_module(trace, module) : pattern_.fits(module.path) || fits_class(module));
     meant[i] = fits || (module.parent != ModulePaths::none && meant[module.parent] != 0) ? 1 : 0;
   }
-  const auto is_meant = [&](std::uint32_t row) {
-    return row != ModulePaths::none && meant[paths.node_of_call(row)] != 0;
-  };
-  // Per call: the outermost around it that is meant, or itself.
-  std::vector<std::uint32_t> whole(trace.modules.size(), ModulePaths::none);
-  const auto whole_of = [&](std::uint32_t row) {
-    if (whole[row] != ModulePaths::none) return whole[row];
-    std::uint32_t outermost = row;
-    for (std::uint32_t at = row; at != ModulePaths::none; at = paths.call_around(trace.modules[at].slice)) {
-      if (is_meant(at)) outermost = at;
-    }
-    return whole[row] = outermost;
-  };
+  // Per slice: the outermost call around it that is meant, or itself.
+  std::vector<SliceId> call(trace.slices.size(), SliceId::none);
   for (std::uint32_t row = 0; row < trace.modules.size(); row++) {
-    if (!is_meant(row) || whole_of(row) != row) continue;
-    out_.calls++;
-    note(trace.modules[row].slice);
+    const SliceId slice = trace.modules[row].slice;
+    if (meant[paths.node_of_call(row)] != 0) call[static_cast<std::size_t>(slice)] = slice;
   }
+  for (const SliceId slice : trace.by_track.span()) {
+    const SliceId parent = trace.slices.parent[slice];
+    SliceId& own = call[static_cast<std::size_t>(slice)];
+    if (parent != SliceId::none && call[static_cast<std::size_t>(parent)] != SliceId::none) {
+      own = call[static_cast<std::size_t>(parent)];
+    } else if (own == slice) {
+      out_.calls++;
+      note(slice);
+    }
+  }
+  const auto call_of = [&](SliceId slice) {
+    if (slice == SliceId::none) return SliceId::none;
+    if (const SliceId around = call[static_cast<std::size_t>(slice)]; around != SliceId::none) return around;
+    const SliceId forward = paths.forward_of(slice);
+    return forward == SliceId::none ? forward : call[static_cast<std::size_t>(forward)];
+  };
   for (const Lane& lane : graph_.lanes) {
     if (lane.trace != t) continue;
     for (const std::uint32_t node : lane.nodes) {
-      const std::uint32_t row = paths.call_of(lane.device ? trace.device.op[graph_.row[node]] : graph_.slice[node]);
-      if (is_meant(row)) mark(node, trace.slices.dur_ns[trace.modules[whole_of(row)].slice]);
+      const SliceId around = call_of(lane.device ? trace.device.op[graph_.row[node]] : graph_.slice[node]);
+      if (around != SliceId::none) mark(node, trace.slices.dur_ns[around]);
     }
   }
 }

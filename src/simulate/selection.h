@@ -3,9 +3,7 @@
 //   kernel:TEXT   device work whose name, family or rule has TEXT (families whatever their case: "gemm")
 //   op:TEXT       operators and ranges of that name, with all that runs in them and the device work they launch
 //   host:TEXT     the same on the host alone: its launches stay
-//   module:PATH   modules of that path, or class, with the modules in them, on the host and on the device; their
-//   backward
-//                 pass too
+//   module:PATH   modules of that path or class with all that they call, and their backward pass
 //   phase:NAME    a phase, on the host and on the device
 //   rank:N        all that rank N does
 //   host:*        all threads, kernel:*  all device work

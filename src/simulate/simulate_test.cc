@@ -487,6 +487,29 @@ TEST_CASE("simulate: a module goes with its backward pass, and only that of the 
   CHECK(left_ns(ChangeKind::set_duration, "module:layers.1", 10 * us) == 70 * us);  // half as long, and its gradients
 }
 
+TEST_CASE("simulate: a module has the device work that is launched in it, once where it is called in itself") {
+  TraceFixture f;
+  const TrackId cpu = f.host("1"), gpu = f.stream("7");
+  f.op(cpu, "stepscope.module: Net (Net)", 0, 60 * us);
+  f.op(cpu, "stepscope.module: layers.0 (Block)", 0, 40 * us);
+  f.op(cpu, "stepscope.module: layers.0.0 (Linear)", 5 * us, 20 * us);
+  f.op(cpu, "aten::mm", 6 * us, 9 * us);
+  f.launch(cpu, "cudaLaunchKernel", 7 * us, 5 * us, 1);
+  f.op(cpu, "aten::mm", 45 * us, 9 * us);
+  f.launch(cpu, "cudaLaunchKernel", 46 * us, 5 * us, 2);
+  f.kernel(gpu, "gemm", 12 * us, 100 * us, 1);
+  f.kernel(gpu, "gemm", 112 * us, 100 * us, 2);
+  const Run run = one(f);
+  const Predictor predictor(run);
+  for (const char* target : {"module:layers.0", "module:Block", "module:Blo", "module:layers"}) {
+    const auto found = select(run, predictor.graph(), target);
+    REQUIRE(found);
+    CHECK(found->calls == 1);
+    CHECK(found->device_ns == 100 * us);
+    CHECK(found->host_ns == 40 * us);
+  }
+}
+
 TEST_CASE("simulate: what cannot be meant is refused with what to do") {
   TraceFixture f = launches_and_wait();
   const Run run = one(f);

@@ -69,6 +69,14 @@ double loses_to_a_worker(const Case& about, const Loading& load) {
   return std::clamp(std::max(0.0, slower * kHandedOver / workers - rest) + (slower - 1) * rest, 0.0, 1.0);
 }
 
+// A library runs the loop over the batches, as a Trainer does: where the program calls it says nothing of them.
+bool library_asks(const Code& code) {
+  const CodeFrame* own = code.own();
+  if (own == nullptr) return false;
+  return std::any_of(own + 1, code.stack.data() + code.stack.size(),
+                     [](const CodeFrame& frame) { return !frame.file.empty() && !frame.is("torch/"); });
+}
+
 }  // namespace
 
 Cause loader_in_main_process_cause() {
@@ -101,13 +109,13 @@ Cause loader_in_main_process_cause() {
               {.text = "Times as fast if nothing had to be loaded, at most", .value = 1 / rest});
           *found.finding.next += "; or make each batch cheaper, or prepare the data before";
         }
-        put_where_it_is_made(about, load, found.finding.where);
+        const bool is_made_here = put_where_it_is_made(about, load, found.finding.where);
         if (const CodeFrame* busy = load.making.own(); busy != nullptr) {
           found.finding.sentence += fmt::format(": {}", busy->function);
           found.finding.evidence.push_back(
               {.text = fmt::format("Most of it is in {}, {}:{}", busy->function, busy->file, busy->line),
                .value = Value()});
-          if (!room) load.making.put_into(found.finding.where);
+          if (!room || (!is_made_here && library_asks(load.code))) load.making.put_into(found.finding.where);
         }
         out.push_back(std::move(found));
       }};

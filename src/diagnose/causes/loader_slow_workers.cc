@@ -1,5 +1,4 @@
 // Workers of a data loader that do not keep up, where more of them would have no core.
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -7,7 +6,6 @@
 #include "diagnose/loading.h"
 #include "diagnose/queries.h"
 #include "diagnose/reading.h"
-#include "diagnose/sampled.h"
 #include "model/settings.h"
 
 namespace stepscope::diagnose::causes {
@@ -34,26 +32,16 @@ void put_slowest(const Case& about, Finding& finding) {
                               .query = setting_of("loader_busy_permille")});
 }
 
-// Part of the time outside the loader in which the thread of the steps could run and had no core, since the workers had
-// it; 0: cores are idle, or the workers hardly use any.
-double lost_to_workers(const Case& about, const Loading& load) {
-  constexpr double kMostIdle = 0.25, kLeastBusy = 0.2, kLeastLost = 0.1, kMostLost = 0.7;
-  if (!load.idle_cores || *load.idle_cores >= kMostIdle || load.busy_workers.value_or(0) < kLeastBusy) return 0;
-  const double waits = rate_in_steps(about.run, about.trace.rank.rank, "main_thread_wait").value_or(0);
-  const double rest = std::max(0.1, 1 - about.share(load.time_ns));  // while it waits for a batch it wants no core
-  const double lost = std::min(waits, *load.busy_workers) / rest;
-  return lost < kLeastLost ? 0 : std::min(lost, kMostLost);
-}
-
 // All that the thread of the steps does is longer for it, half of which at least is the workers' doing.
 void add_lost(const Case& about, double lost, Diagnosis& found) {
   for_each_work(about, [&](std::uint32_t node, const Work& work) {
-    if (work.device || work.role != simulate::NodeRole::host) return;
+    if (work.trace != &about.trace || work.device || work.role != simulate::NodeRole::host) return;
     const auto cost = static_cast<double>(work.cost_ns);
     found.rewrite.nodes.push_back(
         {node, static_cast<std::int64_t>((1 - lost) * cost), static_cast<std::int64_t>((1 - lost / 2) * cost)});
   });
   found.rest_stays = true;
+  put_doubt(found.finding, "that the steps wait for a core since the workers have it is inferred from samples");
   found.finding.evidence.push_back({.text = "Of the rest it waits for a core",
                                     .value = lost,
                                     .unit = Unit::ratio,
@@ -66,7 +54,7 @@ Cause loader_slow_workers_cause() {
   return {"loader_slow_workers", "Slow workers of the data loader", [](const Case& about, std::vector<Diagnosis>& out) {
             const Loading& load = loading(about);
             if (load.where != LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
-            const double lost = lost_to_workers(about, load);
+            const double lost = load.lost;
             // Else that is the cause.
             if (waits_for_disks(about) || (lost == 0 && (has_room(load) || keeps_up(load)))) return;
             Diagnosis found =

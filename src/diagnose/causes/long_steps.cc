@@ -37,7 +37,9 @@ Cause long_steps_cause() {
       "long_steps", "Steps that take far longer, every so many", [](const Case& about, std::vector<Diagnosis>& out) {
         const std::optional<LongSteps> found = long_steps(about);
         if (!found || found->is_recorded || found->share < kWorthSaying) return;
-        if (found->compiling >= kMostlyCompiling && recompiled(about)) return;  // a cause of its own
+        const std::optional<Recompiled> again = recompiled(about);
+        if (found->compiling >= kMostlyCompiling && again && again->share >= kWorthSaying)
+          return;  // a cause of its own
         const Source& source = about.places.source(about.trace);
         const Habit* habit = nullptr;
         const CodeCall* call = nullptr;

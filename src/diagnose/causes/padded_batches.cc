@@ -90,8 +90,8 @@ Cause padded_batches_cause() {
                            "short ones in a row",
              .doubt = "how much fills up was seen in one step"});
         found.finding.where.op.reset();
-        found.finding.where.module = table;
         put_call(*call, found.finding.where);
+        found.finding.where.module = table;
         found.finding.evidence.push_back({.text = "Of the words", .value = filled, .unit = Unit::ratio});
         found.finding.evidence.push_back({.text = "For no row at all", .value = needless, .unit = Unit::ratio});
         out.push_back(std::move(found));

@@ -1,4 +1,5 @@
 // torch.compile compiles again what it had compiled already, since its guards failed: for each new size, mostly.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,7 +11,6 @@
 #include "diagnose/model_calls.h"
 #include "diagnose/queries.h"
 #include "model/compile_names.h"
-#include "model/telemetry.h"
 #include "model/windows.h"
 
 namespace stepscope::diagnose::causes {
@@ -43,45 +43,48 @@ std::string_view model_around(const Case& about, const Work& work) {
 constexpr std::string_view kAgain =
     "torch.compile compiles code again that it had compiled already, since its guards failed";
 
-// Is it the size of something? Else it is what the compiled code took for constant.
-bool is_size(std::string_view guard) {
-  const auto has = [&](std::string_view part) { return guard.find(part) != guard.npos; };
-  return has("size") || has("stride") || has("shape") || has("len(");
+enum class GuardKind : std::uint8_t { size, number, other };
+
+// As torch._dynamo writes them.
+GuardKind kind_of(std::string_view guard) {
+  for (const std::string_view part : {"size mismatch", "stride mismatch", ".size()[", ".stride()[", ".shape["}) {
+    if (guard.find(part) != guard.npos) return GuardKind::size;
+  }
+  constexpr std::string_view kEquals = " == ";
+  const std::size_t at = guard.rfind(kEquals);
+  if (at == guard.npos || at + kEquals.size() == guard.size()) return GuardKind::other;
+  const char first = guard[at + kEquals.size()];
+  return (first >= '0' && first <= '9') || first == '-' ? GuardKind::number : GuardKind::other;
 }
 
 std::string_view what_to_do(std::string_view guard) {
-  if (guard.empty() || is_size(guard)) {
-    return "For sizes that change use torch.compile(dynamic=True) or torch._dynamo.mark_dynamic, or pad to a few "
-           "sizes; "
-           "TORCH_LOGS=recompiles says which guard failed";
+  switch (guard.empty() ? GuardKind::size : kind_of(guard)) {
+    case GuardKind::size:
+      return "For sizes that change use torch.compile(dynamic=True) or torch._dynamo.mark_dynamic, or pad to a few "
+             "sizes; TORCH_LOGS=recompiles says which guard failed";
+    case GuardKind::number:
+      return "The number in the guard is a constant of the compiled code: keep it in a tensor (a buffer, by fill_()), "
+             "or "
+             "use it outside of what is compiled; TORCH_LOGS=recompiles says more";
+    case GuardKind::other: break;
   }
-  return "What the guard names is a constant of the compiled code: keep a number that changes in a tensor (such as a "
-         "buffer, by fill_()), or read it outside of what is compiled; TORCH_LOGS=recompiles says more";
+  return "Keep what the guard asks for the same in all steps, or compile the few cases before the training; "
+         "TORCH_LOGS=recompiles says more";
 }
 
 void put_guard(const Compilation& newest, Finding& finding) {
   if (newest.guard.empty()) return;
   finding.evidence.push_back({.text = "The guard that failed: " + newest.guard, .value = Value()});
   // Sizes come from where the model is called; the place of a constant is what asks for it.
-  if (newest.file.empty() || (is_size(newest.guard) && finding.where.line)) return;
+  if (newest.file.empty() || (kind_of(newest.guard) == GuardKind::size && finding.where.line)) return;
   finding.where.file = newest.file;
   finding.where.line = newest.line;
   finding.where.function = newest.function;
+  finding.where.module.reset();
 }
 
-// The last whose guard is known; empty: none.
-Compilation newest_again(const Case& about) {
-  const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
-  Compilation newest;
-  if (history == nullptr) return newest;
-  for (Compilation& one : compilations(*history)) {
-    if (one.attempt > 0 && !one.guard.empty()) newest = std::move(one);
-  }
-  return newest;
-}
-
-// None of the recorded steps compiles, others do.
-void by_marks(const Case& about, std::vector<Diagnosis>& out) {
+// The recorded steps hardly compile, others do.
+void by_marks(const Case& about, bool recorded, std::vector<Diagnosis>& out) {
   const std::optional<Recompiled> again = recompiled(about);
   if (!again || again->share < kWorthSaying) return;
   constexpr double kMostLeft = 0.1;
@@ -103,7 +106,7 @@ void by_marks(const Case& about, std::vector<Diagnosis>& out) {
     put_call(*compiles, finding.where);
   }
   put_guard(again->newest, finding);
-  put_doubt(finding, "none of these steps was recorded; torch itself said what it compiled");
+  put_doubt(finding, recorded ? "" : "none of these steps was recorded; torch itself said what it compiled");
   finding.next = what_to_do(again->newest.guard);
   out.push_back(std::move(found));
 }
@@ -125,8 +128,8 @@ Cause recompilations_cause() {
                 }
               });
             }
-            if (!compiling.worth_saying()) return by_marks(about, out);
-            const Compilation newest = newest_again(about);
+            if (!compiling.worth_saying()) return by_marks(about, !compiling.names().empty(), out);
+            const Compilation newest = guard_in_recording(about);
             Diagnosis found = compiling.diagnosis({.cause = "compile",
                                                    .sentence = std::string(kAgain),
                                                    .next = std::string(what_to_do(newest.guard)),

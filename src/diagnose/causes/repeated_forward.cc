@@ -123,8 +123,8 @@ Cause repeated_forward_cause() {
                                     return a.second < b.second;
                                   })->first;
             found.finding.where.op.reset();
-            found.finding.where.module = std::string(heaviest->module);
             put_call(*heaviest->call, found.finding.where);
+            found.finding.where.module = std::string(heaviest->module);
             found.finding.evidence.push_back({.text = "Calls of " + std::string(heaviest->module) + " in a step",
                                               .value = static_cast<std::int64_t>(heaviest->count),
                                               .unit = Unit::count});

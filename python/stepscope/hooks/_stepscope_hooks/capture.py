@@ -140,7 +140,9 @@ class Capture:
 
         number, world, source = self.identity = process.rank(self.identity)
         faults = self.page_faults.counted()
-        compiled = compilations.told()
+        compiled = []
+        with self.notes.guard("asking what was compiled"):
+            compiled = compilations.told()
         device = "cuda" if torch.cuda.is_initialized() else "cpu"
         role = "launcher" if process.is_launcher() else "rank"
         self.notes.write(

@@ -1,4 +1,4 @@
-"""What torch.compile compiled in this process, and why again: torch's own list, asked for at the end.
+"""What torch.compile compiled in this process, and why again: torch's own list, asked for when a note is written.
 
 torch keeps the newest 64 entries, one for each forward and each backward pass, with the guard that failed. Nothing runs
 while it compiles, and torch's compiler is never loaded for this.
@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    # Start (Unix µs), µs, how often it had been compiled before, the guard that failed, and file, line and function of
-    # the program where that is from; of a backward pass and where torch does not say: "", "", 0, "".
-    Compilation = tuple[int, int, int, str, str, int, str]
+    # Start (Unix µs), µs, which piece of code, how often that had been compiled before, the guard that failed ("": of a
+    # backward pass, or torch does not say), and file, line and function of the program that it is about ("", 0, "").
+    Compilation = tuple[int, int, str, int, str, str, int, str]
 
 MOST_CHARACTERS = 300  # of a guard
 _IDS = re.compile(r"^(?:\d+/\d+: )+")
@@ -33,32 +33,33 @@ def told() -> list[Compilation]:
     """Oldest first; empty: none, or this torch does not say."""
     utils = sys.modules.get("torch._dynamo.utils")
     listed = getattr(utils, "get_compilation_metrics", None)
-    if listed is None:
+    entries = [] if listed is None else list(listed())
+    if not entries:
         return []
     _own.update(program_code.own_files())
-    found = [_compilation(one) for one in listed()]
+    found = [_compilation(one) for one in entries]
     return [one for one in found if one is not None]
 
 
 def _compilation(entry: Any) -> Compilation | None:
     start, took = getattr(entry, "start_time_us", None), getattr(entry, "duration_us", None)
-    _, _, attempt = str(getattr(entry, "compile_id", "")).rpartition("/")
+    frame, _, attempt = str(getattr(entry, "compile_id", "")).rpartition("/")
     if start is None or took is None or not attempt.isdigit():
         return None
     reason = str(getattr(entry, "recompile_reason", None) or "")
     guard = _IDS.sub("", reason.split("\n", 1)[0].split("  #", 1)[0]).strip()
     guard = _MEMBER.sub(r".\1", guard)[:MOST_CHARACTERS]
     file, line, function = _place(entry, reason)
-    return int(start), int(took), int(attempt), guard, file, line, function
+    return int(start), int(took), frame, int(attempt), guard, file, line, function
 
 
 def _place(entry: Any, reason: str) -> tuple[str, int, str]:
     """Where the program asks for what the guard is about, else the function that is compiled."""
-    for file, line, function in reversed(_FRAME.findall(reason)):
-        if os.path.abspath(file) in _own:
-            return program_code.shown(_own[os.path.abspath(file)]), int(line), function
-    file = os.path.abspath(str(getattr(entry, "co_filename", None) or ""))
-    if file not in _own:
-        return "", 0, ""
-    line = int(getattr(entry, "co_firstlineno", None) or 0)
-    return program_code.shown(_own[file]), line, str(getattr(entry, "co_name", None) or "")
+    compiled = (getattr(entry, name, None) for name in ("co_filename", "co_firstlineno", "co_name"))
+    for file, line, function in (*reversed(_FRAME.findall(reason)), tuple(compiled)):
+        if not file or str(file).startswith("<"):
+            continue
+        own = _own.get(os.path.abspath(str(file)))
+        if own is not None:
+            return program_code.shown(own), int(line or 0), str(function or "")
+    return "", 0, ""

@@ -45,8 +45,9 @@ class Recordings:
         self.time_is_up = False  # of the window in seconds
         self.seconds_end = 0.0  # of it, if all goes well
         self.stacks_by_clock = False  # the clock ends them, and no step
-        self.stacks_again = True  # once more, where their step is unlike the others
+        self.without_batch: Recorder | None = None  # of frames, whose step loads nothing where others do
         self.batches = 0  # that were loaded before the running window
+        self.loads = False  # a batch in each step of the last window
         self.done: list[Recorder] = []  # written
         self.all: list[Recorder] = []  # that ran, for what they cost
 
@@ -160,15 +161,20 @@ class Recordings:
         recorder.end_step()
         capture = self.capture
         if self.unasked(current) and not capture.without_optimizer:
-            self.discard(recorder)  # before the first step of an optimizer: its steps are the better answer
-        elif current == STACKS and not self.stacks_by_clock and self.stacks_again and self.without_batch():
-            self.discard(recorder)
-            self.stacks_again, self.stacks_wait = False, LATER_STACKS
+            self.release()  # before the first step of an optimizer: its steps are the better answer
+            recorder.stop()
+            moments.left.leaves(None, in_step=False)
+            self.marks.part(capture.boundary, marks.PART_WRITTEN)
         elif (self.by_clock(current) and not self.time_is_up) or window == current:
             self.record_on(recorder)
         else:
+            again = self.stacks_come_again(recorder)
+            if recorder.kind == "steps":
+                self.loads = 0 < len(recorder.steps) <= capture.batches - self.batches
             self.close(complete=True)
             early = self.capture.plan.ended == current
+            if again:
+                self.without_batch, self.stacks_at, self.stacks_wait = recorder, capture.boundary, LATER_STACKS
             if recorder.kind == "steps" and window is None and not early and self.stacks_follow(recorder):
                 last = capture.last_steps if self.settings.automatic else ()
                 self.stacks_at = next_long_step(last, capture.boundary)
@@ -177,15 +183,10 @@ class Recordings:
                 else:
                     self.stacks_wait = self.stacks_at - capture.boundary + 2
 
-    def without_batch(self) -> bool:
-        """Of steps that load one each: at the end of a pass through the data, say, where some load one ahead."""
-        return self.capture.batches == self.batches > self.capture.boundary // 2
-
-    def discard(self, recorder: Recorder) -> None:
-        self.release()
-        recorder.stop()
-        moments.left.leaves(None, in_step=False)
-        self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
+    def stacks_come_again(self, recorder: Recorder) -> bool:
+        """Once, where no batch is loaded in their step: at the end of a pass, say, if the job loads one ahead."""
+        once = recorder.kind == STACKS and not self.stacks_by_clock and self.without_batch is None
+        return once and self.loads and self.capture.batches == self.batches
 
     def by_clock(self, window: Window | str) -> bool:
         return window == SECONDS or (window == STACKS and self.stacks_by_clock)
@@ -278,7 +279,10 @@ class Recordings:
         boundary = self.capture.boundary
         no_steps = recorder.kind != "steps" and boundary == 0
         return (
-            not recorder.early and (no_steps or self.capture.plan.over(boundary)) and not self.stacks_follow(recorder)
+            not recorder.early
+            and (no_steps or self.capture.plan.over(boundary))
+            and not self.stacks_follow(recorder)
+            and not self.stacks_come_again(recorder)
         )
 
     def stacks_follow(self, recorder: Recorder) -> bool:
@@ -358,7 +362,10 @@ class Recordings:
 
     def superseded_by(self, recorder: Recorder) -> list[Recorder]:
         """What was recorded so far and is less worth: forward passes before a training began, and in the automatic
-        mode what came early, or, of a training, a stretch of time; of a server it is its steps."""
+        mode what came early, or, of a training, a stretch of time; of a server it is its steps; and frames of a step
+        that loads no batch, where others do."""
+        if recorder.kind == STACKS:
+            return [other for other in self.done if other is self.without_batch and recorder.steps]
         if recorder.asked or recorder.kind not in ("steps", SECONDS):
             return []
         worse = SECONDS if recorder.kind == "steps" else "steps" if self.capture.without_optimizer else None
