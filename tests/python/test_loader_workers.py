@@ -118,7 +118,7 @@ def test_a_step_with_frames_loads_a_batch_as_others_do(place: Place, stepscope: 
     job = place.run(sys.executable, place.script(AHEAD))
     assert job.code == 0, job.stderr
     (process,) = job.manifest()["processes"]
-    assert [window["steps"] for window in process["windows"] if window["kind"] == "stacks"] == [[17]]
+    assert [window["steps"] for window in process["windows"] if window["kind"] == "stacks"] == [[16]]
     done = place.plain(str(stepscope), "report", str(job.folder), "--json")
     functions = json.loads(done.stdout)["answers"]["stacks"]["tables"]["functions"]["rows"]
     assert any("gather" in map(str, row) for row in functions)
