@@ -47,7 +47,8 @@ std::vector<double> compiling_in(const std::vector<Step>& steps, const std::vect
       const double inside =
           static_cast<double>(std::min(at->end_ns, end_ns)) - static_cast<double>(std::max(at->start_ns, one.start_ns));
       double& own = out[static_cast<std::size_t>(at - steps.begin())];
-      own = std::clamp(own + inside, 0.0, static_cast<double>(at->end_ns) - static_cast<double>(at->start_ns));
+      const double whole = static_cast<double>(at->end_ns) - static_cast<double>(at->start_ns);
+      own = std::min(own + std::max(0.0, inside), std::max(0.0, whole));
     }
   }
   return out;

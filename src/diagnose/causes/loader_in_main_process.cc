@@ -86,28 +86,31 @@ Cause loader_in_main_process_cause() {
         const Loading& load = loading(about);
         // A range that the program marked itself is on this thread as well.
         if (load.where == LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
-        // Workers need cores: without an idle one they take their time from the step.
-        const bool room = load.idle_cores.value_or(1) >= kIdleCore;
-        constexpr double kLeftWithoutRoom = 0.6;  // of what is made cheaper, or before, all may be gone
+        // Workers need cores: without an idle one, or where torch's threads have them all, they take their time from
+        // the step. What is made cheaper, or before, may be gone all the same.
+        const bool idle = load.idle_cores.value_or(1) >= kIdleCore;
+        constexpr double kLeftWithoutRoom = 0.6, kMostLeft = 0.7;
+        const double loses = loses_to_a_worker(about, load);
+        const bool room = idle && loses < kMostLeft;
         const double lost = room ? std::max(lost_beside(about).value_or(0), bound_by_cores(about, load)) : 0,
-                     waits = std::max(room ? waits_for_workers(about, load) + 0.05 : kLeftWithoutRoom,
-                                      loses_to_a_worker(about, load)),
+                     waits = room ? std::max(waits_for_workers(about, load) + 0.05, loses) : kLeftWithoutRoom,
                      left = std::min(1.0, std::max(lost + 0.05, waits));
+        const std::string cheaper = fmt::format(
+            "Make __getitem__ and collate_fn cheaper, or prepare the data before; DataLoader(..., num_workers=1, "
+            "persistent_workers=True) helps little where {}",
+            idle ? "torch's threads have all cores" : "no core is idle");
         Diagnosis found = waits_for_loader(
             about, load, "Batches are loaded in the training process itself, while the step waits",
             room ? fmt::format("DataLoader(..., num_workers={}, persistent_workers=True), and pin_memory=True where a "
-                               "GPU takes them",
+                               "GPU takes them; or make each batch cheaper, or prepare the data before",
                                workers_advised(about, load))
-                 : "DataLoader(..., num_workers=1, persistent_workers=True) helps little where no core is idle: make "
-                   "__getitem__ cheaper, or prepare the data before",
+                 : cheaper,
             lost, left);
         found.rest_stays = true;
-        // What workers share cores with the steps for, a batch that is made cheaper, or before, gives whole.
         const double rest = 1 - about.share(load.time_ns);
         if (room && rest > 0) {
           found.finding.evidence.push_back(
               {.text = "Times as fast if nothing had to be loaded, at most", .value = 1 / rest});
-          *found.finding.next += "; or make each batch cheaper, or prepare the data before";
         }
         const bool is_made_here = put_where_it_is_made(about, load, found.finding.where);
         if (const CodeFrame* busy = load.making.own(); busy != nullptr) {

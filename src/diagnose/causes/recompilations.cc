@@ -64,8 +64,7 @@ std::string_view what_to_do(std::string_view guard) {
              "sizes; TORCH_LOGS=recompiles says which guard failed";
     case GuardKind::number:
       return "The number in the guard is a constant of the compiled code: keep it in a tensor (a buffer, by fill_()), "
-             "or "
-             "use it outside of what is compiled; TORCH_LOGS=recompiles says more";
+             "or use it outside of what is compiled; TORCH_LOGS=recompiles says more";
     case GuardKind::other: break;
   }
   return "Keep what the guard asks for the same in all steps, or compile the few cases before the training; "
