@@ -75,7 +75,10 @@ Communicating look_at_communication(const Case& about) {
         return t < about.trace.slices.start_ns[call];
       });
       if (after != calls.begin()) one.call = *(after - 1);
-      one.after_backward = one.step != StepId::none && of != backward.end() && asked_ns >= of->second.end_ns;
+      // What a backward pass asks for may begin behind it, if the thread that communicates has no core before.
+      const bool by_backward = one.call != SliceId::none && is_backward(about.trace.name(one.call));
+      one.after_backward =
+          one.step != StepId::none && of != backward.end() && asked_ns >= of->second.end_ns && !by_backward;
     }
     if (one.step != StepId::none && !about.trace.steps[static_cast<std::size_t>(one.step)].partial)
       steps.insert(one.step);

@@ -139,6 +139,50 @@ TEST_CASE("advice: with communication goes what it takes from operators beside i
   CHECK(find(advice_of(crumbs(1 * ms, us)), "small_buckets") == nullptr);  // it is hidden, and costs nothing
 }
 
+// Two ranks whose gradients travel on a thread of gloo once the backward pass has ended, 4 ms of 14: asked for by a
+// hook in that pass, or by the program behind it.
+Run behind_backward(bool by_hook) {
+  Run run;
+  for (int rank = 0; rank < 2; rank++) {
+    TraceFixture f;
+    f.trace.rank.rank = rank;
+    f.trace.clock_base_ns = 1'700'000'000'000'000'000;
+    const TrackId cpu = f.host("1"), worker = f.host("2");
+    std::int64_t at_ns = 0;
+    for (int step = 0; step < 4; step++) {
+      const std::int64_t begin_ns = at_ns;
+      f.op(cpu, "aten::mm", at_ns, 5 * ms, {.dims = "[[64, 64], [64, 64]]"});
+      f.op(cpu, "autograd::engine::evaluate_function: MmBackward0", at_ns + 5 * ms, 5 * ms);
+      at_ns += 10 * ms;
+      if (by_hook) f.op(cpu, "c10d::allreduce_", at_ns - 100 * us, 20 * us);
+      if (!by_hook) f.op(cpu, "c10d::allreduce_", at_ns + 10 * us, 20 * us);
+      f.op(worker, "gloo:all_reduce", at_ns + 50 * us, 4 * ms, {.dims = "[[1024]]", .types = R"(["float"])"},
+           "user_annotation");
+      at_ns += 4 * ms + 60 * us;
+      f.op(cpu, "aten::add", at_ns, 100 * us);
+      at_ns += 110 * us;
+      f.annotation(cpu, "ProfilerStep#" + std::to_string(step), begin_ns, at_ns - begin_ns);
+    }
+    run.traces.push_back(std::move(f.trace));
+    REQUIRE(derive::derive(run.traces.back(), {}));
+  }
+  derive::derive_run(run, 1);
+  return run;
+}
+
+TEST_CASE("advice: what a backward pass asks for itself is not asked for behind it, however late it begins") {
+  const Answer by_program = advice_of(behind_backward(false));
+  const Finding* found = find(by_program, "exposed_communication");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high > 1.3);
+  const auto count = std::find_if(found->evidence.begin(), found->evidence.end(),
+                                  [](const Evidence& one) { return one.text == "Such collectives per step"; });
+  REQUIRE(count != found->evidence.end());
+  CHECK(count->value == Value(1.0));
+  CHECK(find(advice_of(behind_backward(true)), "exposed_communication") == nullptr);
+}
+
 TEST_CASE("advice: the group that moves most goes between machines") {
   const auto job = [](bool tensor_outside) {
     std::vector<Rank> ranks;

@@ -26,9 +26,9 @@ Cause exposed_communication_cause() {
                  .next = "Let DistributedDataParallel (or FSDP) send gradients in buckets while the backward pass goes "
                          "on, in place of all_reduce calls behind it"});
             put_call(about, *first, found.finding.where);
+            const auto steps = static_cast<double>(std::max<std::int64_t>(1, communicating(about).steps));
             found.finding.evidence.push_back({.text = "Such collectives per step",
-                                              .value = count / std::max<std::int64_t>(1, communicating(about).steps),
-                                              .unit = Unit::count,
+                                              .value = static_cast<double>(count) / steps,
                                               .query = collectives_of()});
             out.push_back(std::move(found));
           }};
