@@ -1,6 +1,7 @@
 #include "run/progress.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "run/living.h"
@@ -26,6 +27,8 @@ RankProgress progress_of(const Ring& ring, std::size_t window) {
   out.running = is_running(ring.host, ring.pid);
   out.phase_now = ring.phase_now;
   out.phase_since_ns = ring.phase_since_ns;
+  // Of a phase of a step: what a file says may be any number, and all of them are added up.
+  constexpr std::int64_t kMostNs = std::numeric_limits<std::int64_t>::max() / std::int64_t{2 * kMarkPhases};
   std::map<std::int64_t, std::array<std::int64_t, kMarkPhases>> phases;  // by step
   std::vector<const Mark*> steps;
   for (const Mark& mark : ring.marks) {
@@ -36,7 +39,8 @@ RankProgress progress_of(const Ring& ring, std::size_t window) {
     } else if (mark.kind == MarkKind::step) {
       steps.push_back(&mark);
     } else if (mark.kind == MarkKind::phase && mark.phase < kMarkPhases) {
-      phases[mark.step][mark.phase] += mark.dur_ns;
+      std::int64_t& in_step = phases[mark.step][mark.phase];
+      in_step = std::min(kMostNs, in_step + std::clamp<std::int64_t>(mark.dur_ns, 0, kMostNs));
     }
   }
   if (steps.empty()) return out;

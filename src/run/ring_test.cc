@@ -29,6 +29,17 @@ TEST_CASE("ring: a pair of clocks that is some ns behind makes no steps overlap"
   CHECK(ring->marks[1].dur_ns == 350);
 }
 
+TEST_CASE("ring: phases of centuries add up to no more than a number can hold") {
+  Ring ring;
+  for (int i = 0; i < 3; i++) {
+    ring.marks.push_back({.dur_ns = 9'000'000'000'000'000'000, .kind = MarkKind::phase, .phase = 2});
+  }
+  ring.marks.push_back({.dur_ns = 100, .kind = MarkKind::step, .phase = 4});
+  const RankProgress progress = progress_of(ring, 20);
+  CHECK(progress.phase_ns[0] == 0);
+  CHECK(progress.phase_ns[2] > 0);
+}
+
 TEST_CASE("ring: marks are placed by the pair of clocks before them") {
   RingText text(16, kAbout);
   text.add(1000, 0, 5'000'000, kClock);

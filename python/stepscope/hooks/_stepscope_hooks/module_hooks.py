@@ -176,7 +176,6 @@ class ModuleHook:
         self.before, self.after, self.inputs = before, after, inputs
         self.inside = 0
         self.late = False  # others came while the module ran, and are around this one, which is to be outermost
-        self.skips = False  # this call: torch has its list of hooks to call before it in the old order
         self.handles: list[Any] = []
         global _changes
         with _lock:
@@ -215,31 +214,26 @@ class ModuleHook:
     def enter(self, args: Any = (), kwargs: Any = None) -> None:
         if id(self) not in _living:
             return  # removed since torch made its list of hooks to call
-        if self.late and self.comes_first():
-            if self.handles:  # else nobody tells of the end of this call
-                self.inside, self.skips = self.inside + 1, True
-            return
         self.inside += 1
         if self.inputs is not None:
             self.inputs(args, kwargs or {})
         self.before()
 
-    def comes_first(self) -> bool:
-        """Goes around those that came meanwhile: before a call, since torch goes through them where one raises."""
-        with _lock:
-            if not self.late or self.inside:
-                return False
-            self.late = False
-            self.lift()
-            self.place()
-        return True
-
     def leave(self) -> None:
         self.inside = max(0, self.inside - 1)
-        if self.skips and not self.inside:
-            self.skips = False
-        else:
-            self.after()
+        self.after()
+        if (
+            self.late and sys.exc_info()[0] is None
+        ):  # behind a call that raised torch goes through the hooks as they lie
+            self.go_around()
+
+    def go_around(self) -> None:
+        """Those that came while the module ran: from its next call on."""
+        with _lock:
+            if self.late and not self.inside:
+                self.late = False
+                self.lift()
+                self.place()
 
     def lift(self) -> None:
         for handle in self.handles:
