@@ -39,10 +39,10 @@ constexpr const char* kWhatIfExamples = R"(Examples:
   stepscope what-if run/ --ranks 64 --topology network.yml       64 ranks on that network
   stepscope what-if run/ --no-waits --trace predicted.json.gz    the predicted run as a trace, for any viewer
 
-What a change is about: kernel:TEXT (name or family), op:NAME (with its kernels), host:NAME (without them),
-module:PATH (with its backward pass), phase:NAME, rank:N. Where a name is exactly TEXT, only that name is meant.
-The range is that of waits that nothing in the recording explains: they stay, or are gone. docs/what-if.md says
-what is in a prediction and what is not.)";
+What a change is about: kernel:TEXT (name or family), op:NAME (with its kernels), host:NAME
+(without them), module:PATH (with its backward pass), phase:NAME, rank:N. Where a name is exactly
+TEXT, only that name is meant. The range is that of waits that nothing in the recording explains:
+they stay, or are gone. docs/what-if.md says what is in a prediction and what is not.)";
 
 Error usage(std::string message, std::string hint) {
   return {ErrorKind::usage, std::move(message), "", std::nullopt, std::move(hint)};
