@@ -93,15 +93,26 @@ TEST_CASE("advice: collectives far below NVLink, and near it") {
   CHECK(find(job(3 * ms, "NVIDIA L40S"), "slow_link") == nullptr);              // which has no NVLink
 }
 
-// Two ranks that add up each gradient alone on threads of gloo, while products of the same sizes run: beside them these
-// take `beside_ns`, in the forward pass one millisecond.
-Run crumbs(std::int64_t beside_ns, std::int64_t call_ns) {
+// Two ranks on a machine that do the same.
+Run two_ranks(const std::function<void(TraceFixture&)>& record) {
   Run run;
   for (int rank = 0; rank < 2; rank++) {
     TraceFixture f;
     f.trace.rank.rank = rank;
     f.trace.clock_base_ns = 1'700'000'000'000'000'000;
     f.trace.metadata.push_back({"host_name", "\"node1\""});
+    record(f);
+    run.traces.push_back(std::move(f.trace));
+    REQUIRE(derive::derive(run.traces.back(), {}));
+  }
+  derive::derive_run(run, 1);
+  return run;
+}
+
+// Two ranks that add up each gradient alone on threads of gloo, while products of the same sizes run: beside them these
+// take `beside_ns`, in the forward pass one millisecond.
+Run crumbs(std::int64_t beside_ns, std::int64_t call_ns) {
+  return two_ranks([&](TraceFixture& f) {
     const TrackId cpu = f.host("1"), worker = f.host("2");
     std::int64_t at_ns = 0;
     for (int step = 0; step < 4; step++) {
@@ -123,11 +134,7 @@ Run crumbs(std::int64_t beside_ns, std::int64_t call_ns) {
       at_ns += 10 * us;
       f.annotation(cpu, "ProfilerStep#" + std::to_string(step), begin_ns, at_ns - begin_ns);
     }
-    run.traces.push_back(std::move(f.trace));
-    REQUIRE(derive::derive(run.traces.back(), {}));
-  }
-  derive::derive_run(run, 1);
-  return run;
+  });
 }
 
 TEST_CASE("advice: with communication goes what it takes from operators beside it") {
@@ -142,11 +149,7 @@ TEST_CASE("advice: with communication goes what it takes from operators beside i
 // Two ranks whose gradients travel on a thread of gloo once the backward pass has ended, 4 ms of 14: asked for by a
 // hook in that pass, or by the program behind it.
 Run behind_backward(bool by_hook) {
-  Run run;
-  for (int rank = 0; rank < 2; rank++) {
-    TraceFixture f;
-    f.trace.rank.rank = rank;
-    f.trace.clock_base_ns = 1'700'000'000'000'000'000;
+  return two_ranks([&](TraceFixture& f) {
     const TrackId cpu = f.host("1"), worker = f.host("2");
     std::int64_t at_ns = 0;
     for (int step = 0; step < 4; step++) {
@@ -163,11 +166,7 @@ Run behind_backward(bool by_hook) {
       at_ns += 110 * us;
       f.annotation(cpu, "ProfilerStep#" + std::to_string(step), begin_ns, at_ns - begin_ns);
     }
-    run.traces.push_back(std::move(f.trace));
-    REQUIRE(derive::derive(run.traces.back(), {}));
-  }
-  derive::derive_run(run, 1);
-  return run;
+  });
 }
 
 TEST_CASE("advice: what a backward pass asks for itself is not asked for behind it, however late it begins") {

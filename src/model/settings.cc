@@ -7,6 +7,20 @@
 #include <limits>
 
 namespace stepscope {
+namespace {
+
+// Calls `visit(row)` for each row of the lists that are noted by that key: one of each part of a recording.
+template <class Visit>
+void for_each_row(const Trace& trace, std::string_view key, const Visit& visit) {
+  simdjson::dom::parser parser;
+  for (const Metadata& one : trace.metadata) {
+    simdjson::dom::array rows;
+    if (one.key != key || parser.parse(one.json).get(rows) != simdjson::SUCCESS) continue;
+    for (const simdjson::dom::element row : rows) visit(row);
+  }
+}
+
+}  // namespace
 
 std::string_view setting(const Trace& trace, std::string_view name) {
   constexpr std::string_view kOurs = "stepscope_";
@@ -41,16 +55,11 @@ std::string text_set(const Trace& trace, std::string_view name) {
 
 std::vector<CoreWait> core_waits(const Trace& trace) {
   std::vector<CoreWait> out;
-  simdjson::dom::parser parser;
-  for (const Metadata& one : trace.metadata) {
-    simdjson::dom::array rows;
-    if (one.key != kCoreWaits || parser.parse(one.json).get(rows) != simdjson::SUCCESS) continue;
-    for (const simdjson::dom::element row : rows) {
-      CoreWait wait;
-      if (row.at_pointer("/0").get(wait.step) != simdjson::SUCCESS) continue;
-      if (row.at_pointer("/1").get(wait.ns) == simdjson::SUCCESS && wait.ns > 0) out.push_back(wait);
-    }
-  }
+  for_each_row(trace, kCoreWaits, [&](const simdjson::dom::element& row) {
+    CoreWait wait;
+    if (row.at_pointer("/0").get(wait.step) != simdjson::SUCCESS) return;
+    if (row.at_pointer("/1").get(wait.ns) == simdjson::SUCCESS && wait.ns > 0) out.push_back(wait);
+  });
   return out;
 }
 
@@ -107,29 +116,23 @@ std::vector<Compilation> compilations(const Trace& history) {
   constexpr std::size_t kMostRows = 1024;  // 64 of each process of a rank
   constexpr std::int64_t kNsPerUs = 1000, kMostUs = std::numeric_limits<std::int64_t>::max() / (2 * kNsPerUs);
   std::vector<Compilation> out;
-  simdjson::dom::parser parser;
-  for (const Metadata& one : history.metadata) {
-    simdjson::dom::array rows;
-    if (one.key != kCompilations || parser.parse(one.json).get(rows) != simdjson::SUCCESS) continue;
-    for (const simdjson::dom::element row : rows) {
-      Compilation made;
-      std::int64_t start_us = 0, dur_us = 0;
-      std::string_view frame, guard, file, function;
-      const bool whole = row.at_pointer("/0").get(start_us) == simdjson::SUCCESS &&
-                         row.at_pointer("/1").get(dur_us) == simdjson::SUCCESS &&
-                         row.at_pointer("/2").get(frame) == simdjson::SUCCESS &&
-                         row.at_pointer("/3").get(made.attempt) == simdjson::SUCCESS &&
-                         row.at_pointer("/4").get(guard) == simdjson::SUCCESS &&
-                         row.at_pointer("/5").get(file) == simdjson::SUCCESS &&
-                         row.at_pointer("/6").get(made.line) == simdjson::SUCCESS &&
-                         row.at_pointer("/7").get(function) == simdjson::SUCCESS;
-      if (!whole || made.attempt < 0 || start_us < 0 || dur_us < 0) continue;
-      if (start_us > kMostUs || dur_us > kMostNs / kNsPerUs || out.size() >= kMostRows) continue;
-      made.start_ns = start_us * kNsPerUs, made.dur_ns = dur_us * kNsPerUs;
-      made.frame = frame, made.guard = guard, made.file = file, made.function = function;
-      out.push_back(std::move(made));
-    }
-  }
+  for_each_row(history, kCompilations, [&](const simdjson::dom::element& row) {
+    Compilation made;
+    std::int64_t start_us = 0, dur_us = 0;
+    std::string_view frame, guard, file, function;
+    const bool whole =
+        row.at_pointer("/0").get(start_us) == simdjson::SUCCESS &&
+        row.at_pointer("/1").get(dur_us) == simdjson::SUCCESS && row.at_pointer("/2").get(frame) == simdjson::SUCCESS &&
+        row.at_pointer("/3").get(made.attempt) == simdjson::SUCCESS &&
+        row.at_pointer("/4").get(guard) == simdjson::SUCCESS && row.at_pointer("/5").get(file) == simdjson::SUCCESS &&
+        row.at_pointer("/6").get(made.line) == simdjson::SUCCESS &&
+        row.at_pointer("/7").get(function) == simdjson::SUCCESS;
+    if (!whole || made.attempt < 0 || start_us < 0 || dur_us < 0) return;
+    if (start_us > kMostUs || dur_us > kMostNs / kNsPerUs || out.size() >= kMostRows) return;
+    made.start_ns = start_us * kNsPerUs, made.dur_ns = dur_us * kNsPerUs;
+    made.frame = frame, made.guard = guard, made.file = file, made.function = function;
+    out.push_back(std::move(made));
+  });
   return out;
 }
 

@@ -93,6 +93,10 @@ class Selector {
     out_.call_ns[node] = call_ns;
     (graph_.lanes[graph_.lane[node]].device ? out_.device_ns : out_.host_ns) += graph_.costs.cost_ns[node];
   }
+  template <class Is>
+  std::vector<SliceId> calls_meant(const Is& is);
+  template <class CallOf>
+  void mark_calls(std::uint32_t trace, const CallOf& call_of);
   void select_ranges(std::uint32_t trace);
   void select_modules(std::uint32_t trace, const ModulePaths& paths);
   void select_nodes(std::uint32_t trace);
@@ -108,35 +112,46 @@ class Selector {
   Selection out_;
 };
 
-void Selector::select_ranges(std::uint32_t t) {
+// Per slice the outermost call around it that is meant, or itself; none: there is none.
+template <class Is>
+std::vector<SliceId> Selector::calls_meant(const Is& is) {
   const Trace& trace = *trace_;
-  Names names(trace, pattern_, exact_, text_);
-  // Per slice: the outermost selected call around it, or itself.
   std::vector<SliceId> call(trace.slices.size(), SliceId::none);
   for (const SliceId slice : trace.by_track.span()) {
     const SliceId parent = trace.slices.parent[slice];
-    if (parent != SliceId::none && call[static_cast<std::size_t>(parent)] != SliceId::none) {
-      call[static_cast<std::size_t>(slice)] = call[static_cast<std::size_t>(parent)];
-    } else if (!trace.tracks[static_cast<std::size_t>(trace.slices.track[slice])].device && names(slice)) {
-      call[static_cast<std::size_t>(slice)] = slice;
-      out_.calls++;
-      note(slice);
-    }
+    SliceId& own = call[static_cast<std::size_t>(slice)];
+    if (parent != SliceId::none) own = call[static_cast<std::size_t>(parent)];
+    if (own != SliceId::none || !is(slice)) continue;
+    own = slice;
+    out_.calls++;
+    note(slice);
   }
-  const auto take = [&](std::uint32_t node, SliceId slice) {
-    if (slice == SliceId::none || call[static_cast<std::size_t>(slice)] == SliceId::none) return;
-    mark(node, trace.slices.dur_ns[call[static_cast<std::size_t>(slice)]]);
-  };
+  return call;
+}
+
+// All that runs in a call, and the device work that it launches.
+template <class CallOf>
+void Selector::mark_calls(std::uint32_t t, const CallOf& call_of) {
   for (const Lane& lane : graph_.lanes) {
-    if (lane.trace != t) continue;
-    if (lane.device && kind_ == "host") continue;
+    if (lane.trace != t || (lane.device && kind_ == "host")) continue;
     for (const std::uint32_t node : lane.nodes) {
-      take(node, lane.device ? trace.device.op[graph_.row[node]] : graph_.slice[node]);
+      const SliceId slice = lane.device ? trace_->device.op[graph_.row[node]] : graph_.slice[node];
+      const SliceId call = slice == SliceId::none ? slice : call_of(slice);
+      if (call != SliceId::none) mark(node, trace_->slices.dur_ns[call]);
     }
   }
 }
 
-// With all that they call, their backward pass, and the device work of both.
+void Selector::select_ranges(std::uint32_t t) {
+  const Trace& trace = *trace_;
+  Names names(trace, pattern_, exact_, text_);
+  const std::vector<SliceId> call = calls_meant([&](SliceId slice) {
+    return !trace.tracks[static_cast<std::size_t>(trace.slices.track[slice])].device && names(slice);
+  });
+  mark_calls(t, [&](SliceId slice) { return call[static_cast<std::size_t>(slice)]; });
+}
+
+// With all that they call, and their backward pass.
 void Selector::select_modules(std::uint32_t t, const ModulePaths& paths) {
   const Trace& trace = *trace_;
   std::vector<std::uint8_t> meant(paths.nodes().size(), 0);
@@ -146,35 +161,16 @@ void Selector::select_modules(std::uint32_t t, const ModulePaths& paths) {
         text_ == "*" || (exact_ ? is_module(trace, module) : pattern_.fits(module.path) || fits_class(module));
     meant[i] = fits || (module.parent != ModulePaths::none && meant[module.parent] != 0) ? 1 : 0;
   }
-  // Per slice: the outermost call around it that is meant, or itself.
-  std::vector<SliceId> call(trace.slices.size(), SliceId::none);
+  std::unordered_set<SliceId> modules;
   for (std::uint32_t row = 0; row < trace.modules.size(); row++) {
-    const SliceId slice = trace.modules[row].slice;
-    if (meant[paths.node_of_call(row)] != 0) call[static_cast<std::size_t>(slice)] = slice;
+    if (meant[paths.node_of_call(row)] != 0) modules.insert(trace.modules[row].slice);
   }
-  for (const SliceId slice : trace.by_track.span()) {
-    const SliceId parent = trace.slices.parent[slice];
-    SliceId& own = call[static_cast<std::size_t>(slice)];
-    if (parent != SliceId::none && call[static_cast<std::size_t>(parent)] != SliceId::none) {
-      own = call[static_cast<std::size_t>(parent)];
-    } else if (own == slice) {
-      out_.calls++;
-      note(slice);
-    }
-  }
-  const auto call_of = [&](SliceId slice) {
-    if (slice == SliceId::none) return SliceId::none;
+  const std::vector<SliceId> call = calls_meant([&](SliceId slice) { return modules.contains(slice); });
+  mark_calls(t, [&](SliceId slice) {
     if (const SliceId around = call[static_cast<std::size_t>(slice)]; around != SliceId::none) return around;
     const SliceId forward = paths.forward_of(slice);
     return forward == SliceId::none ? forward : call[static_cast<std::size_t>(forward)];
-  };
-  for (const Lane& lane : graph_.lanes) {
-    if (lane.trace != t) continue;
-    for (const std::uint32_t node : lane.nodes) {
-      const SliceId around = call_of(lane.device ? trace.device.op[graph_.row[node]] : graph_.slice[node]);
-      if (around != SliceId::none) mark(node, trace.slices.dur_ns[around]);
-    }
-  }
+  });
 }
 
 bool Selector::fits_node(std::uint32_t node, Names& names) const {
