@@ -7,7 +7,7 @@ from clock import Clock, options
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-WORLDS, MOMENTS, SEEN, ACTIONS, PART = 512, 64, 192, 6, 768
+WORLDS, MOMENTS, SEEN, ACTIONS, PART = 704, 64, 192, 6, 768
 
 
 class Agent(nn.Module):

@@ -2,6 +2,7 @@
 """Records every program of the gallery, asks what is wrong with it, and compares that with what is known and measured.
 
 examples/gallery/run.py [--only NAME...] [--half tune|report] [--rounds N] [--measure]
+examples/gallery/run.py --keep FOLDER --again FILE: judges kept recordings once more
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,10 +77,16 @@ def measure(program: Program, rounds: int) -> Pair:
     return Pair(faulty_ms, fixed_ms)
 
 
-def diagnose(program: Program, folder: Path) -> list[Finding]:
+def record(program: Program, folder: Path) -> None:
     out = ["--config", "off", "--out", str(folder), "--name", program.name]
     execute([STEPSCOPE, "run", *out, *program.record, "--", *program.command(fixed=False)], program)
+
+
+def diagnose(program: Program, folder: Path) -> list[Finding]:
+    """What is wrong with its last recording."""
     runs = sorted(path.parent for path in (folder / program.name).glob("*/run.json"))
+    if not runs:
+        raise RuntimeError(f"{folder / program.name} holds no recording")
     said: dict[str, Any] = json.loads(execute([STEPSCOPE, "advise", str(runs[-1]), "--json"], program))
     findings: list[Finding] = said["findings"]
     return findings
@@ -106,12 +114,18 @@ def line(parts: tuple[str, ...]) -> str:
     return "  ".join(part.ljust(width) for part, width in zip(parts, (26, 24, 5, 5, 12, 8, 8, 8))).rstrip()
 
 
-def devices() -> int:
-    """Where torch cannot be asked there are none."""
-    counted = subprocess.run(
-        [sys.executable, "-c", "import torch; print(torch.cuda.device_count())"], text=True, capture_output=True
+NEEDS = {  # what torch is asked, and what is said where it has none
+    "cuda": ("torch.cuda.is_available()", "torch sees no CUDA device"),
+    "amx": ("torch.cpu._is_amx_tile_supported()", "bfloat16 is no faster on this processor"),
+}
+
+
+def is_here(need: str) -> bool:
+    """Where torch cannot be asked there is none."""
+    asked = subprocess.run(
+        [sys.executable, "-c", f"import torch; print({NEEDS[need][0]})"], text=True, capture_output=True
     )
-    return int(counted.stdout) if counted.returncode == 0 else 0
+    return asked.returncode == 0 and asked.stdout.strip() == "True"
 
 
 def chosen(args: argparse.Namespace) -> list[Program]:
@@ -120,10 +134,11 @@ def chosen(args: argparse.Namespace) -> list[Program]:
         sys.exit(f"no such program: {', '.join(sorted(unknown))}")
     found = [program for program in PROGRAMS if args.half in (None, program.half)]
     found = [program for program in found if not args.only or program.name in args.only]
-    if any(program.needs == "cuda" for program in found) and not devices():
-        left = [program.name for program in found if program.needs == "cuda"]
-        print(f"Left out, since torch sees no CUDA device: {', '.join(left)}", flush=True)
-        found = [program for program in found if program.needs != "cuda"]
+    for need, (_, why) in NEEDS.items():
+        left = [program.name for program in found if program.needs == need]
+        if left and not is_here(need):
+            print(f"Left out, since {why}: {', '.join(left)}", flush=True)
+            found = [program for program in found if program.needs != need]
     return found
 
 
@@ -141,24 +156,39 @@ class Table:
     healthy: dict[str, float] = field(default_factory=dict)  # the largest gain promised
     broken: list[str] = field(default_factory=list)
 
-    def add(self, program: Program, rounds: int, folder: Path) -> None:
+    def add(self, program: Program, folder: Path, pair_of: Callable[[Program], Pair]) -> None:
         findings = diagnose(program, folder)
         if not program.cause:
             self.healthy[program.name] = largest_gain(findings)
             print(line((program.name, "(healthy)", "", "", percent(self.healthy[program.name]))), flush=True)
             return
         verdict = judge(Verdict(program.name, program.half, program.cause), findings, program.places())
-        pair = measure(program, rounds)
+        pair = pair_of(program)
         verdict.measured, verdict.steps_ms = pair.ratio, (pair.faulty_ms, pair.fixed_ms)
         self.verdicts.append(verdict)
         print(line(cells(verdict)), flush=True)
 
     def fill(self, programs: list[Program], rounds: int, folder: Path) -> None:
+        """Each is recorded, judged and measured."""
         print(line(HEADER), flush=True)
         for program in programs:
             try:
-                self.add(program, rounds, folder)
+                record(program, folder)
+                self.add(program, folder, lambda one: measure(one, rounds))
             except (RuntimeError, subprocess.TimeoutExpired) as error:
+                print(f"{program.name}: {error}", file=sys.stderr, flush=True)
+                self.broken.append(program.name)
+
+    def fill_again(self, programs: list[Program], folder: Path, measured: Path) -> None:
+        """Each is judged once more by the recording in `folder` and by the pair that `measured` has, as write() left it."""
+        rows = json.loads(measured.read_text())["programs"]
+        pairs = {row["name"]: Pair(*row["steps_ms"]) for row in rows if row["steps_ms"]}
+        programs = [program for program in programs if program.name in pairs or not program.cause]
+        print(line(HEADER), flush=True)
+        for program in programs:
+            try:
+                self.add(program, folder, lambda one: pairs[one.name])
+            except RuntimeError as error:
                 print(f"{program.name}: {error}", file=sys.stderr, flush=True)
                 self.broken.append(program.name)
 
@@ -200,14 +230,25 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the recordings stay")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
     parser.add_argument("--measure", action="store_true", help="measure the pairs alone; nothing is recorded")
+    parser.add_argument(
+        "--again",
+        type=Path,
+        metavar="FILE",
+        help="record and measure nothing: judge what is in --keep FOLDER, by what FILE of --json has measured",
+    )
     args = parser.parse_args()
+    if args.again and not args.keep:
+        parser.error("--again needs --keep FOLDER, where the recordings are")
     programs = chosen(args)
     if args.measure:
         only_measure(programs, args.rounds)
         return 0
     table = Table()
-    with tempfile.TemporaryDirectory(prefix="gallery-") as scratch:
-        table.fill(programs, args.rounds, args.keep or Path(scratch))
+    if args.again:
+        table.fill_again(programs, args.keep, args.again)
+    else:
+        with tempfile.TemporaryDirectory(prefix="gallery-") as scratch:
+            table.fill(programs, args.rounds, args.keep or Path(scratch))
     if args.json:
         table.write(args.json)
     return 1 if table.tell() else 0

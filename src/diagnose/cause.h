@@ -49,6 +49,11 @@ inline void put_doubt(Finding& finding, std::string_view doubt) {
   finding.confidence_reason = std::string(doubt);
 }
 
+// By so much of the share of a step that goes, what is left of it on the host runs faster at best, since that no longer
+// takes its caches and cores, and slower at least, since what comes in its place takes something too. How far this
+// holds: examples/gallery/README.md.
+inline constexpr double kRestFaster = 0.3, kRestSlower = 0.05;
+
 // What is less of the steps is not worth a sentence.
 inline constexpr double kWorthSaying = 0.02;
 

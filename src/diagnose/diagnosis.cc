@@ -72,15 +72,13 @@ bool has_device(const Case& about) {
       .has;
 }
 
-// What is left of a step on the host runs faster once what was beside it no longer takes its caches and cores, and what
-// comes in the place of what is gone takes something too. How far this holds: examples/gallery/README.md.
+// What is left of a step on the host does not take as long as it took.
 void allow_for_rest(const Case& about, bool rest_stays, Prediction& made) {
-  constexpr double kFaster = 0.2, kSlower = 0.05;  // by so much of the share of the step that goes
   // What a device does is in no cache of the host; and a range that begins at nothing is wide already.
   if (has_device(about) || made.speedup_low <= 1) return;
   const auto gone = [](double speedup) { return 1 - 1 / speedup; };
-  if (!rest_stays) made.speedup_high /= 1 - kFaster * gone(made.speedup_high);
-  made.speedup_low /= 1 + kSlower * gone(made.speedup_low);
+  if (!rest_stays) made.speedup_high /= 1 - kRestFaster * gone(made.speedup_high);
+  made.speedup_low /= 1 + kRestSlower * gone(made.speedup_low);
   // What is to be expected is the middle of what may be left of the step; the range is told around its speedup, of
   // which the far end says less than of the step.
   const double expected = 2 / (1 / made.speedup_low + 1 / made.speedup_high);

@@ -97,12 +97,31 @@ TEST_CASE("advice: a clone into another layout is a copy for nothing, one that t
   CHECK(find(advice_of(asked), "layout_copies") == nullptr);
 }
 
-TEST_CASE("advice: what was turned around in memory is turned back as a gradient") {
-  const auto job = [](std::string_view gradient) {
+TEST_CASE("advice: what a library's module copies of views that it makes itself is none of the program's") {
+  const auto job = [](const std::vector<std::string>& below) {
+    return run_of([&](Thread& thread) {
+      std::vector<std::string> frames{"train.py(30): forward"};
+      frames.insert(frames.end(), below.begin(), below.end());
+      thread.op("aten::clone", 5 * ms, frames, {.dims = "[[256, 256], []]", .concrete = R"(["", "0"])"});
+      thread.op("aten::mm", 10 * ms, {}, {.dims = kTwoSquares});
+    });
+  };
+  CHECK(find(advice_of(job({})), "layout_copies") != nullptr);
+  CHECK(find(advice_of(job({"torch/functional.py(5): einsum"})), "layout_copies") != nullptr);
+  CHECK(find(advice_of(job({"nn.Module: MultiheadAttention_0", "torch/nn/functional.py(5): attend"})),
+             "layout_copies") == nullptr);
+}
+
+TEST_CASE("advice: what was turned around in memory is turned back as a gradient, and added to others out of order") {
+  const auto job = [](std::string_view gradient, bool adds = false) {
     return run_of([&](Thread& thread) {
       thread.nested("aten::contiguous", "aten::clone", 5 * ms, {.dims = kSquare},
                     {.dims = "[[256, 256], []]", .concrete = R"(["", "0"])"});
       thread.op("aten::mm", 10 * ms, {}, {.dims = kTwoSquares});
+      if (adds) {
+        thread.nested("autograd::engine::evaluate_function: EmbeddingBackward0", "aten::add", 10 * ms, {},
+                      {.dims = "[[256, 256], [256, 256], []]"});
+      }
       thread.nested("torch::autograd::AccumulateGrad", "aten::copy_", 5 * ms, {}, {.dims = gradient});
     });
   };
@@ -110,6 +129,9 @@ TEST_CASE("advice: what was turned around in memory is turned back as a gradient
   REQUIRE(find(back, "layout_copies") != nullptr);
   CHECK(fast_end(*find(back, "layout_copies")->gain) == doctest::Approx(at_most(2)).epsilon(0.02));
   CHECK(find(back, "layout_copies")->where.op == "aten::contiguous");
+  const Answer added = advice_of(job("[[256, 256], [256, 256], []]", true));
+  REQUIRE(find(added, "layout_copies") != nullptr);
+  CHECK(fast_end(*find(added, "layout_copies")->gain) == doctest::Approx(at_most(30.0 / 14)).epsilon(0.02));
   const Answer other = advice_of(job("[[128, 256], [128, 256], []]"));
   REQUIRE(find(other, "layout_copies") != nullptr);
   CHECK(fast_end(*find(other, "layout_copies")->gain) == doctest::Approx(at_most(20.0 / 15)).epsilon(0.02));

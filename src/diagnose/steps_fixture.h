@@ -11,6 +11,7 @@
 
 #include "derive/derive.h"
 #include "derive/derive_run.h"
+#include "diagnose/cause.h"
 #include "diagnose/diagnosis.h"
 #include "model/trace_fixture.h"
 #include "simulate/predict.h"
@@ -20,8 +21,8 @@ namespace stepscope::diagnose {
 inline constexpr std::int64_t us = 1000, ms = 1000 * us;
 
 // What a gain is told as that the graph played has: docs/advice.md, "Gain".
-inline double at_most(double played) { return played / (1 - 0.2 * (1 - 1 / played)); }
-inline double at_least(double played) { return played / (1 + 0.05 * (1 - 1 / played)); }
+inline double at_most(double played) { return played / (1 - kRestFaster * (1 - 1 / played)); }
+inline double at_least(double played) { return played / (1 + kRestSlower * (1 - 1 / played)); }
 
 // That high end, before the range was put around the speedup of the middle step.
 inline double fast_end(const Gain& gain) {

@@ -190,23 +190,32 @@ double more_pages(const Run& run, const Trace& trace) {
   return usual && recorded && std::abs(*recorded - *usual) >= kTellingFaults ? *recorded - *usual : 0;
 }
 
-// A step that is far off the one of its length among usual steps is made as long as that. What the program does beside
-// its operators may wait for a disk or a network, and takes as long as these like: where it has most of a step, the
-// difference is its. Else it is that of what differs from step to step; not where ranks wait for others.
-void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
-                const std::vector<std::uint32_t>& work, bool phases_known, std::vector<std::int64_t>& node_ns) {
-  constexpr double kFarOff = 0.2, kFarOffByPages = 0.05, kMostOfStep = 0.5;
+// One that was recorded: what its nodes of work take without what was taken off them, and those that are code of the
+// program beside its operators.
+struct RecordedStep {
+  StepId step = StepId::none;
+  double work_ns = 0, code_ns = 0;
+  std::vector<std::uint32_t> code, all;
+
+  // It may have waited for a disk or a network, which takes as long as it likes.
+  bool is_code() const {
+    constexpr double kMostOfStep = 0.5;
+    return code_ns >= kMostOfStep * work_ns;
+  }
+};
+
+// The longest first.
+std::vector<RecordedStep> recorded_steps(const Run& run, const ReplayGraph& graph, const StepWindow& window,
+                                         const std::vector<std::uint32_t>& work,
+                                         const std::vector<std::int64_t>& node_ns) {
   const Trace& trace = run.traces[window.trace];
-  struct OneStep {
-    double work_ns = 0, code_ns = 0;
-    std::vector<std::uint32_t> code, all;
-  };
-  std::map<StepId, OneStep> steps;
+  std::map<StepId, RecordedStep> steps;
   for (const std::uint32_t node : work) {
     const StepId step = trace.step_at(graph.start_ns[node] - trace.clock.offset_ns);
     if (step == StepId::none) continue;
     const auto cost = static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]);
-    OneStep& own = steps[step];
+    RecordedStep& own = steps[step];
+    own.step = step;
     own.work_ns += cost;
     own.all.push_back(node);
     const SliceId slice = graph.slice[node];
@@ -217,21 +226,32 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
     own.code_ns += cost;
     own.code.push_back(node);
   }
-  if (steps.size() != usual.by_length_ns.size()) return;
-  std::vector<const OneStep*> by_length;
-  for (const auto& [step, own] : steps) by_length.push_back(&own);
-  std::stable_sort(by_length.begin(), by_length.end(),
-                   [](const OneStep* a, const OneStep* b) { return a->work_ns > b->work_ns; });
+  std::vector<RecordedStep> out;
+  for (auto& [step, own] : steps) out.push_back(std::move(own));
+  std::stable_sort(out.begin(), out.end(),
+                   [](const RecordedStep& a, const RecordedStep& b) { return a.work_ns > b.work_ns; });
+  return out;
+}
+
+// A step that is far off the one of its length among usual steps is made as long as that. Where code has
+// most of a step, the difference is its. Else it is that of what differs from step to step; not where ranks wait for
+// others.
+void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
+                const std::vector<std::uint32_t>& work, bool phases_known, std::vector<std::int64_t>& node_ns) {
+  constexpr double kFarOff = 0.2, kFarOffByPages = 0.05;
+  const Trace& trace = run.traces[window.trace];
+  const std::vector<RecordedStep> by_length = recorded_steps(run, graph, window, work, node_ns);
+  if (by_length.size() != usual.by_length_ns.size()) return;
   const std::vector<std::int64_t> before_ns = node_ns;
   std::vector<double> shares;
   const double pages = phases_known && is_alone(run, window) ? more_pages(run, trace) : 0;
   const std::vector<double> by_memory =
       pages == 0 ? std::vector<double>() : shares_by_memory(run, graph, window, before_ns);
   for (std::size_t k = 0; k < by_length.size(); k++) {
-    const OneStep& own = *by_length[k];
+    const RecordedStep& own = by_length[k];
     const double excess_ns = own.work_ns - usual.by_length_ns[k];
     if (excess_ns < 0 && trace.device.size() > 0) continue;  // the rest the host waited for its device
-    const bool is_code = own.code_ns >= kMostOfStep * own.work_ns;
+    const bool is_code = own.is_code();
     const bool is_paging = !is_code && !by_memory.empty() && (pages > 0) == (excess_ns > 0);
     if (std::abs(excess_ns) < (is_paging ? kFarOffByPages : kFarOff) * usual.by_length_ns[k]) continue;
     if (!is_code && (!phases_known || !is_alone(run, window))) continue;
@@ -484,6 +504,33 @@ void take_off_start(const Run& run, const ReplayGraph& graph, const StepWindow& 
   }
 }
 
+// What holds up one recorded step, and is in no other: the machine did something else. A step that is far longer than
+// the one of its length among usual steps, by more than recording makes the others longer, loses so much of the
+// operators of torch that are longer there: these do the same in each step, where code of the program may not.
+void take_off_hold_ups(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
+                       const std::vector<std::uint32_t>& work, std::vector<std::int64_t>& node_ns) {
+  constexpr double kFarOff = 0.5;
+  constexpr std::size_t kFewestSteps = 3;
+  if (!is_alone(run, window) || usual.by_length_ns.size() < kFewestSteps) return;
+  const std::vector<RecordedStep> by_length = recorded_steps(run, graph, window, work, node_ns);
+  if (by_length.size() != usual.by_length_ns.size()) return;
+  std::vector<std::int64_t> more_ns;
+  for (std::size_t k = 0; k < by_length.size(); k++)
+    more_ns.push_back(static_cast<std::int64_t>(by_length[k].work_ns - usual.by_length_ns[k]));
+  const std::int64_t middle_ns = std::max<std::int64_t>(median(more_ns).value_or(0), 0);
+  const Trace& trace = run.traces[window.trace];
+  std::map<std::int64_t, std::int64_t> held_ns;  // by the number of the step
+  for (std::size_t k = 0; k < by_length.size(); k++) {
+    const std::int64_t held = more_ns[k] - middle_ns;
+    if (by_length[k].is_code() || static_cast<double>(held) <= kFarOff * usual.by_length_ns[k]) continue;
+    held_ns.try_emplace(trace.steps[static_cast<std::size_t>(by_length[k].step)].number, held);
+  }
+  const auto is_operator = [&](SliceId slice) {
+    return slice != SliceId::none && trace.kind(slice) == SliceKind::cpu_op && trace.name(slice).starts_with("aten::");
+  };
+  if (!held_ns.empty()) take_off_longer(run, graph, window, held_ns, is_operator, node_ns);
+}
+
 }  // namespace
 
 RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const StepWindow& window, double hidden_ns) {
@@ -499,28 +546,35 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   }
   out.node_ns.resize(graph.size());
   const auto steps = static_cast<double>(window.steps);
-  const Slices& slices = run.traces[window.trace].slices;
+  const Trace& trace = run.traces[window.trace];
   std::vector<std::uint32_t> uneven[kUneven.size()];
   Uneven recorded_ns{};
   Longer longer{.excess_ns = static_cast<double>(window.end_ns - window.start_ns) - usual.work_ns * steps};
-  std::map<StepId, double> host_ns;  // per recorded step
-  const Trace& trace = run.traces[window.trace];
   for (const std::uint32_t lane : lanes_of_steps(graph, window)) {
     for (const std::uint32_t node : graph.lanes[lane].nodes) {
       if (graph.start_ns[node] < window.start_ns || graph.start_ns[node] >= window.end_ns) continue;
       const SliceId slice = graph.slice[node];
-      const std::size_t phase = slice == SliceId::none ? kUneven.size() : uneven_index(slices.phase[slice]);
+      const std::size_t phase = slice == SliceId::none ? kUneven.size() : uneven_index(trace.slices.phase[slice]);
       if (phase == kUneven.size()) {
         longer.work.push_back(node);
-        longer.excess_ns -= static_cast<double>(out.node_ns[node]);
-        host_ns[trace.step_at(graph.start_ns[node] - trace.clock.offset_ns)] +=
-            static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
       } else {
         uneven[phase].push_back(node);
         recorded_ns[phase] += static_cast<double>(graph.costs.cost_ns[node]);
         longer.excess_ns -= static_cast<double>(graph.costs.cost_ns[node]);
       }
     }
+  }
+  // Else what the marks call work has in it what the recording knows as a phase.
+  bool phases_known = true;
+  for (std::size_t p = 0; p < kUneven.size(); p++) {
+    phases_known = phases_known && (recorded_ns[p] <= 0 || usual.uneven_ns[p] > 0);
+  }
+  if (phases_known) take_off_hold_ups(run, graph, window, usual, longer.work, out.node_ns);
+  std::map<StepId, double> host_ns;  // per recorded step
+  for (const std::uint32_t node : longer.work) {
+    longer.excess_ns -= static_cast<double>(out.node_ns[node]);
+    host_ns[trace.step_at(graph.start_ns[node] - trace.clock.offset_ns)] +=
+        static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
   }
   longer.is_all = is_alone(run, window);
   // Where a device takes the time, steps are no longer for being recorded, but their host is, and binds once the device
@@ -539,11 +593,6 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   out.usual_ns = usual.work_ns;
   for (std::size_t p = 0; p < kUneven.size(); p++) {
     if (recorded_ns[p] > 0) out.usual_ns += usual.uneven_ns[p];
-  }
-  // Else what the marks call work has in it what the recording knows as a phase.
-  bool phases_known = true;
-  for (std::size_t p = 0; p < kUneven.size(); p++) {
-    phases_known = phases_known && (recorded_ns[p] <= 0 || usual.uneven_ns[p] > 0);
   }
   make_usual(run, graph, window, usual, longer.work, phases_known, out.node_ns);
   for (std::size_t p = 0; p < kUneven.size(); p++) {

@@ -90,6 +90,44 @@ TEST_CASE("recording cost: without a device it is taken off all that is noted") 
   CHECK(loop == doctest::Approx(4.0 / 7).epsilon(0.1));
 }
 
+// Five recorded steps of 40 products of 100 us with code between them; in one of them something holds one of these up
+// for 60 ms. Usual steps are as long as the others. What is taken off those, in ms.
+double held_up_ms(bool held) {
+  TraceFixture f, marks;
+  const TrackId cpu = f.host("1"), lane = marks.host("1");
+  std::int64_t at = 0;
+  for (int step = 0; step < 5; step++) {
+    const std::int64_t begin = at;
+    for (int i = 0; i < 40; i++) {
+      const std::int64_t op_ns = held && step == 2 && i == 20 ? 60 * ms : 100 * us;
+      f.op(cpu, i % 2 == 0 ? "aten::mm" : "aten::add", at, op_ns);
+      at += op_ns + 10 * us;
+    }
+    f.annotation(cpu, "ProfilerStep#" + std::to_string(step), begin, at - begin);
+    mark(marks, lane, begin, 1 * ms, at - begin - 2 * ms);
+  }
+  for (int step = 0; step < 100; step++) mark(marks, lane, 1000 * ms + 5 * ms * step, 1 * ms, 2 * ms + 400 * us);
+  Run run;
+  run.traces.push_back(std::move(f.trace));
+  run.traces[0].clock_base_ns = 0;
+  run.history.push_back(std::move(marks.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  derive::derive_run(run, 1);
+  const Predictor predictor(run);
+  REQUIRE(predictor.windows().size() == 1);
+  const RecordingCost cost = recording_cost(run, predictor.graph(), predictor.windows()[0]);
+  double others_ms = 0;
+  for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
+    if (predictor.graph().costs.cost_ns[node] < 50 * ms) others_ms += static_cast<double>(cost.node_ns[node]) / 1e6;
+  }
+  return others_ms;
+}
+
+TEST_CASE("recording cost: what holds up one operator of one step is taken off that operator alone") {
+  CHECK(std::abs(held_up_ms(true)) < 0.2);
+  CHECK(std::abs(held_up_ms(false)) < 0.2);
+}
+
 }  // namespace
 }  // namespace recording_cost_test
 }  // namespace stepscope::simulate

@@ -31,6 +31,18 @@ class Names {
   std::map<std::string, StringId> first_;  // of its normal name
 };
 
+// Of the longest nodes, no more than `ns`.
+void take_off(std::vector<std::uint32_t> nodes, std::int64_t ns, const ReplayGraph& graph,
+              std::vector<std::int64_t>& taken_ns) {
+  const auto left = [&](std::uint32_t node) { return graph.costs.cost_ns[node] - taken_ns[node]; };
+  std::sort(nodes.begin(), nodes.end(), [&](std::uint32_t a, std::uint32_t b) { return left(a) > left(b); });
+  for (const std::uint32_t node : nodes) {
+    const std::int64_t taken = std::clamp<std::int64_t>(ns, 0, std::max<std::int64_t>(left(node), 0));
+    taken_ns[node] += taken;
+    ns -= taken;
+  }
+}
+
 }  // namespace
 
 std::vector<StepPieces> step_pieces(const Run& run, const ReplayGraph& graph, const StepWindow& window,
@@ -52,6 +64,41 @@ std::vector<StepPieces> step_pieces(const Run& run, const ReplayGraph& graph, co
   std::vector<StepPieces> out;
   for (auto& [kind, pieces] : kinds) out.push_back(std::move(pieces));
   return out;
+}
+
+void take_off_longer(const Run& run, const ReplayGraph& graph, const StepWindow& window,
+                     const std::map<std::int64_t, std::int64_t>& most_ns,
+                     const std::function<bool(SliceId)>& is_held_up, std::vector<std::int64_t>& taken_ns) {
+  const Trace& trace = run.traces[window.trace];
+  const std::vector<StepPieces> pieces = step_pieces(run, graph, window, taken_ns);
+  struct Longer {
+    std::int64_t ns = 0;
+    const StepPiece* piece = nullptr;
+  };
+  std::map<std::int64_t, std::vector<Longer>> longer;  // by the number of the step
+  for (const StepPieces& steps : pieces) {
+    std::vector<std::int64_t> each;
+    for (const auto& [step, here] : steps) each.push_back(here.ns);
+    each.resize(std::max(each.size(), static_cast<std::size_t>(window.steps)));  // 0 where a step has none
+    // What holds a thread up only ever adds.
+    const auto middle = each.begin() + static_cast<std::ptrdiff_t>((each.size() - 1) / 2);
+    std::nth_element(each.begin(), middle, each.end());
+    for (const auto& [step, here] : steps) {
+      if (!is_held_up(graph.slice[here.nodes.front()])) continue;
+      const std::int64_t more = here.ns - *middle;
+      if (more > 0) longer[trace.steps[step].number].push_back({more, &here});
+    }
+  }
+  for (const auto& [number, all_ns] : most_ns) {
+    std::vector<Longer>& own = longer[number];
+    std::stable_sort(own.begin(), own.end(), [](const Longer& a, const Longer& b) { return a.ns > b.ns; });
+    std::int64_t left_ns = all_ns;
+    for (const Longer& one : own) {
+      const std::int64_t taken = std::min(left_ns, one.ns);
+      take_off(one.piece->nodes, taken, graph, taken_ns);
+      left_ns -= taken;
+    }
+  }
 }
 
 std::size_t step_begun_at(const std::vector<Step>& steps, std::int64_t time_ns) {

@@ -1,15 +1,22 @@
 // Copies that change nothing but the order in memory: .contiguous() behind a transpose, a reshape that cannot be a
 // view, channels first and last in turn; and those that a library makes on a device around its own kernels.
+#include <algorithm>
+#include <array>
 #include <set>
+#include <string_view>
 
 #include "diagnose/cause.h"
 #include "diagnose/device_work.h"
 #include "diagnose/gathered.h"
 #include "diagnose/inputs.h"
+#include "diagnose/passes.h"
 #include "model/kernel_groups.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
+
+// Of a sum of two tensors in different orders: the part that is left where they are in one, at best and at least.
+constexpr double kSumInOrder[] = {0.4, 0.7};
 
 // A clone that is told a layout is none that the program asked for as a copy. The last input of aten::clone is the
 // memory format: 0 is contiguous, 2 and 3 channels last; empty and 1 keep what is.
@@ -26,6 +33,20 @@ bool is_own_affair(const Trace& trace, SliceId copy, SliceId operation) {
     if (at == operation) break;
   }
   return false;
+}
+
+// What a module of a library does with views that it makes itself, such as the heads of its attention: the program can
+// no more leave that out. An operator that copies what it was given since the program has turned it is another matter.
+bool is_of_library(const Case& about, const Work& work, SliceId operation) {
+  constexpr std::array<std::string_view, 4> kViews = {"aten::contiguous", "aten::clone", "aten::reshape",
+                                                      "aten::flatten"};
+  const std::string_view name = work.trace->name(operation);
+  if (!name.starts_with("autograd::") && std::find(kViews.begin(), kViews.end(), name) == kViews.end()) return false;
+  const Code code = reason_code(about, work);
+  const CodeFrame* own = code.own();
+  if (own == nullptr) return false;
+  return std::any_of(code.stack.begin() + (own - code.stack.data()) + 1, code.stack.end(),
+                     [](const CodeFrame& frame) { return frame.is_module(); });
 }
 
 // The operator that wants the other layout: what is around such a clone; none: it is another copy.
@@ -70,11 +91,12 @@ Cause layout_copies_cause() {
       "layout_copies", "Copies that only change the order in memory",
       [](const Case& about, std::vector<Diagnosis>& out) {
         Gathered copies(about);
-        std::set<std::int64_t> copied;  // numbers of elements
+        std::set<std::int64_t> copied, turned;  // numbers of elements: of copies, of gradients that were copied back
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           if (work.operation == SliceId::none) return;
           const SliceId wanted = layout_wanted(about, work);
           if (wanted == SliceId::none || is_own_affair(*work.trace, wanted, work.operation)) return;
+          if (is_of_library(about, work, work.operation)) return;
           copies.add(node, work, work.trace->name(work.operation), 0, 0.1);
           copied.insert(inputs(about).of(*work.trace, work.inside).elements());
         });
@@ -83,6 +105,13 @@ Cause layout_copies_cause() {
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           if (!accumulates(work) || !copied.contains(inputs(about).of(*work.trace, work.inside).elements())) return;
           copies.add_along(node, 0, 0.1);
+          turned.insert(inputs(about).of(*work.trace, work.inside).elements());
+        });
+        // A sum of two gradients in different orders goes through one of them in jumps, as a copy does.
+        for_each_work(about, [&](std::uint32_t node, const Work& work) {
+          if (work.inside == SliceId::none || work.trace->name(work.inside) != "aten::add") return;
+          if (!turned.contains(inputs(about).of(*work.trace, work.inside).elements())) return;
+          copies.add_along(node, kSumInOrder[0], kSumInOrder[1]);
         });
         const std::int64_t by_program_ns = copies.names().total_ns();
         for (const std::uint32_t node : device_work(about).nodes(DeviceClass::compute)) {

@@ -18,14 +18,15 @@ constexpr double kTogether = 8;  // that a server would wait for
 constexpr double kLeastWork = 0.4, kMostOfCalls = 0.25;
 
 // In a batch calling is there once for all, and so are the weights that a product reads; the rest of the work is that
-// of each sample. Of a short operator nearly all may be its calling.
+// of each sample. Of a short operator nearly all may be its calling: half of that is at least.
 void add_operator(std::uint32_t node, const Work& work, std::string_view name, std::int64_t usual_ns, Gathered& to) {
   constexpr std::int64_t kShortNs = 30'000;
   const auto cost = static_cast<double>(work.cost_ns),
              least_calling = static_cast<double>(std::min(work.cost_ns, usual_ns)),
              most_calling = static_cast<double>(std::min(work.cost_ns, std::max(usual_ns, kShortNs)));
+  const double calling = (least_calling + most_calling) / 2;
   to.add_ns(node, work, name, static_cast<std::int64_t>(most_calling / kTogether + kLeastWork * (cost - most_calling)),
-            static_cast<std::int64_t>(cost - (1 - kMostOfCalls) * least_calling));
+            static_cast<std::int64_t>(cost - (1 - kMostOfCalls) * calling));
 }
 
 void add_call(const Case& about, const ModelCall& call, Gathered& to) {
