@@ -19,7 +19,9 @@ class Program:
     cause: str  # the finding that is expected first; empty: nothing is wrong
     words: str  # one line on the fault
     half: str = "tune"  # or "report": never looked at while the diagnosis is built
-    needs: str = "cpu"  # "ranks2": two processes of torchrun; "cuda": a device; "amx": a fast bfloat16
+    needs: str = (
+        "cpu"  # "ranks2": two processes of torchrun; "cuda": a device; "bfloat16": products that are faster in it
+    )
     threads: int | None = None  # of torch, where its own choice is not meant
     record: tuple[str, ...] = ()  # what `stepscope run` is told
     ops: tuple[str, ...] = ()  # operators that name the place too
@@ -88,7 +90,7 @@ PROGRAMS = (
         "report",
         ops=("aten::contiguous", "aten::clone"),
     ),
-    Program("bf16_left_off", "float32_matmul", "large products were taken out of autocast", needs="amx"),
+    Program("bf16_left_off", "float32_matmul", "large products were taken out of autocast", needs="bfloat16"),
     Program("many_lengths", "recompilations", "compiled again for each length of a sentence"),
     Program("watched_layers", "graph_breaks", "a look at the values in each layer cuts what is compiled", "report"),
     Program("generate_again", "no_cache", "all words are read again for each new one"),

@@ -114,17 +114,27 @@ def line(parts: tuple[str, ...]) -> str:
     return "  ".join(part.ljust(width) for part, width in zip(parts, (26, 24, 5, 5, 12, 8, 8, 8))).rstrip()
 
 
+PRODUCT = """
+import time, torch
+def took(dtype):
+    a = torch.ones(512, 512, dtype=dtype)
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        a @ a
+        times.append(time.perf_counter() - start)
+    return sorted(times)[10]
+print(took(torch.float32) > 1.2 * took(torch.bfloat16))
+"""
 NEEDS = {  # what torch is asked, and what is said where it has none
-    "cuda": ("torch.cuda.is_available()", "torch sees no CUDA device"),
-    "amx": ("torch.cpu._is_amx_tile_supported()", "bfloat16 is no faster on this processor"),
+    "cuda": ("import torch; print(torch.cuda.is_available())", "torch sees no CUDA device"),
+    "bfloat16": (PRODUCT, "products in bfloat16 are no faster here"),
 }
 
 
 def is_here(need: str) -> bool:
     """Where torch cannot be asked there is none."""
-    asked = subprocess.run(
-        [sys.executable, "-c", f"import torch; print({NEEDS[need][0]})"], text=True, capture_output=True
-    )
+    asked = subprocess.run([sys.executable, "-c", NEEDS[need][0]], text=True, capture_output=True)
     return asked.returncode == 0 and asked.stdout.strip() == "True"
 
 
@@ -135,7 +145,7 @@ def chosen(args: argparse.Namespace) -> list[Program]:
     found = [program for program in PROGRAMS if args.half in (None, program.half)]
     found = [program for program in found if not args.only or program.name in args.only]
     for need, (_, why) in NEEDS.items():
-        left = [program.name for program in found if program.needs == need]
+        left = [program.name for program in found if program.needs == need and not args.again]
         if left and not is_here(need):
             print(f"Left out, since {why}: {', '.join(left)}", flush=True)
             found = [program for program in found if program.needs != need]
@@ -180,15 +190,17 @@ class Table:
                 self.broken.append(program.name)
 
     def fill_again(self, programs: list[Program], folder: Path, measured: Path) -> None:
-        """Each is judged once more by the recording in `folder` and by the pair that `measured` has, as write() left it."""
-        rows = json.loads(measured.read_text())["programs"]
-        pairs = {row["name"]: Pair(*row["steps_ms"]) for row in rows if row["steps_ms"]}
-        programs = [program for program in programs if program.name in pairs or not program.cause]
+        """Each is judged once more by the recording in `folder`, and by its pair in `measured`, as write() left it."""
+        told = json.loads(measured.read_text())
+        pairs = {row["name"]: Pair(*row["steps_ms"]) for row in told["programs"] if row["steps_ms"]}
+        known = [program for program in programs if program.name in pairs or program.name in told["healthy"]]
+        if left := [program.name for program in programs if program not in known]:
+            print(f"Left out, since {measured} does not tell of them: {', '.join(left)}", flush=True)
         print(line(HEADER), flush=True)
-        for program in programs:
+        for program in known:
             try:
                 self.add(program, folder, lambda one: pairs[one.name])
-            except RuntimeError as error:
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"{program.name}: {error}", file=sys.stderr, flush=True)
                 self.broken.append(program.name)
 
@@ -239,6 +251,8 @@ def main() -> int:
     args = parser.parse_args()
     if args.again and not args.keep:
         parser.error("--again needs --keep FOLDER, where the recordings are")
+    if args.again and args.measure:
+        parser.error("--again measures nothing: leave out --measure")
     programs = chosen(args)
     if args.measure:
         only_measure(programs, args.rounds)

@@ -190,6 +190,18 @@ Code Case::code(const Work& work) const {
   return work.device ? Code() : places.between(*work.trace, work.track, work.start_ns);
 }
 
+bool Case::has_device() const {
+  struct HasDevice {
+    bool has = false;
+  };
+  return shared<HasDevice>([](const Case& of) {
+           const auto& roles = of.predictor.graph().role;
+           return HasDevice{of.trace.device.size() > 0 ||
+                            std::find(roles.begin(), roles.end(), simulate::NodeRole::launch) != roles.end()};
+         })
+      .has;
+}
+
 void Case::put_place(const Work& work, const Code& code, Place& place) const {
   place.rank = work.trace->rank.rank;
   if (const std::string module = module_of(*this, work); !module.empty()) place.module = module;

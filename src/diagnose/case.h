@@ -67,6 +67,8 @@ struct Case {
   double share(std::int64_t ns) const {
     return path_ns > 0 ? static_cast<double>(ns) / static_cast<double>(path_ns) : 0;
   }
+  // Does a device work, or a host launch for one?
+  bool has_device() const;
   // Of the thread of the steps of a rank, by start. `trace` is a timeline.
   std::vector<Operation> operations(const Trace& trace) const;
   // The outermost operator around a slice of a timeline, itself included; none: there is none.

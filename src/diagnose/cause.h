@@ -53,6 +53,7 @@ inline void put_doubt(Finding& finding, std::string_view doubt) {
 // takes its caches and cores, and slower at least, since what comes in its place takes something too. How far this
 // holds: examples/gallery/README.md.
 inline constexpr double kRestFaster = 0.3, kRestSlower = 0.05;
+inline double rest_at_best(const Case& about, double gone) { return about.has_device() ? 1 : 1 - kRestFaster * gone; }
 
 // What is less of the steps is not worth a sentence.
 inline constexpr double kWorthSaying = 0.02;

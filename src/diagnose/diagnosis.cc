@@ -58,26 +58,12 @@ void limit_to_explained(const Case& about, std::int64_t explained_ns, Prediction
   made.speedup_high = std::min(made.speedup_high, most);
 }
 
-struct HasDevice {
-  bool has = false;
-};
-
-bool has_device(const Case& about) {
-  return about
-      .shared<HasDevice>([](const Case& of) {
-        const auto& roles = of.predictor.graph().role;
-        return HasDevice{of.trace.device.size() > 0 ||
-                         std::find(roles.begin(), roles.end(), NodeRole::launch) != roles.end()};
-      })
-      .has;
-}
-
 // What is left of a step on the host does not take as long as it took.
 void allow_for_rest(const Case& about, bool rest_stays, Prediction& made) {
   // What a device does is in no cache of the host; and a range that begins at nothing is wide already.
-  if (has_device(about) || made.speedup_low <= 1) return;
+  if (about.has_device() || made.speedup_low <= 1) return;
   const auto gone = [](double speedup) { return 1 - 1 / speedup; };
-  if (!rest_stays) made.speedup_high /= 1 - kRestFaster * gone(made.speedup_high);
+  if (!rest_stays) made.speedup_high /= rest_at_best(about, gone(made.speedup_high));
   made.speedup_low /= 1 + kRestSlower * gone(made.speedup_low);
   // What is to be expected is the middle of what may be left of the step; the range is told around its speedup, of
   // which the far end says less than of the step.

@@ -110,18 +110,27 @@ TEST_CASE("advice: what a library's module copies of views that it makes itself 
   CHECK(find(advice_of(job({"torch/functional.py(5): einsum"})), "layout_copies") != nullptr);
   CHECK(find(advice_of(job({"nn.Module: MultiheadAttention_0", "torch/nn/functional.py(5): attend"})),
              "layout_copies") == nullptr);
+  const auto given = [](std::string_view module, std::string_view name) {
+    return run_of([&](Thread& thread) {
+      thread.call({"train.py(30): forward", "nn.Module: " + std::string(module) + "_0"}, [&] {
+        thread.code(10 * us);
+        thread.nested(name, "aten::contiguous", 5 * ms, {.dims = "[[256, 256], []]"}, {.dims = "[[256, 256], []]"});
+      });
+      thread.op("aten::mm", 10 * ms, {}, {.dims = kTwoSquares});
+    });
+  };
+  CHECK(find(advice_of(given("LayerNorm", "aten::layer_norm")), "layout_copies") != nullptr);
+  CHECK(find(advice_of(given("Flatten", "aten::flatten")), "layout_copies") != nullptr);
+  CHECK(find(advice_of(given("Attention", "aten::reshape")), "layout_copies") == nullptr);
 }
 
 TEST_CASE("advice: what was turned around in memory is turned back as a gradient, and added to others out of order") {
-  const auto job = [](std::string_view gradient, bool adds = false) {
+  const auto job = [](std::string_view gradient, std::string_view adds = {}) {
     return run_of([&](Thread& thread) {
       thread.nested("aten::contiguous", "aten::clone", 5 * ms, {.dims = kSquare},
                     {.dims = "[[256, 256], []]", .concrete = R"(["", "0"])"});
       thread.op("aten::mm", 10 * ms, {}, {.dims = kTwoSquares});
-      if (adds) {
-        thread.nested("autograd::engine::evaluate_function: EmbeddingBackward0", "aten::add", 10 * ms, {},
-                      {.dims = "[[256, 256], [256, 256], []]"});
-      }
+      if (!adds.empty()) thread.nested(adds, "aten::add", 10 * ms, {}, {.dims = "[[256, 256], [256, 256], []]"});
       thread.nested("torch::autograd::AccumulateGrad", "aten::copy_", 5 * ms, {}, {.dims = gradient});
     });
   };
@@ -129,9 +138,13 @@ TEST_CASE("advice: what was turned around in memory is turned back as a gradient
   REQUIRE(find(back, "layout_copies") != nullptr);
   CHECK(fast_end(*find(back, "layout_copies")->gain) == doctest::Approx(at_most(2)).epsilon(0.02));
   CHECK(find(back, "layout_copies")->where.op == "aten::contiguous");
-  const Answer added = advice_of(job("[[256, 256], [256, 256], []]", true));
+  constexpr std::string_view kTurned = "[[256, 256], [256, 256], []]";
+  const Answer added = advice_of(job(kTurned, "autograd::engine::evaluate_function: EmbeddingBackward0"));
   REQUIRE(find(added, "layout_copies") != nullptr);
   CHECK(fast_end(*find(added, "layout_copies")->gain) == doctest::Approx(at_most(30.0 / 14)).epsilon(0.02));
+  const Answer residual = advice_of(job(kTurned, "aten::add"));  // of a forward pass
+  REQUIRE(find(residual, "layout_copies") != nullptr);
+  CHECK(fast_end(*find(residual, "layout_copies")->gain) == doctest::Approx(at_most(30.0 / 20)).epsilon(0.02));
   const Answer other = advice_of(job("[[128, 256], [128, 256], []]"));
   REQUIRE(find(other, "layout_copies") != nullptr);
   CHECK(fast_end(*find(other, "layout_copies")->gain) == doctest::Approx(at_most(20.0 / 15)).epsilon(0.02));

@@ -506,7 +506,8 @@ void take_off_start(const Run& run, const ReplayGraph& graph, const StepWindow& 
 
 // What holds up one recorded step, and is in no other: the machine did something else. A step that is far longer than
 // the one of its length among usual steps, by more than recording makes the others longer, loses so much of the
-// operators of torch that are longer there: these do the same in each step, where code of the program may not.
+// operators of torch that are longer there: these do the same in each step that has them, where code of the program may
+// not.
 void take_off_hold_ups(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
                        const std::vector<std::uint32_t>& work, std::vector<std::int64_t>& node_ns) {
   constexpr double kFarOff = 0.5;
@@ -514,21 +515,26 @@ void take_off_hold_ups(const Run& run, const ReplayGraph& graph, const StepWindo
   if (!is_alone(run, window) || usual.by_length_ns.size() < kFewestSteps) return;
   const std::vector<RecordedStep> by_length = recorded_steps(run, graph, window, work, node_ns);
   if (by_length.size() != usual.by_length_ns.size()) return;
-  std::vector<std::int64_t> more_ns;
-  for (std::size_t k = 0; k < by_length.size(); k++)
-    more_ns.push_back(static_cast<std::int64_t>(by_length[k].work_ns - usual.by_length_ns[k]));
-  const std::int64_t middle_ns = std::max<std::int64_t>(median(more_ns).value_or(0), 0);
-  const Trace& trace = run.traces[window.trace];
-  std::map<std::int64_t, std::int64_t> held_ns;  // by the number of the step
+  std::vector<double> more_ns;
+  for (std::size_t k = 0; k < by_length.size(); k++) more_ns.push_back(by_length[k].work_ns - usual.by_length_ns[k]);
+  std::vector<double> sorted = more_ns;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  HeldUp held;
   for (std::size_t k = 0; k < by_length.size(); k++) {
-    const std::int64_t held = more_ns[k] - middle_ns;
-    if (by_length[k].is_code() || static_cast<double>(held) <= kFarOff * usual.by_length_ns[k]) continue;
-    held_ns.try_emplace(trace.steps[static_cast<std::size_t>(by_length[k].step)].number, held);
+    const double held_ns = std::min(more_ns[k] - std::max(*middle, 0.0), by_length[k].work_ns);
+    if (by_length[k].is_code() || held_ns <= 0 || held_ns <= kFarOff * usual.by_length_ns[k]) continue;
+    held.most_ns.emplace(static_cast<std::size_t>(by_length[k].step), static_cast<std::int64_t>(held_ns));
   }
-  const auto is_operator = [&](SliceId slice) {
-    return slice != SliceId::none && trace.kind(slice) == SliceKind::cpu_op && trace.name(slice).starts_with("aten::");
+  if (held.most_ns.empty()) return;
+  const Trace& trace = run.traces[window.trace];
+  held.may_be = [&](std::uint32_t node) {
+    const SliceId slice = graph.slice[node];
+    return slice != SliceId::none && trace.kind(slice) == SliceKind::cpu_op &&
+           trace.name(slice).starts_with("aten::") && uneven_index(trace.slices.phase[slice]) == kUneven.size();
   };
-  if (!held_ns.empty()) take_off_longer(run, graph, window, held_ns, is_operator, node_ns);
+  held.others_have_it = true;
+  take_off_longer(run, graph, window, held, node_ns);
 }
 
 }  // namespace

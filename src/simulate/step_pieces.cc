@@ -66,33 +66,37 @@ std::vector<StepPieces> step_pieces(const Run& run, const ReplayGraph& graph, co
   return out;
 }
 
-void take_off_longer(const Run& run, const ReplayGraph& graph, const StepWindow& window,
-                     const std::map<std::int64_t, std::int64_t>& most_ns,
-                     const std::function<bool(SliceId)>& is_held_up, std::vector<std::int64_t>& taken_ns) {
-  const Trace& trace = run.traces[window.trace];
-  const std::vector<StepPieces> pieces = step_pieces(run, graph, window, taken_ns);
+void take_off_longer(const Run& run, const ReplayGraph& graph, const StepWindow& window, const HeldUp& held,
+                     std::vector<std::int64_t>& taken_ns) {
+  std::vector<StepPieces> pieces = step_pieces(run, graph, window, taken_ns);
   struct Longer {
     std::int64_t ns = 0;
     const StepPiece* piece = nullptr;
   };
-  std::map<std::int64_t, std::vector<Longer>> longer;  // by the number of the step
-  for (const StepPieces& steps : pieces) {
+  std::map<std::size_t, std::vector<Longer>> longer;  // by the index of the step
+  for (StepPieces& steps : pieces) {
     std::vector<std::int64_t> each;
-    for (const auto& [step, here] : steps) each.push_back(here.ns);
+    for (auto& [step, here] : steps) {
+      if (held.may_be) {
+        std::erase_if(here.nodes, [&](std::uint32_t node) { return !held.may_be(node); });
+        here.ns = 0;
+        for (const std::uint32_t node : here.nodes) here.ns += graph.costs.cost_ns[node] - taken_ns[node];
+      }
+      each.push_back(here.ns);
+    }
     each.resize(std::max(each.size(), static_cast<std::size_t>(window.steps)));  // 0 where a step has none
     // What holds a thread up only ever adds.
     const auto middle = each.begin() + static_cast<std::ptrdiff_t>((each.size() - 1) / 2);
     std::nth_element(each.begin(), middle, each.end());
+    if (held.others_have_it && *middle <= 0) continue;
     for (const auto& [step, here] : steps) {
-      if (!is_held_up(graph.slice[here.nodes.front()])) continue;
       const std::int64_t more = here.ns - *middle;
-      if (more > 0) longer[trace.steps[step].number].push_back({more, &here});
+      if (more > 0 && held.most_ns.contains(step)) longer[step].push_back({more, &here});
     }
   }
-  for (const auto& [number, all_ns] : most_ns) {
-    std::vector<Longer>& own = longer[number];
+  for (auto& [step, own] : longer) {
     std::stable_sort(own.begin(), own.end(), [](const Longer& a, const Longer& b) { return a.ns > b.ns; });
-    std::int64_t left_ns = all_ns;
+    std::int64_t left_ns = held.most_ns.at(step);
     for (const Longer& one : own) {
       const std::int64_t taken = std::min(left_ns, one.ns);
       take_off(one.piece->nodes, taken, graph, taken_ns);

@@ -23,12 +23,17 @@ using StepPieces = std::map<std::size_t, StepPiece>;
 std::vector<StepPieces> step_pieces(const Run& run, const ReplayGraph& graph, const StepWindow& window,
                                     const std::vector<std::int64_t>& taken_ns);
 
-// Adds to `taken_ns`, node by node, what pieces of a step take longer than the middle one of the same among all steps:
-// of the step of each number no more than `most_ns` has for it, of what is longer by most first. `is_held_up`: which
-// slices it may be taken off; none: the time that no slice has.
-void take_off_longer(const Run& run, const ReplayGraph& graph, const StepWindow& window,
-                     const std::map<std::int64_t, std::int64_t>& most_ns,
-                     const std::function<bool(SliceId)>& is_held_up, std::vector<std::int64_t>& taken_ns);
+// What held steps up, which made pieces of them longer than the same ones are in others.
+struct HeldUp {
+  std::map<std::size_t, std::int64_t> most_ns;     // by the index of the step in Trace::steps: no more than that
+  std::function<bool(std::uint32_t)> may_be = {};  // nodes that it may have met; empty: all
+  bool others_have_it = false;                     // pieces that hardly another step has are their step's own work
+};
+
+// Adds to `taken_ns`, node by node, what pieces of these steps take longer than the middle one of the same among all
+// steps, of what is longer by most first.
+void take_off_longer(const Run& run, const ReplayGraph& graph, const StepWindow& window, const HeldUp& held,
+                     std::vector<std::int64_t>& taken_ns);
 
 // The last of `steps` that had begun by then; the number of all: there is none.
 std::size_t step_begun_at(const std::vector<Step>& steps, std::int64_t time_ns);

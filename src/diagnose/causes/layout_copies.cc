@@ -1,5 +1,6 @@
 // Copies that change nothing but the order in memory: .contiguous() behind a transpose, a reshape that cannot be a
-// view, channels first and last in turn; and those that a library makes on a device around its own kernels.
+// view, channels first and last in turn; and those that a library makes on a device around its own kernels. With them
+// goes what gradients in the other order cost: copies back, and sums that go through one of two tensors in jumps.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -36,17 +37,27 @@ bool is_own_affair(const Trace& trace, SliceId copy, SliceId operation) {
 }
 
 // What a module of a library does with views that it makes itself, such as the heads of its attention: the program can
-// no more leave that out. An operator that copies what it was given since the program has turned it is another matter.
-bool is_of_library(const Case& about, const Work& work, SliceId operation) {
-  constexpr std::array<std::string_view, 4> kViews = {"aten::contiguous", "aten::clone", "aten::reshape",
-                                                      "aten::flatten"};
-  const std::string_view name = work.trace->name(operation);
-  if (!name.starts_with("autograd::") && std::find(kViews.begin(), kViews.end(), name) == kViews.end()) return false;
+// no more leave that out. An operator that copies what it was given since the program has turned it is another matter,
+// and so is a module that does nothing else.
+bool is_of_library(const Case& about, const Work& work) {
+  constexpr std::array<std::string_view, 8> kViews = {"aten::contiguous", "aten::clone",     "aten::reshape",
+                                                      "aten::flatten",    "aten::unflatten", "aten::view",
+                                                      "aten::matmul",     "aten::einsum"};
+  const Trace& trace = *work.trace;
+  const std::string_view name = trace.name(passes(about).reason(trace, work.operation));
+  if (std::find(kViews.begin(), kViews.end(), name) == kViews.end()) return false;
   const Code code = reason_code(about, work);
   const CodeFrame* own = code.own();
   if (own == nullptr) return false;
   return std::any_of(code.stack.begin() + (own - code.stack.data()) + 1, code.stack.end(),
-                     [](const CodeFrame& frame) { return frame.is_module(); });
+                     [](const CodeFrame& frame) { return frame.is_module() && frame.module_class() != "Flatten"; });
+}
+
+// A sum of two gradients of one tensor.
+bool adds_gradients(const Work& work) {
+  if (work.inside == SliceId::none || work.trace->name(work.inside) != "aten::add") return false;
+  const SliceId around = work.trace->slices.parent[work.inside];
+  return around != SliceId::none && is_backward(work.trace->name(around));
 }
 
 // The operator that wants the other layout: what is around such a clone; none: it is another copy.
@@ -96,7 +107,7 @@ Cause layout_copies_cause() {
           if (work.operation == SliceId::none) return;
           const SliceId wanted = layout_wanted(about, work);
           if (wanted == SliceId::none || is_own_affair(*work.trace, wanted, work.operation)) return;
-          if (is_of_library(about, work, work.operation)) return;
+          if (is_of_library(about, work)) return;
           copies.add(node, work, work.trace->name(work.operation), 0, 0.1);
           copied.insert(inputs(about).of(*work.trace, work.inside).elements());
         });
@@ -109,8 +120,7 @@ Cause layout_copies_cause() {
         });
         // A sum of two gradients in different orders goes through one of them in jumps, as a copy does.
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
-          if (work.inside == SliceId::none || work.trace->name(work.inside) != "aten::add") return;
-          if (!turned.contains(inputs(about).of(*work.trace, work.inside).elements())) return;
+          if (!adds_gradients(work) || !turned.contains(inputs(about).of(*work.trace, work.inside).elements())) return;
           copies.add_along(node, kSumInOrder[0], kSumInOrder[1]);
         });
         const std::int64_t by_program_ns = copies.names().total_ns();
