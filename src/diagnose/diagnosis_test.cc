@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -387,6 +388,27 @@ TEST_CASE("advice: the partition adds up to the steps, and what two findings sha
     CHECK(answer.findings[i - 1].gain->speedup_high >= answer.findings[i].gain->speedup_low);
   }
   CHECK(find(answer, "loader_in_main_process") != nullptr);
+}
+
+TEST_CASE("advice: code between the passes that an optimizer calls is none of the optimizer's") {
+  const Answer answer = advice_of(run_of([](Thread& thread) {
+    thread.begin_range();
+    thread.code(10 * us);
+    thread.op("aten::linear", 2 * ms, {}, {.sequence = 7});
+    thread.code(4 * ms);
+    thread.op("autograd::engine::evaluate_function: AddmmBackward0", 3 * ms, {}, {.sequence = 7, .fwd_thread = 1});
+    thread.op("aten::add_", 1 * ms);
+    thread.code(1 * ms);
+    thread.op("aten::add_", 1 * ms);
+    thread.end_range("Optimizer.step#AdamW.step");
+  }));
+  std::map<std::string, std::int64_t> code_ns;  // by phase
+  for (const auto& row : answer.table("partition")->rows) {
+    if (std::get<std::string>(row[1]) == "code between operators")
+      code_ns[std::get<std::string>(row[2])] += std::get<std::int64_t>(row[4]);
+  }
+  CHECK(code_ns["other"] == doctest::Approx(4 * ms).epsilon(0.02));
+  CHECK(code_ns["optimizer"] == doctest::Approx(1 * ms).epsilon(0.02));
 }
 
 }  // namespace
