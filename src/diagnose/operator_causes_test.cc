@@ -4,6 +4,7 @@
 #include <string>
 
 #include "diagnose/steps_fixture.h"
+#include "model/settings.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -298,15 +299,26 @@ TEST_CASE("advice: operators that get more with each step grow, those of changin
 }
 
 TEST_CASE("advice: large tensors made in each step, and what autograd looks for in its debug mode") {
-  const Run run = run_of([](Thread& thread) {
+  Run run = run_of([](Thread& thread) {
     thread.op("aten::zeros", 4 * ms, {}, {.dims = "[[], []]"});
     thread.op("aten::mm", 4 * ms, {}, {.sequence = 7, .dims = kTwoSquares});
     thread.nested("autograd::engine::evaluate_function: MmBackward0", "aten::isnan", 2 * ms,
                   {.sequence = 7, .fwd_thread = 1});
   });
   const Answer answer = advice_of(run);
-  CHECK(find(answer, "allocation_in_steps") != nullptr);
+  REQUIRE(find(answer, "allocation_in_steps") != nullptr);
   CHECK(find(answer, "debug_mode") != nullptr);
+  const auto pages = [](const Answer& of) {
+    const std::vector<Evidence>& all = find(of, "allocation_in_steps")->evidence;
+    const auto one = std::find_if(all.begin(), all.end(),
+                                  [](const Evidence& each) { return each.text == "Pages of new memory in a step"; });
+    return one == all.end() ? -1 : std::get<std::int64_t>(one->value);
+  };
+  CHECK(pages(answer) == -1);
+  run.traces[0].metadata.push_back({std::string(kPageFaults), "[4, 8192]"});
+  CHECK(pages(advice_of(run)) == 8192);
+  run.traces[0].metadata.back().json = "[4, 18446744073709551615]";
+  CHECK(pages(advice_of(run)) == 1'000'000'000'000'000);
 }
 
 TEST_CASE("advice: deterministic algorithms fill new memory, other fills are the program's") {

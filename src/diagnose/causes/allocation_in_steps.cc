@@ -1,7 +1,9 @@
 // Large tensors that are made anew in each step: their memory comes from the system each time, page by page.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -13,7 +15,9 @@
 #include "diagnose/let_go.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
+#include "diagnose/queries.h"
 #include "model/settings.h"
+#include "model/telemetry.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -73,6 +77,16 @@ void add_letting_go(const Case& about, const std::set<const Trace*>& makes, Gath
   }
 }
 
+// What the kernel counted, where that is many: pages that the process took anew in a step, recorded or not.
+std::optional<std::int64_t> new_pages(const Case& about) {
+  constexpr double kTelling = 500, kMost = 1e15;  // settings of a file, which may hold anything
+  const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
+  double pages = page_faults_per_step(about.trace).value_or(0);
+  if (history != nullptr) pages = std::max(pages, page_faults_per_step(*history).value_or(0));
+  if (pages < kTelling) return std::nullopt;
+  return std::llround(std::min(pages, kMost));
+}
+
 }  // namespace
 
 Cause allocation_in_steps_cause() {
@@ -100,6 +114,12 @@ Cause allocation_in_steps_cause() {
              .sentence = "Large tensors are made anew in the steps, and their memory comes from the system each time",
              .next = "Make them once before the loop and write into them: out=, copy_(), zero_()",
              .doubt = "that the memory is new each time is inferred from how long filling it takes"}));
+        if (const auto pages = new_pages(about)) {
+          out.back().finding.evidence.push_back({.text = "Pages of new memory in a step",
+                                                 .value = *pages,
+                                                 .unit = Unit::count,
+                                                 .query = setting_of("page_faults")});
+        }
       }};
 }
 
