@@ -14,6 +14,7 @@
 
 #include "derive/passes.h"
 #include "derive/phase_names.h"
+#include "model/closures.h"
 #include "model/lookup.h"
 
 namespace stepscope::derive {
@@ -64,79 +65,37 @@ void mark_by_links(Trace& trace) {
   }
 }
 
-// Of steps of optimizers that call forward and backward pass themselves, the time from the start to the end of the
-// first backward pass. Asked in the order of by_track.
+// Asked in the order of by_track.
 class Closures {
  public:
-  Closures(const Trace& trace, PhaseNames& names) : slices_(trace.slices) {
-    for (const SliceId id : trace.by_track.span()) {
-      const SliceKind kind = trace.kind(id);
-      if (kind > SliceKind::user_annotation || !trace.name(id).starts_with("Optimizer.step#")) continue;
-      steps_.push_back({.optimizer = id});
-    }
-    if (!steps_.empty()) find_ends(trace, names);
-    std::erase_if(steps_, [](const Step& step) { return !step.end_ns || !step.has_forward; });
-  }
+  Closures(const Trace& trace, PhaseNames& names)
+      : slices_(trace.slices), closures_(closures(trace, [&](SliceId id) {
+          const std::uint8_t named = names(id, trace.kind(id));
+          return named == kSilent ? phase_at(trace.slices, id) : static_cast<Phase>(named);
+        })) {}
 
   // The phase around a slice: its closure is no part of the optimizer, in whose range it is.
   Phase around(SliceId id) {
     const SliceId parent = slices_.parent[id];
     const Phase outer = phase_at(slices_, parent);
-    if (outer != Phase::optimizer || steps_.empty()) return outer;
-    const auto is_before = [&](const Step& step) {
-      const SliceId one = step.optimizer;
+    if (outer != Phase::optimizer || closures_.empty()) return outer;
+    const auto is_before = [&](const Closure& closure) {
+      const SliceId one = closure.optimizer;
       return slices_.track[one] < slices_.track[id] ||
              (slices_.track[one] == slices_.track[id] && slices_.end_ns(one) <= slices_.start_ns[id]);
     };
-    while (at_ < steps_.size() && is_before(steps_[at_])) at_++;
-    if (at_ == steps_.size()) return outer;
-    const Step& step = steps_[at_];
-    const bool holds = slices_.track[step.optimizer] == slices_.track[id] &&
-                       slices_.start_ns[step.optimizer] <= slices_.start_ns[id] && id != step.optimizer &&
-                       slices_.end_ns(id) <= *step.end_ns && slices_.end_ns(parent) > *step.end_ns;
+    while (at_ < closures_.size() && is_before(closures_[at_])) at_++;
+    if (at_ == closures_.size()) return outer;
+    const Closure& closure = closures_[at_];
+    const bool holds = slices_.track[closure.optimizer] == slices_.track[id] &&
+                       slices_.start_ns[closure.optimizer] <= slices_.start_ns[id] && id != closure.optimizer &&
+                       slices_.end_ns(id) <= closure.end_ns && slices_.end_ns(parent) > closure.end_ns;
     return holds ? Phase::other : outer;
   }
 
  private:
-  struct Step {
-    SliceId optimizer = SliceId::none;
-    std::optional<std::int64_t> end_ns = {};  // of the first backward pass in it
-    bool has_forward = false;                 // before that
-    bool marked = false;
-  };
-
-  // Where the thread of the step shows passes as such, the first tells; else their operators do, up to the last.
-  void find_ends(const Trace& trace, PhaseNames& names) {
-    std::vector<Step*> by_start;
-    for (Step& step : steps_) by_start.push_back(&step);
-    std::stable_sort(by_start.begin(), by_start.end(), [&](const Step* a, const Step* b) {
-      return slices_.start_ns[a->optimizer] < slices_.start_ns[b->optimizer];
-    });
-    for (const SliceId id : trace.by_track.span()) {
-      const std::uint8_t named = names(id, trace.kind(id));
-      const Phase own = named == kSilent ? phase_at(slices_, id) : static_cast<Phase>(named);
-      if (own != Phase::forward && own != Phase::backward) continue;
-      const auto after = std::upper_bound(
-          by_start.begin(), by_start.end(), slices_.start_ns[id],
-          [&](std::int64_t time, const Step* step) { return time < slices_.start_ns[step->optimizer]; });
-      if (after == by_start.begin()) continue;
-      Step& step = **(after - 1);
-      const bool same_thread = slices_.track[id] == slices_.track[step.optimizer];
-      const std::int64_t end_ns = slices_.end_ns(id);
-      if (end_ns > slices_.end_ns(step.optimizer) || step.marked) continue;
-      if (own == Phase::forward) {
-        step.has_forward |= same_thread;
-      } else if (same_thread && trace.kind(id) != SliceKind::cpu_op) {
-        step.marked = true;
-        step.end_ns = end_ns;
-      } else {
-        step.end_ns = std::max(step.end_ns.value_or(end_ns), end_ns);
-      }
-    }
-  }
-
   const Slices& slices_;
-  std::vector<Step> steps_;  // in the order of by_track
+  std::vector<Closure> closures_;
   std::size_t at_ = 0;
 };
 

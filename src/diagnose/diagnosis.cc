@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 #include "diagnose/cause.h"
 #include "diagnose/missing.h"
 #include "model/answer_parts.h"
+#include "model/closures.h"
 #include "model/finding_order.h"
 
 namespace stepscope::diagnose {
@@ -33,44 +33,15 @@ struct Priced {
   double offered_step = 1;     // of an offer: expected_step() if it were taken
 };
 
-// Until when the step of an optimizer only calls passes itself, which its closure does: the end of the last one in it.
-class ClosureEnds {
- public:
-  explicit ClosureEnds(const Trace& trace) {
-    const Slices& slices = trace.slices;
-    const auto phase = [&](std::size_t row) { return static_cast<Phase>(slices.phase[row]); };
-    for (std::size_t row = 0; row < slices.size(); row++) {
-      const auto id = static_cast<SliceId>(row);
-      if (phase(row) == Phase::optimizer && trace.name(id).starts_with("Optimizer.step#"))
-        steps_.emplace(slices.start_ns[row], Step{slices.end_ns(id), slices.start_ns[row]});
-    }
-    for (std::size_t row = 0; row < slices.size() && !steps_.empty(); row++) {
-      if (phase(row) != Phase::forward && phase(row) != Phase::backward) continue;
-      Step* step = around(slices.start_ns[row]);
-      const std::int64_t end_ns = slices.end_ns(static_cast<SliceId>(row));
-      if (step != nullptr && end_ns <= step->end_ns) step->closure_end_ns = std::max(step->closure_end_ns, end_ns);
-    }
-  }
+// Until when steps of optimizers only call the passes, by their ranges.
+using ClosureEnds = std::map<SliceId, std::int64_t>;
 
-  bool hold(std::int64_t time_ns) {
-    const Step* step = around(time_ns);
-    return step != nullptr && time_ns < step->closure_end_ns;
-  }
-
- private:
-  struct Step {
-    std::int64_t end_ns = 0, closure_end_ns = 0;
-  };
-
-  Step* around(std::int64_t time_ns) {
-    const auto after = steps_.upper_bound(time_ns);
-    if (after == steps_.begin()) return nullptr;
-    Step& step = std::prev(after)->second;
-    return time_ns < step.end_ns ? &step : nullptr;
-  }
-
-  std::map<std::int64_t, Step> steps_;  // by their starts
-};
+ClosureEnds closure_ends(const Trace& trace) {
+  ClosureEnds ends;
+  const auto phase = [&](SliceId id) { return static_cast<Phase>(trace.slices.phase[id]); };
+  for (const Closure& one : closures(trace, phase)) ends.emplace(one.optimizer, one.end_ns);
+  return ends;
+}
 
 // Stretches of the steps that a finding explains.
 std::string partition_of(std::string_view id) {
@@ -202,7 +173,7 @@ Table partition_table(const Case& about, const std::vector<Priced>& all) {
                           {"explained_by", ValueType::text, Unit::none,
                            "All findings that explain it, that worth most first, with blanks between; unknown: none"}}};
   std::map<std::tuple<std::int64_t, std::string, std::string, std::string>, std::int64_t> parts;
-  std::map<const Trace*, ClosureEnds> closures;
+  std::map<const Trace*, ClosureEnds> ends_of;
   for (const simulate::PathPiece& piece : about.path) {
     const Work work = about.work(piece.node);
     std::uint8_t phase = 0;
@@ -211,9 +182,12 @@ Table partition_table(const Case& about, const std::vector<Priced>& all) {
     } else if (work.slice != SliceId::none) {
       phase = work.trace->slices.phase[work.slice];
       // The range around code between operators may be that of an optimizer which calls the passes.
-      if (static_cast<Phase>(phase) == Phase::optimizer && work.operation == SliceId::none &&
-          closures.try_emplace(work.trace, *work.trace).first->second.hold(work.start_ns))
-        phase = static_cast<std::uint8_t>(Phase::other);
+      if (static_cast<Phase>(phase) == Phase::optimizer && work.operation == SliceId::none) {
+        const auto [of, is_new] = ends_of.try_emplace(work.trace);
+        if (is_new) of->second = closure_ends(*work.trace);
+        const auto end = of->second.find(work.slice);
+        if (end != of->second.end() && work.start_ns < end->second) phase = static_cast<std::uint8_t>(Phase::other);
+      }
     }
     std::string explained_by;
     for (const Priced& one : all) {

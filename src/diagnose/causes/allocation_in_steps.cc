@@ -79,11 +79,11 @@ void add_letting_go(const Case& about, const std::set<const Trace*>& makes, Gath
 
 // What the kernel counted, where that is many: pages that the process took anew in a step, recorded or not.
 std::optional<std::int64_t> new_pages(const Case& about) {
-  constexpr double kTelling = 500, kMost = 1e15;  // settings of a file, which may hold anything
+  constexpr double kMost = 1e15;  // settings of a file, which may hold anything
   const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
   double pages = page_faults_per_step(about.trace).value_or(0);
   if (history != nullptr) pages = std::max(pages, page_faults_per_step(*history).value_or(0));
-  if (pages < kTelling) return std::nullopt;
+  if (pages < kManyPageFaults) return std::nullopt;
   return std::llround(std::min(pages, kMost));
 }
 
