@@ -49,7 +49,7 @@ ThreadsBeside threads_beside(const Trace& trace);
 // How often the process waited for a page of new memory in the middle step: of a timeline of those recorded, of
 // Run::history of all others. nullopt: nobody counted it.
 std::optional<double> page_faults_per_step(const Trace& trace);
-inline constexpr double kManyPageFaults = 500;  // of a step: they take 0.1 ms or more
+inline constexpr double kManyPageFaults = 500;                            // of a step: they take 0.1 ms or more
 inline constexpr std::string_view kPageFaults = "stepscope_page_faults";  // key of [steps, faults of the middle one]
 
 // What torch.compile compiled in a process: the newest 64 forward and backward passes; of Run::history.
