@@ -69,6 +69,13 @@ PROGRAMS = (
     Program("collect_often", "garbage_collection", "all objects of Python are gone through every five steps"),
     Program("fresh_buffers", "allocation_in_steps", "large buffers are made anew for each step", "report"),
     Program(
+        "trimmed_heap",
+        "memory_returned",
+        "the C library gives memory back in each step",
+        record=("--steps", "30:35"),  # a recording within the first ones keeps what goes back in the others
+        ops=("conv", "Conv", "upsample", "cat"),
+    ),
+    Program(
         "running_history",
         "memory_growth",
         "all that ever was is kept, copied and counted again",

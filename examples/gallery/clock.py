@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import signal
 import statistics
 import sys
 import time
 
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 
-def options(text: str, steps: int) -> argparse.Namespace:
+
+def keep_memory() -> None:
+    """The process keeps what it once had: else glibc gives memory back in each step, and a program that is to have one
+    fault has two. Another C library has its own ways."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_TRIM_THRESHOLD, 1 << 30)
+        mallopt(M_MMAP_MAX, 0)
+
+
+def options(text: str, steps: int, keeps_memory: bool = True) -> argparse.Namespace:
+    if keeps_memory:
+        keep_memory()
     parser = argparse.ArgumentParser(description=text.splitlines()[0])
     parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--fixed", action="store_true", help="without the fault")

@@ -160,6 +160,7 @@ Result<simulate::Prediction> Case::predict(const simulate::Rewrite& rewrite) con
 }
 
 SliceId Case::outermost(const Trace& of, SliceId slice) const {
+  if (slice == SliceId::none) return slice;
   return outermost_[static_cast<std::size_t>(&of - run.traces.data())][static_cast<std::size_t>(slice)];
 }
 

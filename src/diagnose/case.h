@@ -71,7 +71,7 @@ struct Case {
   bool has_device() const;
   // Of the thread of the steps of a rank, by start. `trace` is a timeline.
   std::vector<Operation> operations(const Trace& trace) const;
-  // The outermost operator around a slice of a timeline, itself included; none: there is none.
+  // The outermost operator around a slice of a timeline, itself included; none: there is none, or no slice.
   SliceId outermost(const Trace& of, SliceId slice) const;
   // Where the work comes from in the program's code; empty: not recorded.
   Code code(const Work& work) const;

@@ -136,12 +136,19 @@ std::vector<Compilation> compilations(const Trace& history) {
   return out;
 }
 
-std::optional<double> page_faults_per_step(const Trace& trace) {
+namespace {
+
+struct PageFaults {
+  double steps = 0, each = 0;  // of a step
+};
+
+std::optional<PageFaults> page_faults_of(const Trace& trace, std::string_view key) {
+  constexpr double kMost = 1e15;  // notes of a file, which may hold anything
   double steps = 0, faults = 0;
   simdjson::dom::parser parser;
   for (const Metadata& one : trace.metadata) {
     simdjson::dom::element note;
-    if (one.key != kPageFaults || parser.parse(one.json).get(note) != simdjson::SUCCESS) continue;
+    if (one.key != key || parser.parse(one.json).get(note) != simdjson::SUCCESS) continue;
     std::uint64_t of_steps = 0, count = 0;
     if (note.at_pointer("/0").get(of_steps) != simdjson::SUCCESS ||
         note.at_pointer("/1").get(count) != simdjson::SUCCESS)
@@ -150,7 +157,26 @@ std::optional<double> page_faults_per_step(const Trace& trace) {
     steps += static_cast<double>(of_steps), faults += static_cast<double>(of_steps) * static_cast<double>(count);
   }
   if (steps == 0) return std::nullopt;
-  return faults / steps;
+  return PageFaults{steps, std::min(faults / steps, kMost)};
+}
+
+}  // namespace
+
+std::optional<double> page_faults_per_step(const Trace& trace) {
+  const auto found = page_faults_of(trace, kPageFaults);
+  return found ? std::optional(found->each) : std::nullopt;
+}
+
+bool recording_kept_memory(const Trace& history, std::int64_t steps) {
+  constexpr double kFewestSteps = 8, kFewestMore = 3;  // the first ones make what later ones have
+  const auto all = page_faults_of(history, kPageFaults), before = page_faults_of(history, kPageFaultsBefore);
+  if (!all || !before || before->each - all->each < kManyPageFaults) return false;
+  return before->steps >= std::max(kFewestSteps, static_cast<double>(steps) + kFewestMore);
+}
+
+std::optional<double> usual_page_faults(const Trace& history, std::int64_t steps) {
+  const auto found = page_faults_of(history, recording_kept_memory(history, steps) ? kPageFaultsBefore : kPageFaults);
+  return found ? std::optional(found->each) : std::nullopt;
 }
 
 std::optional<double> loader_busy(const Trace& trace) { return ratio_set(trace, "loader_busy_permille"); }

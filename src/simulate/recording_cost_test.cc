@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "derive/derive.h"
 #include "derive/derive_run.h"
+#include "model/settings.h"
 #include "model/trace_fixture.h"
 #include "simulate/predict.h"
+#include "simulate/usual_step.h"
 
 namespace stepscope::simulate {
 namespace recording_cost_test {
@@ -130,6 +134,82 @@ TEST_CASE("recording cost: what holds up one operator of one step is taken off t
   CHECK(own == doctest::Approx(59.9).epsilon(0.01));
   CHECK(std::abs(others) < 0.2);
   CHECK(std::abs(held_up_ms(false).second) < 0.2);
+}
+
+// Five recorded steps of 10 ms of work each, with a collection of 98 ms in one of them. Others like that take 120 ms.
+// What is added to the collection and to all else, in ms.
+std::pair<double, double> added_ms(std::string_view name) {
+  TraceFixture f, marks;
+  const TrackId cpu = f.host("1"), lane = marks.host("1");
+  std::int64_t at = 0;
+  for (int step = 0; step < 5; step++) {
+    const std::int64_t begin = at;
+    if (step == 1) f.op(cpu, name, at, 98 * ms);
+    if (step == 1) at += 98 * ms;
+    for (int i = 0; i < 10; i++, at += 1 * ms) f.op(cpu, "aten::mm", at, 1 * ms);
+    f.annotation(cpu, "ProfilerStep#" + std::to_string(step), begin, at - begin);
+    mark(marks, lane, begin, 1 * ms, at - begin - 2 * ms);
+  }
+  std::int64_t begin = 1000 * ms;
+  for (int step = 0; step < 100; step++) {
+    const std::int64_t step_ns = step % 5 == 0 ? 120 * ms : 10 * ms;
+    mark(marks, lane, begin, 1 * ms, step_ns - 2 * ms);
+    begin += step_ns;
+  }
+  Run run;
+  run.traces.push_back(std::move(f.trace));
+  run.traces[0].clock_base_ns = 0;
+  run.history.push_back(std::move(marks.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  derive::derive_run(run, 1);
+  const Predictor predictor(run);
+  REQUIRE(predictor.windows().size() == 1);
+  const RecordingCost cost = recording_cost(run, predictor.graph(), predictor.windows()[0]);
+  double own_ms = 0, others_ms = 0;
+  for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
+    const bool is_long = predictor.graph().costs.cost_ns[node] > 50 * ms;
+    (is_long ? own_ms : others_ms) -= static_cast<double>(cost.node_ns[node]) / 1e6;
+  }
+  return {own_ms, others_ms};
+}
+
+TEST_CASE(
+    "recording cost: a collection of garbage is as long as those of usual steps, an operator as it was recorded") {
+  const auto [collection, others] = added_ms("Python garbage collection");
+  CHECK(collection == doctest::Approx(12).epsilon(0.02));
+  CHECK(std::abs(others) < 0.2);
+  CHECK(std::abs(added_ms("aten::convolution").first) < 0.2);  // a tenth is no difference there
+}
+
+TEST_CASE("recording cost: where a recording keeps memory that went back before, the steps before it are usual") {
+  const auto usual_ms = [](std::string_view before) {
+    TraceFixture f, marks;
+    const TrackId cpu = f.host("1"), lane = marks.host("1");
+    for (int step = 0; step < 30; step++) mark(marks, lane, step * 3 * ms, 1 * ms, 1 * ms);
+    for (int step = 0; step < 5; step++) {
+      const std::int64_t begin = 100 * ms + step * 2 * ms;
+      f.op(cpu, "aten::mm", begin, 2 * ms);
+      f.annotation(cpu, "ProfilerStep#" + std::to_string(30 + step), begin, 2 * ms);
+      mark(marks, lane, begin, 1 * ms, 0);
+    }
+    for (int step = 0; step < 60; step++) mark(marks, lane, 200 * ms + step * 2 * ms, 1 * ms, 0);
+    Run run;
+    run.traces.push_back(std::move(f.trace));
+    run.traces[0].clock_base_ns = 0;
+    marks.trace.metadata.push_back({std::string(kPageFaults), "[90, 0]"});
+    if (!before.empty()) marks.trace.metadata.push_back({std::string(kPageFaultsBefore), std::string(before)});
+    run.history.push_back(std::move(marks.trace));
+    REQUIRE(derive::derive(run.traces[0], {}));
+    derive::derive_run(run, 1);
+    const Predictor predictor(run);
+    REQUIRE(predictor.windows().size() == 1);
+    return usual_step(run, predictor.windows()[0]).work_ns / 1e6;
+  };
+  CHECK(usual_ms("[30, 4096]") == doctest::Approx(3));
+  CHECK(usual_ms("") == doctest::Approx(2));
+  CHECK(usual_ms("[30, 20]") == doctest::Approx(2));    // as few
+  CHECK(usual_ms("[7, 4096]") == doctest::Approx(2));   // too few of them
+  CHECK(usual_ms("[-7, 4096]") == doctest::Approx(2));  // no number of steps
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/answer_parts.h"
+#include "model/host_names.h"
 #include "model/lookup.h"
 #include "model/settings.h"
 #include "model/telemetry.h"
@@ -110,10 +111,10 @@ double spread(const ReplayGraph& graph, const std::vector<std::uint32_t>& nodes,
 
 // For how many more pages the process waits in its recorded steps than in the usual ones, if they are many; below 0:
 // for fewer; 0: for about as many, or nobody counted.
-double more_pages(const Run& run, const Trace& trace) {
+double more_pages(const Run& run, const Trace& trace, const StepWindow& window) {
   const Trace* history = marks_of_rank(run, trace.rank.rank);
   const auto recorded = page_faults_per_step(trace);
-  const auto usual = history == nullptr ? std::nullopt : page_faults_per_step(*history);
+  const auto usual = history == nullptr ? std::nullopt : usual_page_faults(*history, window.steps);
   return usual && recorded && std::abs(*recorded - *usual) >= kManyPageFaults ? *recorded - *usual : 0;
 }
 
@@ -147,7 +148,8 @@ std::vector<RecordedStep> recorded_steps(const Run& run, const ReplayGraph& grap
     own.all.push_back(node);
     const SliceId slice = graph.slice[node];
     const SliceKind kind = slice == SliceId::none ? SliceKind::other : trace.kind(slice);
-    if (kind == SliceKind::cpu_op || kind == SliceKind::runtime) continue;
+    const bool collects = slice != SliceId::none && trace.name(slice) == kGarbageCollection;
+    if (!collects && (kind == SliceKind::cpu_op || kind == SliceKind::runtime)) continue;
     const auto phase = slice == SliceId::none ? Phase::other : static_cast<Phase>(trace.slices.phase[slice]);
     if (phase == Phase::backward || phase == Phase::communication) continue;  // it waits for others there
     own.code_ns += cost;
@@ -212,13 +214,13 @@ void take_off_hold_ups(const Run& run, const ReplayGraph& graph, const StepWindo
 
 void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& window, const UsualStep& usual,
                 const std::vector<std::uint32_t>& work, bool phases_known, std::vector<std::int64_t>& node_ns) {
-  constexpr double kFarOff = 0.2, kFarOffByPages = 0.05;
+  constexpr double kFarOff = 0.2, kFarOffCode = 0.08, kFarOffByPages = 0.05;
   const Trace& trace = run.traces[window.trace];
   const std::vector<RecordedStep> by_length = recorded_steps(run, graph, window, work, node_ns);
   if (by_length.size() != usual.by_length_ns.size()) return;
   const std::vector<std::int64_t> before_ns = node_ns;
   std::vector<double> shares;
-  const double pages = phases_known && is_alone(run, window) ? more_pages(run, trace) : 0;
+  const double pages = phases_known && is_alone(run, window) ? more_pages(run, trace, window) : 0;
   const std::vector<double> by_memory =
       pages == 0 ? std::vector<double>() : shares_by_memory(run, graph, window, before_ns);
   for (std::size_t k = 0; k < by_length.size(); k++) {
@@ -227,7 +229,9 @@ void make_usual(const Run& run, const ReplayGraph& graph, const StepWindow& wind
     if (excess_ns < 0 && trace.device.size() > 0) continue;  // the rest the host waited for its device
     const bool is_code = own.is_code();
     const bool is_paging = !is_code && !by_memory.empty() && (pages > 0) == (excess_ns > 0);
-    if (std::abs(excess_ns) < (is_paging ? kFarOffByPages : kFarOff) * usual.by_length_ns[k]) continue;
+    // Ranks wait for one another in their code, and hosts for their devices.
+    const double far_off = is_paging ? kFarOffByPages : is_code && is_alone(run, window) ? kFarOffCode : kFarOff;
+    if (std::abs(excess_ns) < far_off * usual.by_length_ns[k]) continue;
     if (!is_code && (!phases_known || !is_alone(run, window))) continue;
     if (!is_code && !is_paging && shares.empty()) shares = shares_by_difference(run, graph, window, before_ns);
     double left_ns = excess_ns;

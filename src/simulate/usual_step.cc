@@ -1,9 +1,11 @@
 #include "simulate/usual_step.h"
 
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
+#include "model/settings.h"
 #include "model/telemetry.h"
 #include "simulate/step_pieces.h"
 
@@ -28,6 +30,14 @@ double shortest_of(std::vector<double> values) {
   const auto shortest = values.begin() + static_cast<std::ptrdiff_t>(values.size() / kShortPart);
   std::nth_element(values.begin(), shortest, values.end());
   return *shortest;
+}
+
+constexpr auto kForEver = std::numeric_limits<std::int64_t>::max();
+
+// Until when steps are usual ones: where a recording changed how they get their memory, only those before it are.
+std::int64_t last_usual_ns(const Trace& history, const std::vector<Interval>& busy, std::int64_t steps) {
+  if (busy.empty() || !recording_kept_memory(history, steps)) return kForEver;
+  return std::min_element(busy.begin(), busy.end(), [](Interval a, Interval b) { return a.start < b.start; })->start;
 }
 
 }  // namespace
@@ -71,11 +81,10 @@ double middle_mean(std::vector<double> values) {
   return sum / static_cast<double>(static_cast<std::ptrdiff_t>(values.size()) - 2 * cut);
 }
 
-UsualStep usual_step(const Run& run, const StepWindow& window) {
-  const std::int64_t rank = run.traces[window.trace].rank.rank;
-  const Trace* history = marks_of_rank(run, rank);
-  if (history == nullptr) return {};
-  const std::vector<Interval> busy = times_recorded(run);
+namespace {
+
+UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace* history,
+                           const std::vector<Interval>& busy, std::int64_t last_ns) {
   const auto count = static_cast<std::size_t>(window.steps);
   const std::vector<Uneven> phases = uneven_phases(*history);
   struct Series {
@@ -102,8 +111,9 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
   for (std::size_t i = 0; i < steps.size(); i++) {
     // What was recorded is written in the step after.
     const std::int64_t from = steps[i].start_ns - (steps[i].end_ns - steps[i].start_ns);
-    const bool is_free = std::none_of(busy.begin(), busy.end(),
-                                      [&](Interval one) { return one.start < steps[i].end_ns && one.end > from; });
+    const bool is_free = steps[i].end_ns <= last_ns && std::none_of(busy.begin(), busy.end(), [&](Interval one) {
+                           return one.start < steps[i].end_ns && one.end > from;
+                         });
     const bool follows = last_number == kAbsent || (steps[i].number != kAbsent && steps[i].number - 1 == last_number);
     in_a_row = !is_free ? 0 : follows ? in_a_row + 1 : 1;
     last_number = steps[i].number;
@@ -159,6 +169,18 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
     out.by_length_ns.push_back(middle_of([&](const Series& one) { return one.by_length_ns[k]; }));
   }
   return out;
+}
+
+}  // namespace
+
+UsualStep usual_step(const Run& run, const StepWindow& window) {
+  const Trace* history = marks_of_rank(run, run.traces[window.trace].rank.rank);
+  if (history == nullptr) return {};
+  const std::vector<Interval> busy = times_recorded(run);
+  const std::int64_t last_ns = last_usual_ns(*history, busy, window.steps);
+  const UsualStep out = usual_step_until(run, window, history, busy, last_ns);
+  if (out.work_ns > 0 || last_ns == kForEver) return out;
+  return usual_step_until(run, window, history, busy, kForEver);  // too few in a row
 }
 
 }  // namespace stepscope::simulate

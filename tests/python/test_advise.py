@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import WriteTrace, op
 from jobs import Job, Place, measured, needs_torch, read, rows
 
@@ -207,6 +208,49 @@ def test_what_happens_every_so_many_steps_is_known_from_their_marks(place: Place
     assert first["confidence"] == "medium" and "none of these steps was recorded" in first["confidence_reason"]
     assert first["gain"]["speedup_low"] > 2
     assert assert_queries_answer(place, str(job.folder), [first]) == 1  # the marks of all steps
+
+
+RETURNS = """
+import ctypes, sys
+import torch
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
+libc = ctypes.CDLL(None)
+if sys.argv[1] == "back":
+    libc.mallopt(M_MMAP_THRESHOLD, 1 << 16)  # what is larger goes back at once
+else:
+    libc.mallopt(M_TRIM_THRESHOLD, 1 << 30)
+    libc.mallopt(M_MMAP_MAX, 0)
+model = torch.nn.Sequential(torch.nn.Linear(32, 1024), torch.nn.Tanh(), torch.nn.Linear(1024, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+inputs = torch.rand(2048, 32)
+for step in range(40):
+    loss = model(inputs).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@needs_torch
+@pytest.mark.parametrize("way", ["back", "kept"])
+def test_memory_that_goes_back_in_each_step_is_told_with_its_pages(place: Place, way: str) -> None:
+    job = place.run(sys.executable, place.script(RETURNS), way, options=("--steps", "20:25"))
+    assert job.code == 0, job.stderr
+    (process,) = job.manifest()["processes"]
+    steps, pages = process["page_faults_before"]
+    assert 10 < steps < 20
+    found = [one for one in advise(place, str(job.folder))["findings"] if one["id"] == "memory_returned"]
+    if way == "kept":
+        assert pages < 500 and found == []
+        return
+    assert pages > 2048  # 8 MiB of what the first layer makes
+    (one,) = found
+    assert one["where"]["file"] == "job.py" or "op" in one["where"]
+    assert one["gain"]["speedup_high"] > 1.05
+    assert "MALLOC_TRIM_THRESHOLD_" in one["next"]
+    said = {each["text"]: each["value"] for each in one["evidence"]}
+    assert said["Pages of new memory in a step"] > 2048 and said["A page takes here"] > 0
 
 
 THREADS = """

@@ -77,14 +77,13 @@ void add_letting_go(const Case& about, const std::set<const Trace*>& makes, Gath
   }
 }
 
-// What the kernel counted, where that is many: pages that the process took anew in a step, recorded or not.
-std::optional<std::int64_t> new_pages(const Case& about) {
-  constexpr double kMost = 1e15;  // settings of a file, which may hold anything
+// What the kernel counted: pages that the process took anew in a step, recorded or not. nullopt: nobody counted.
+std::optional<double> new_pages(const Case& about) {
   const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
-  double pages = page_faults_per_step(about.trace).value_or(0);
-  if (history != nullptr) pages = std::max(pages, page_faults_per_step(*history).value_or(0));
-  if (pages < kManyPageFaults) return std::nullopt;
-  return std::llround(std::min(pages, kMost));
+  const auto recorded = page_faults_per_step(about.trace);
+  const auto others = history == nullptr ? std::nullopt : usual_page_faults(*history, about.steps);
+  if (!recorded && !others) return std::nullopt;
+  return std::max(recorded.value_or(0), others.value_or(0));
 }
 
 }  // namespace
@@ -92,6 +91,11 @@ std::optional<std::int64_t> new_pages(const Case& about) {
 Cause allocation_in_steps_cause() {
   return {
       "allocation_in_steps", "Large tensors made anew", [](const Case& about, std::vector<Diagnosis>& out) {
+        const auto pages = new_pages(about);
+        const bool is_kept = pages && *pages < kManyPageFaults;
+        // Filling memory that is there already takes a third of that, not filling it nothing. Where the process keeps
+        // its memory only what need not be filled is saved.
+        const double most_left = is_kept ? 0.5 : 0.35;
         Gathered made(about);
         std::set<const Trace*> makes;
         const Passes& pass = passes(about);
@@ -103,20 +107,26 @@ Cause allocation_in_steps_cause() {
           std::int64_t time_ns = 0;
           for (const std::uint32_t node : nodes) time_ns += about.cost_ns(node);
           if (time_ns < kLongMakeNs) continue;
-          // Filling memory that is there already takes a third of that, not filling it nothing.
-          made.add(nodes, one.name, 0, 0.35);
+          made.add(nodes, one.name, 0, most_left);
           makes.insert(one.trace);
         }
-        add_letting_go(about, makes, made);
+        if (!is_kept) add_letting_go(about, makes, made);
         if (!made.worth_saying()) return;
         out.push_back(made.diagnosis(
             {.cause = "memory",
-             .sentence = "Large tensors are made anew in the steps, and their memory comes from the system each time",
-             .next = "Make them once before the loop and write into them: out=, copy_(), zero_()",
-             .doubt = "that the memory is new each time is inferred from how long filling it takes"}));
-        if (const auto pages = new_pages(about)) {
+             .sentence = is_kept ? "Large tensors are made and filled anew in the steps"
+                                 : "Large tensors are made anew in the steps, and their memory comes from the system "
+                                   "each time",
+             .next = is_kept
+                         ? "Make them once before the loop and write into them: out=, copy_(); fill again only what is "
+                           "read before it is written"
+                         : "Make them once before the loop and write into them: out=, copy_(), zero_()",
+             .doubt = is_kept ? "how much of them has to be filled is not known"
+                      : pages ? "that the new pages are theirs is inferred"
+                              : "that the memory is new each time is inferred from how long filling it takes"}));
+        if (pages && !is_kept) {
           out.back().finding.evidence.push_back({.text = "Pages of new memory in a step",
-                                                 .value = *pages,
+                                                 .value = static_cast<std::int64_t>(std::llround(*pages)),
                                                  .unit = Unit::count,
                                                  .query = setting_of("page_faults")});
         }

@@ -17,7 +17,7 @@ namespace stepscope::diagnose::causes {
 namespace {
 
 // Of a sum of two tensors in different orders: the part that is left where they are in one, at best and at least.
-constexpr double kSumInOrder[] = {0.4, 0.7};
+constexpr double kSumInOrder[] = {0.2, 0.6};
 
 // A clone that is told a layout is none that the program asked for as a copy. The last input of aten::clone is the
 // memory format: 0 is contiguous, 2 and 3 channels last; empty and 1 keep what is.

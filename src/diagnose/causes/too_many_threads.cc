@@ -1,13 +1,29 @@
 // More threads than cores: operators wait at the end of each piece of work for the thread that had no core.
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
+#include "costs/traffic.h"
 #include "diagnose/cause.h"
+#include "diagnose/fastest_products.h"
 #include "diagnose/gathered.h"
 #include "diagnose/queries.h"
 #include "diagnose/sampled.h"
 #include "model/settings.h"
 
 namespace stepscope::diagnose::causes {
+
+namespace {
+
+// Of some kinds torch gives each piece to one thread, or all of it.
+bool may_stay_on_one_thread(std::string_view op) {
+  const costs::TrafficModel* model = costs::traffic_of(op);
+  if (model == nullptr) return true;
+  return model->family == costs::Family::indexing || model->family == costs::Family::embedding ||
+         model->family == costs::Family::sorting;
+}
+
+}  // namespace
 
 Cause too_many_threads_cause() {
   return {
@@ -28,7 +44,10 @@ Cause too_many_threads_cause() {
         // than once.
         const auto call_ns = number_set(about.trace, "crowd_call_ns");
         constexpr double kCalls = 2, kLeastOwn = 0.2;
+        constexpr double kOtherShapes = 4;          // as often as fast the fastest product is as others, at most
         constexpr std::int64_t kPartedNs = 30'000;  // shorter ones stay on one thread
+        std::optional<FastestProducts> fastest;
+        if (call_ns && *call_ns > 0 && !about.has_device()) fastest.emplace(about);
         Gathered operators(about);
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           if (work.device || work.operation == SliceId::none || work.cost_ns < kPartedNs) return;
@@ -41,8 +60,14 @@ Cause too_many_threads_cause() {
           if (work.cost_ns < *call_ns) return;  // it was done by one thread
           const auto cost = static_cast<double>(work.cost_ns), called = static_cast<double>(*call_ns);
           // Threads that are done wait busily for the others, and so keep the main thread from a core.
-          operators.add(node, work, work.name(), std::max(kLeastOwn, 1 - lost - kCalls * called / cost),
-                        std::max(kLeastOwn, 1 - std::max(lost, called / cost)));
+          double least = std::max(kLeastOwn, 1 - lost - kCalls * called / cost),
+                 most = std::max(kLeastOwn, 1 - std::max(lost, called / cost));
+          if (may_stay_on_one_thread(work.name())) most = 1;
+          // A library's product whose result is small parts its sums, and waits for all threads many times.
+          if (const auto left = fastest ? fastest->of_product(work) : std::nullopt) {
+            least = std::min(least, *left), most = std::min(most, kOtherShapes * *left);
+          }
+          operators.add(node, work, work.name(), least, most);
         });
         if (!operators.worth_saying()) return;
         Diagnosis found = operators.diagnosis(

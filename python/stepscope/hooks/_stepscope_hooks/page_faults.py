@@ -21,12 +21,19 @@ def faults() -> int | None:
     return None if resource is None else int(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
 
 
+def faults_here() -> int | None:
+    """The same of this thread alone."""
+    return None if resource is None else int(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt)
+
+
 class PageFaults:
     """Of steps, each counted for itself: in one of many something else happens, an evaluation or a checkpoint."""
 
     def __init__(self) -> None:
         self.of_steps: deque[int] = deque(maxlen=_MOST_KEPT)
         self.before: int | None = None
+        self.recorded = False
+        self.before_recording: tuple[int, int] | None = None  # counted until something was recorded for the first time
 
     def step_begins(self) -> None:
         self.before = faults()
@@ -38,8 +45,10 @@ class PageFaults:
         self.before = None
 
     def leave_out(self) -> None:
-        """What comes until the next step begins is none."""
+        """Something is recorded: what comes until the next step begins is none."""
         self.before = None
+        if not self.recorded:
+            self.recorded, self.before_recording = True, self.counted()
 
     def counted(self) -> tuple[int, int] | None:
         """Steps, and the faults of the middle one; None: nobody counted."""

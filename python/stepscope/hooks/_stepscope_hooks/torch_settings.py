@@ -8,9 +8,12 @@ from __future__ import annotations
 import _thread
 import contextlib
 import json
+import mmap
 import os
 import time
 import warnings
+
+from . import page_faults
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +48,10 @@ def noted() -> dict[str, str]:
         crowd = ranks == 1 and torch.get_num_threads() > max(2, cores() or 1)
         return _crowd_call_ns() if crowd and not torch.cuda.is_initialized() else None
 
+    def page_ns() -> int | None:
+        ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # which would wait for one another's pages
+        return _page_ns() if ranks == 1 and not torch.cuda.is_initialized() else None
+
     # Each by itself: another version of torch may lack any of them.
     asked: dict[str, Ask] = {
         "torch_threads": lambda: torch.get_num_threads(),
@@ -57,6 +64,7 @@ def noted() -> dict[str, str]:
         "bfloat16_speed_permille": bfloat16_speed,
         "cores_speed_permille": cores_speed,
         "crowd_call_ns": crowd_call,
+        "page_ns": page_ns,
         "cuda_sync_debug": lambda: torch.cuda.get_sync_debug_mode() if torch.cuda.is_initialized() else None,
         "cudnn_benchmark": lambda: torch.backends.cudnn.benchmark if torch.cuda.is_initialized() else None,
     }
@@ -79,6 +87,7 @@ PATIENCE_S = 0.5  # with threads that take 10 ms: a job must not wait for what i
 ROUNDS = 3  # the machine may be busy with something else in one of them
 CALLS = 16  # in a turn
 FEW, PART = 8192, 32768  # numbers that torch leaves to one thread; that each of several has at least
+PAGED = 1 << 20  # bytes
 TURNS = 4  # the first one chooses and packs
 _measured: dict[str, int] = {}  # once a process
 _single_s: list[float] = []  # a product in float32
@@ -140,6 +149,28 @@ def _crowd_call_ns() -> int:
                 many_s = _usual_s(torch.sigmoid, many) / CALLS
         _measured["crowd"] = max(0, round(1e9 * (many_s - few_s * PART / FEW)))
     return _measured["crowd"]
+
+
+def _page_ns() -> int | None:
+    """What waiting for a page of new memory takes longer than writing into it does; some 2 ms, once a process.
+
+    On a virtual machine it is several times what it is elsewhere. None: the system gives more than a page at a time.
+    """
+    if "page" not in _measured:
+        took: list[float] = []
+        zeros = b"\1" * PAGED
+        for _ in range(ROUNDS):
+            with mmap.mmap(-1, PAGED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+                before = page_faults.faults_here() or 0
+                start = time.perf_counter()
+                memory[:] = zeros
+                anew_s, count = time.perf_counter() - start, (page_faults.faults_here() or 0) - before
+                start = time.perf_counter()
+                memory[:] = zeros
+                if count >= PAGED // mmap.PAGESIZE // 2:
+                    took.append((anew_s - (time.perf_counter() - start)) / count)
+        _measured["page"] = max(0, round(1e9 * sorted(took)[len(took) // 2])) if took else 0
+    return _measured["page"] or None
 
 
 def _side_by_side_s(work: Work, numbers: torch.Tensor, count: int) -> float | None:
