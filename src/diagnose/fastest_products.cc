@@ -8,6 +8,7 @@
 
 #include "costs/cost_tables.h"
 #include "costs/work_calls.h"
+#include "model/windows.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -23,7 +24,7 @@ double per_ns(std::optional<std::int64_t> work, std::int64_t ns) {
 FastestProducts::FastestProducts(const Case& about) {
   const auto tables = costs::cost_tables(about.run);
   if (!tables) return;
-  for (const Trace& trace : about.run.traces) {
+  for (const Trace& trace : timelines(about.run)) {
     if (trace.device.size() > 0) continue;  // operators only launch there
     const costs::RankCosts costs(trace, *tables);
     std::vector<costs::WorkCall> calls = costs::work_calls(costs).all;

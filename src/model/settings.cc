@@ -139,44 +139,56 @@ std::vector<Compilation> compilations(const Trace& history) {
 namespace {
 
 struct PageFaults {
-  double steps = 0, each = 0;  // of a step
+  double steps = 0, all = 0;
+  double each() const {
+    constexpr double kMost = 1e15;  // notes of a file, which may hold anything
+    return std::min(all / steps, kMost);
+  }
 };
 
-std::optional<PageFaults> page_faults_of(const Trace& trace, std::string_view key) {
-  constexpr double kMost = 1e15;  // notes of a file, which may hold anything
-  double steps = 0, faults = 0;
-  simdjson::dom::parser parser;
-  for (const Metadata& one : trace.metadata) {
-    simdjson::dom::element note;
-    if (one.key != key || parser.parse(one.json).get(note) != simdjson::SUCCESS) continue;
-    std::uint64_t of_steps = 0, count = 0;
-    if (note.at_pointer("/0").get(of_steps) != simdjson::SUCCESS ||
-        note.at_pointer("/1").get(count) != simdjson::SUCCESS)
-      continue;
-    // Of several parts, each by its steps.
-    steps += static_cast<double>(of_steps), faults += static_cast<double>(of_steps) * static_cast<double>(count);
-  }
-  if (steps == 0) return std::nullopt;
-  return PageFaults{steps, std::min(faults / steps, kMost)};
+void add_page_faults(simdjson::dom::element note, PageFaults& to) {
+  std::uint64_t steps = 0, count = 0;
+  if (note.at_pointer("/0").get(steps) != simdjson::SUCCESS || note.at_pointer("/1").get(count) != simdjson::SUCCESS)
+    return;
+  to.steps += static_cast<double>(steps), to.all += static_cast<double>(steps) * static_cast<double>(count);
 }
 
 }  // namespace
 
 std::optional<double> page_faults_per_step(const Trace& trace) {
-  const auto found = page_faults_of(trace, kPageFaults);
-  return found ? std::optional(found->each) : std::nullopt;
+  PageFaults all;  // of several parts, each by its steps
+  simdjson::dom::parser parser;
+  for (const Metadata& one : trace.metadata) {
+    simdjson::dom::element note;
+    if (one.key == kPageFaults && parser.parse(one.json).get(note) == simdjson::SUCCESS) add_page_faults(note, all);
+  }
+  return all.steps > 0 ? std::optional(all.each()) : std::nullopt;
 }
 
-bool recording_kept_memory(const Trace& history, std::int64_t steps) {
+bool FaultsAround::kept_memory() const { return before - after >= kManyPageFaults; }
+
+std::optional<FaultsAround> faults_around_recording(const Trace& history, std::int64_t steps) {
   constexpr double kFewestSteps = 8, kFewestMore = 3;  // the first ones make what later ones have
-  const auto all = page_faults_of(history, kPageFaults), before = page_faults_of(history, kPageFaultsBefore);
-  if (!all || !before || before->each - all->each < kManyPageFaults) return false;
-  return before->steps >= std::max(kFewestSteps, static_cast<double>(steps) + kFewestMore);
+  constexpr std::int64_t kLatestNs = std::int64_t{1} << 62;
+  simdjson::dom::parser parser;
+  for (const Metadata& one : history.metadata) {
+    simdjson::dom::element note, part;
+    if (one.key != kPageFaultsAround || parser.parse(one.json).get(note) != simdjson::SUCCESS) continue;
+    PageFaults before, after;
+    FaultsAround out;
+    if (note["before"].get(part) == simdjson::SUCCESS) add_page_faults(part, before);
+    if (note["after"].get(part) == simdjson::SUCCESS) add_page_faults(part, after);
+    if (note["recording_ns"].get(out.recording_ns) != simdjson::SUCCESS || out.recording_ns > kLatestNs) continue;
+    if (after.steps <= 0 || before.steps < std::max(kFewestSteps, static_cast<double>(steps) + kFewestMore)) continue;
+    out.before = before.each(), out.after = after.each();
+    return out;
+  }
+  return std::nullopt;
 }
 
 std::optional<double> usual_page_faults(const Trace& history, std::int64_t steps) {
-  const auto found = page_faults_of(history, recording_kept_memory(history, steps) ? kPageFaultsBefore : kPageFaults);
-  return found ? std::optional(found->each) : std::nullopt;
+  const auto around = faults_around_recording(history, steps);
+  return around && around->kept_memory() ? std::optional(around->before) : page_faults_per_step(history);
 }
 
 std::optional<double> loader_busy(const Trace& trace) { return ratio_set(trace, "loader_busy_permille"); }

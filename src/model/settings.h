@@ -49,16 +49,21 @@ ThreadsBeside threads_beside(const Trace& trace);
 // How often the process waited for a page of new memory in the middle step: of a timeline of those recorded, of
 // Run::history of all others. nullopt: nobody counted it.
 std::optional<double> page_faults_per_step(const Trace& trace);
-// Of Run::history: did steps wait for many more pages until something was recorded than afterwards? What a recording
-// leaves behind the job's own memory keeps that from going back to the system.
-// `steps`: of a recording. false: not so, or fewer steps were before it than tell what is usual.
-bool recording_kept_memory(const Trace& history, std::int64_t steps);
-// Of Run::history: as often as where nobody records at all.
+// Of Run::history: the same of steps before something was recorded for the first time, and of those after.
+struct FaultsAround {
+  double before = 0, after = 0;
+  std::int64_t recording_ns = 0;  // Unix time
+  // What a recording leaves behind the job's own memory keeps that from going back to the system.
+  bool kept_memory() const;
+};
+// `steps`: of a recording. nullopt: nobody counted it, or of fewer steps before it than tell what is usual.
+std::optional<FaultsAround> faults_around_recording(const Trace& history, std::int64_t steps);
+// Of Run::history: of the middle step where nobody records at all.
 std::optional<double> usual_page_faults(const Trace& history, std::int64_t steps);
 inline constexpr double kManyPageFaults = 500;                            // of a step: they take 0.1 ms or more
 inline constexpr std::string_view kPageFaults = "stepscope_page_faults";  // key of [steps, faults of the middle one]
-inline constexpr std::string_view kPageFaultsBefore =
-    "stepscope_page_faults_before";  // the same, until a recording began
+// Key of {"before": the same until something was recorded, "after": …, "recording_ns": …}.
+inline constexpr std::string_view kPageFaultsAround = "stepscope_page_faults_around";
 
 // What torch.compile compiled in a process: the newest 64 forward and backward passes; of Run::history.
 inline constexpr std::string_view kCompilations = "stepscope_compilations";

@@ -82,8 +82,8 @@ ProcessNote to_note(simdjson::dom::element note) {
   if (simdjson::dom::array counts; note["page_faults"].get(counts) == simdjson::SUCCESS) {
     out.page_faults = simdjson::minify(counts);
   }
-  if (simdjson::dom::array counts; note["page_faults_before"].get(counts) == simdjson::SUCCESS) {
-    out.page_faults_before = simdjson::minify(counts);
+  if (simdjson::dom::object counts; note["page_faults_around"].get(counts) == simdjson::SUCCESS) {
+    out.page_faults_around = simdjson::minify(counts);
   }
   take_own_traces(note, out);
   if (note["detached"].get(out.detached) != simdjson::SUCCESS) out.detached = false;

@@ -102,7 +102,9 @@ Trace joined(Recording recording, Run& run) {
     const Trace& part = recording.parts[i].trace;
     append_trace(trace, part);
     std::copy_if(part.metadata.begin(), part.metadata.end(), std::back_inserter(trace.metadata),
-                 [](const Metadata& entry) { return entry.key == kCoreWaits || entry.key == kThreadsBeside; });
+                 [](const Metadata& entry) {
+                   return entry.key == kCoreWaits || entry.key == kThreadsBeside || entry.key == kPageFaults;
+                 });
   }
   if (recording.parts.size() > 1) {  // the last part knows which step was cut
     std::erase_if(trace.metadata, [](const Metadata& entry) { return entry.key == kMember; });

@@ -173,8 +173,8 @@ void take_notes(const std::string& run_folder, std::map<std::int64_t, Trace>& by
     if (note.batch_size) said.push_back({std::string(kBatchSize), std::to_string(*note.batch_size)});
     if (!note.compilations.empty()) said.push_back({std::string(kCompilations), note.compilations});
     if (!note.page_faults.empty()) said.push_back({std::string(kPageFaults), note.page_faults});
-    if (!note.page_faults_before.empty()) {
-      said.push_back({std::string(kPageFaultsBefore), note.page_faults_before});
+    if (!note.page_faults_around.empty()) {
+      said.push_back({std::string(kPageFaultsAround), note.page_faults_around});
     }
     if (note.own_profiled_steps <= 0) continue;
     said.push_back({std::string(kOwnProfiledSteps), std::to_string(note.own_profiled_steps)});

@@ -182,7 +182,7 @@ TEST_CASE(
 }
 
 TEST_CASE("recording cost: where a recording keeps memory that went back before, the steps before it are usual") {
-  const auto usual_ms = [](std::string_view before) {
+  const auto usual_ms = [](std::string_view around, int after) {
     TraceFixture f, marks;
     const TrackId cpu = f.host("1"), lane = marks.host("1");
     for (int step = 0; step < 30; step++) mark(marks, lane, step * 3 * ms, 1 * ms, 1 * ms);
@@ -192,12 +192,12 @@ TEST_CASE("recording cost: where a recording keeps memory that went back before,
       f.annotation(cpu, "ProfilerStep#" + std::to_string(30 + step), begin, 2 * ms);
       mark(marks, lane, begin, 1 * ms, 0);
     }
-    for (int step = 0; step < 60; step++) mark(marks, lane, 200 * ms + step * 2 * ms, 1 * ms, 0);
+    for (int step = 0; step < after; step++) mark(marks, lane, 200 * ms + step * 2 * ms, 1 * ms, 0);
     Run run;
     run.traces.push_back(std::move(f.trace));
     run.traces[0].clock_base_ns = 0;
-    marks.trace.metadata.push_back({std::string(kPageFaults), "[90, 0]"});
-    if (!before.empty()) marks.trace.metadata.push_back({std::string(kPageFaultsBefore), std::string(before)});
+    marks.trace.metadata.push_back({std::string(kPageFaults), "[52, 4096]"});
+    if (!around.empty()) marks.trace.metadata.push_back({std::string(kPageFaultsAround), std::string(around)});
     run.history.push_back(std::move(marks.trace));
     REQUIRE(derive::derive(run.traces[0], {}));
     derive::derive_run(run, 1);
@@ -205,11 +205,19 @@ TEST_CASE("recording cost: where a recording keeps memory that went back before,
     REQUIRE(predictor.windows().size() == 1);
     return usual_step(run, predictor.windows()[0]).work_ns / 1e6;
   };
-  CHECK(usual_ms("[30, 4096]") == doctest::Approx(3));
-  CHECK(usual_ms("") == doctest::Approx(2));
-  CHECK(usual_ms("[30, 20]") == doctest::Approx(2));    // as few
-  CHECK(usual_ms("[7, 4096]") == doctest::Approx(2));   // too few of them
-  CHECK(usual_ms("[-7, 4096]") == doctest::Approx(2));  // no number of steps
+  constexpr std::string_view kKept = R"({"before": [30, 4096], "after": [20, 0], "recording_ns": 95000000})";
+  CHECK(usual_ms(kKept, 60) == doctest::Approx(3));
+  CHECK(usual_ms(kKept, 24) == doctest::Approx(3));
+  CHECK(usual_ms("", 60) == doctest::Approx(2));
+  for (const std::string_view other : {R"({"before": [30, 20], "after": [20, 0], "recording_ns": 95000000})",  // as few
+                                       R"({"before": [7, 4096], "after": [20, 0], "recording_ns": 95000000})",
+                                       R"({"before": [30, 4096], "after": [0, 0], "recording_ns": 95000000})",
+                                       R"({"before": [30, 4096], "after": [20, 0], "recording_ns": -5})",
+                                       R"({"before": [-30, 4096], "after": [20, 0], "recording_ns": 95000000})",
+                                       R"({"before": 30, "recording_ns": "x"})", "[1, 2]", "{"}) {
+    CAPTURE(other);
+    CHECK(usual_ms(other, 60) == doctest::Approx(2));
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "model/host_names.h"
 #include "model/lookup.h"
 #include "model/settings.h"
+#include "model/taken_memory.h"
 #include "model/telemetry.h"
 #include "model/windows.h"
 #include "simulate/step_pieces.h"
@@ -47,31 +48,17 @@ std::vector<double> shares_by_difference(const Run& run, const ReplayGraph& grap
 // fewer: the difference is that of operators that take memory, by how much they take.
 std::vector<double> shares_by_memory(const Run& run, const ReplayGraph& graph, const StepWindow& window,
                                      const std::vector<std::int64_t>& node_ns) {
-  constexpr std::int64_t kLargeBytes = 128 << 10;  // less is cut from what the process has
   const Trace& trace = run.traces[window.trace];
-  const auto operation = [&](SliceId inside) {  // the outermost
-    SliceId out = SliceId::none;
-    for (SliceId at = inside; at != SliceId::none; at = trace.slices.parent[at]) {
-      if (trace.kind(at) == SliceKind::cpu_op) out = at;
-    }
-    return out;
-  };
   struct Takes {
     double bytes = 0, cost_ns = 0;
   };
   std::map<SliceId, Takes> takes;
-  for (std::size_t row = 0; row < trace.memory.size(); row++) {
-    if (trace.memory.device_type[row] != 0 || !trace.memory.bytes.has(row)) continue;
-    const std::int64_t bytes = trace.memory.bytes[row];
-    if (bytes < kLargeBytes) continue;
-    const SliceId by = operation(slice_at(trace, trace.memory.track[row], trace.memory.time_ns[row]));
-    if (by != SliceId::none) takes[by].bytes += static_cast<double>(bytes);
-  }
+  for (const auto& [by, bytes] : taken_from_system(trace)) takes[by].bytes = bytes;
   const std::vector<std::uint32_t> lanes = lanes_of_steps(graph, window);
   const auto for_each_taker = [&](const auto& visit) {
     for (const std::uint32_t lane : lanes) {
       for (const std::uint32_t node : graph.lanes[lane].nodes) {
-        const auto found = takes.find(operation(graph.slice[node]));
+        const auto found = takes.find(outermost_operator(trace, graph.slice[node]));
         if (found != takes.end())
           visit(found->second, node, static_cast<double>(graph.costs.cost_ns[node] - node_ns[node]));
       }

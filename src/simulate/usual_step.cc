@@ -34,12 +34,6 @@ double shortest_of(std::vector<double> values) {
 
 constexpr auto kForEver = std::numeric_limits<std::int64_t>::max();
 
-// Until when steps are usual ones: where a recording changed how they get their memory, only those before it are.
-std::int64_t last_usual_ns(const Trace& history, const std::vector<Interval>& busy, std::int64_t steps) {
-  if (busy.empty() || !recording_kept_memory(history, steps)) return kForEver;
-  return std::min_element(busy.begin(), busy.end(), [](Interval a, Interval b) { return a.start < b.start; })->start;
-}
-
 }  // namespace
 
 std::vector<Uneven> uneven_phases(const Trace& history) {
@@ -83,6 +77,7 @@ double middle_mean(std::vector<double> values) {
 
 namespace {
 
+// Of the steps that ended by then.
 UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace* history,
                            const std::vector<Interval>& busy, std::int64_t last_ns) {
   const auto count = static_cast<std::size_t>(window.steps);
@@ -177,10 +172,12 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
   const Trace* history = marks_of_rank(run, run.traces[window.trace].rank.rank);
   if (history == nullptr) return {};
   const std::vector<Interval> busy = times_recorded(run);
-  const std::int64_t last_ns = last_usual_ns(*history, busy, window.steps);
-  const UsualStep out = usual_step_until(run, window, history, busy, last_ns);
-  if (out.work_ns > 0 || last_ns == kForEver) return out;
-  return usual_step_until(run, window, history, busy, kForEver);  // too few in a row
+  const auto around = faults_around_recording(*history, window.steps);
+  if (around && around->kept_memory()) {
+    UsualStep before = usual_step_until(run, window, history, busy, around->recording_ns);
+    if (before.work_ns > 0) return before;  // else too few of them follow one another
+  }
+  return usual_step_until(run, window, history, busy, kForEver);
 }
 
 }  // namespace stepscope::simulate

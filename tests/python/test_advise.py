@@ -216,16 +216,16 @@ import torch
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
 libc = ctypes.CDLL(None)
-if sys.argv[1] == "back":
-    libc.mallopt(M_MMAP_THRESHOLD, 1 << 16)  # what is larger goes back at once
-else:
+if sys.argv[1] == "kept":
     libc.mallopt(M_TRIM_THRESHOLD, 1 << 30)
     libc.mallopt(M_MMAP_MAX, 0)
-model = torch.nn.Sequential(torch.nn.Linear(32, 1024), torch.nn.Tanh(), torch.nn.Linear(1024, 1))
+else:
+    libc.mallopt(M_MMAP_THRESHOLD, 1 << 16)  # what is larger goes back at once
+model = torch.nn.Sequential(torch.nn.Linear(32, 256), torch.nn.Tanh(), torch.nn.Linear(256, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-inputs = torch.rand(2048, 32)
-for step in range(40):
-    loss = model(inputs).square().mean()
+parts = torch.rand(8, 1024, 32)
+for step in range(60):
+    loss = sum(model(part).square().mean() for part in parts)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -235,20 +235,21 @@ for step in range(40):
 @needs_torch
 @pytest.mark.parametrize("way", ["back", "kept"])
 def test_memory_that_goes_back_in_each_step_is_told_with_its_pages(place: Place, way: str) -> None:
+    """Each tensor is of 1 MiB, which no system has as a page. What the recorder used has room for them afterwards."""
     job = place.run(sys.executable, place.script(RETURNS), way, options=("--steps", "20:25"))
     assert job.code == 0, job.stderr
     (process,) = job.manifest()["processes"]
-    steps, pages = process["page_faults_before"]
+    steps, before = process["page_faults_around"]["before"]
     assert 10 < steps < 20
+    assert (before < 500) == (way == "kept")
     found = [one for one in advise(place, str(job.folder))["findings"] if one["id"] == "memory_returned"]
     if way == "kept":
-        assert pages < 500 and found == []
+        assert found == []
         return
-    assert pages > 2048  # 8 MiB of what the first layer makes
     (one,) = found
-    assert one["where"]["file"] == "job.py" or "op" in one["where"]
-    assert one["gain"]["speedup_high"] > 1.05
-    assert "MALLOC_TRIM_THRESHOLD_" in one["next"]
+    assert one["where"]["file"] == "job.py" and "op" in one["where"]
+    assert one["gain"]["speedup_high"] > 1
+    assert "MALLOC_TRIM_THRESHOLD_=1073741824 " in one["next"]
     said = {each["text"]: each["value"] for each in one["evidence"]}
     assert said["Pages of new memory in a step"] > 2048 and said["A page takes here"] > 0
 

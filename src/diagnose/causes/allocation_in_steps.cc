@@ -127,8 +127,9 @@ Cause allocation_in_steps_cause() {
         if (pages && !is_kept) {
           out.back().finding.evidence.push_back({.text = "Pages of new memory in a step",
                                                  .value = static_cast<std::int64_t>(std::llround(*pages)),
-                                                 .unit = Unit::count,
-                                                 .query = setting_of("page_faults")});
+                                                 .unit = Unit::count});
+          if (page_faults_per_step(about.trace) == pages)
+            out.back().finding.evidence.back().query = setting_of("page_faults");
         }
       }};
 }

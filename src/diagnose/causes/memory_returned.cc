@@ -9,14 +9,17 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/given_back.h"
 #include "diagnose/passes.h"
 #include "diagnose/queries.h"
-#include "model/lookup.h"
 #include "model/settings.h"
+#include "model/taken_memory.h"
 #include "model/telemetry.h"
+#include "model/windows.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -25,14 +28,8 @@ constexpr std::string_view kReturned = "Memory goes back to the system in each s
 constexpr std::string_view kReturnedInRecorded =
     "Where it was recorded, memory came anew from the system in each step; what a recording leaves behind it may have "
     "kept it since";
-constexpr std::string_view kKeepIt =
-    "Let the process keep it: MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_MAX_=0 before python (glibc), or "
-    "LD_PRELOAD=libjemalloc.so.2; it then holds what its largest step needs, or somewhat more";
 constexpr std::string_view kRecordLater =
     "; recorded later (--steps 100:105), the steps before tell what that is worth";
-constexpr double kPageBytes = 4096;
-// Less is cut from what the process has.
-constexpr std::int64_t kFromSystemBytes = 128 << 10;
 // What one page takes where nobody measured it, on the machine itself and in a virtual one.
 constexpr double kQuickPageNs = 250, kSlowPageNs = 1'500;
 constexpr std::int64_t kMostPageNs = 50'000;  // settings of a file, which may hold anything
@@ -47,40 +44,51 @@ struct Anew {
   double pages = 0;
   bool is_usual = false;            // else of recorded steps alone
   double part = 0;                  // of the bytes that operators take
+  double freed = 0;                 // bytes that a step lets go of
   std::map<SliceId, double> bytes;  // that an outermost operator takes, in all recorded steps
 };
 
-// As often as the kernel counted, in the steps that gains are of.
+double page_bytes(const Trace& trace) {
+  constexpr std::int64_t kUsual = 4096, kMost = 1 << 30;
+  return static_cast<double>(std::clamp<std::int64_t>(number_set(trace, "page_bytes").value_or(kUsual), 1, kMost));
+}
+
+// As often as the kernel counted. What recorded steps have more of than usual ones is none of those that gains are of;
+// what they have less of is not in what was recorded of their operators.
 Anew counted(const Case& about, const Trace& trace) {
   const auto own = page_faults_per_step(trace);
   const Trace* marks = marks_of_rank(about.run, trace.rank.rank);
-  auto usual = marks == nullptr ? own : usual_page_faults(*marks, about.steps);
-  // Only of a rank alone are recorded steps made as long as the others, with the pages that they had less.
-  if (usual && own && about.run.traces.size() > 1) usual = std::min(*usual, *own);
-  if (usual.value_or(0) >= kManyPageFaults) return {.pages = *usual, .is_usual = true};
-  return {.pages = usual ? own.value_or(0) : 0};
+  const auto usual = marks == nullptr ? own : usual_page_faults(*marks, about.steps);
+  if (!own || !usual) return {};
+  const double both = std::min(*own, *usual);
+  if (both >= kManyPageFaults) return {.pages = both, .is_usual = true};
+  // Steps before that had none are no reason to think that the job has.
+  return marks != nullptr && faults_around_recording(*marks, about.steps) ? Anew{} : Anew{.pages = *own};
 }
 
-// No more than what the process lets go of in a step goes back: by the others it grows. nullopt: they are few, or
-// nothing is recorded that takes memory.
+// Without those by which the process grows. nullopt: they are few, or nothing is recorded that takes memory.
 std::optional<Anew> comes_anew(const Case& about, const Trace& trace) {
   Anew out = counted(about, trace);
   if (out.pages < kManyPageFaults) return std::nullopt;
-  double taken = 0, freed = 0;
+  const auto steps = static_cast<double>(about.steps);
+  double grown = 0, freed = 0;
   for (std::size_t row = 0; row < trace.memory.size(); row++) {
     if (trace.memory.device_type[row] != 0 || !trace.memory.bytes.has(row)) continue;
-    const std::int64_t bytes = trace.memory.bytes[row];
-    if (bytes < 0) freed -= static_cast<double>(bytes);
-    if (bytes < kFromSystemBytes) continue;
-    const SliceId by = about.outermost(trace, slice_at(trace, trace.memory.track[row], trace.memory.time_ns[row]));
-    if (by == SliceId::none) continue;
-    out.bytes[by] += static_cast<double>(bytes);
-    taken += static_cast<double>(bytes);
+    const auto bytes = static_cast<double>(trace.memory.bytes[row]);
+    grown += bytes;
+    if (bytes < 0) freed -= bytes;
   }
-  const auto steps = static_cast<double>(about.steps);
-  const double most = freed / kPageBytes / steps;
-  if (most < kManyPageFaults || taken <= 0) return std::nullopt;
-  out.part = std::min(1.0, std::min(out.pages, most) * kPageBytes * steps / taken);
+  out.bytes = taken_from_system(trace);
+  double taken = 0;
+  for (const auto& [by, bytes] : out.bytes) taken += bytes;
+  out.freed = freed / steps;
+  const double page = page_bytes(trace);
+  const double back = std::min(out.pages - std::max(0.0, grown) / page / steps, out.freed / page);
+  if (!(back >= kManyPageFaults) || taken <= 0) return std::nullopt;
+  out.part = std::min(1.0, back * page * steps / taken);
+  // What a recorder takes meanwhile makes the job take other memory for some of its own.
+  constexpr double kNearlyAll = 0.8;
+  if (!out.is_usual && out.part < kNearlyAll) return std::nullopt;
   return out;
 }
 
@@ -107,17 +115,27 @@ void add_takers(const Case& about, const Trace& trace, const Anew& anew, Gathere
     double cost_ns = 0;
     for (const std::uint32_t node : nodes) cost_ns += static_cast<double>(about.cost_ns(node));
     if (cost_ns <= 0) continue;
-    const double pages = bytes * anew.part / kPageBytes;
+    const double pages = bytes * anew.part / page_bytes(trace);
     const double most = std::min(1 - kOwnPart, pages * page.slow / cost_ns);
     const double least = has_workers(trace) ? 0 : std::min(1 - kOwnPart, pages * page.quick / cost_ns);
     if (most >= kTelling) to.add(nodes, trace.name(operation), 1 - most, 1 - least);
   }
 }
 
+// More than any step lets go of at the end of the heap.
+std::string keep_it(double freed) {
+  double kept = 1 << 30;
+  while (kept < 2 * freed && kept < 1e15) kept *= 2;
+  return fmt::format(
+      "Let the process keep it: MALLOC_TRIM_THRESHOLD_={:.0f} MALLOC_MMAP_MAX_=0 before python (glibc), or "
+      "LD_PRELOAD=libjemalloc.so.2; it then holds what its largest step needs, or somewhat more",
+      kept);
+}
+
 void find_returned(const Case& about, std::vector<Diagnosis>& out) {
   if (about.has_device()) return;
   std::map<const Trace*, Anew> anew;
-  for (const Trace& trace : about.run.traces) {
+  for (const Trace& trace : timelines(about.run)) {
     if (auto found = comes_anew(about, trace)) anew.emplace(&trace, std::move(*found));
   }
   const bool is_usual = std::any_of(anew.begin(), anew.end(), [](const auto& one) { return one.second.is_usual; });
@@ -136,10 +154,12 @@ void find_returned(const Case& about, std::vector<Diagnosis>& out) {
   });
   if (!takers.worth_saying()) return;
   const std::int64_t measured = page_ns(about.trace).measured;
+  double pages = 0, freed = 0;
+  for (const auto& [trace, of] : anew) pages = std::max(pages, of.pages), freed = std::max(freed, of.freed);
   Diagnosis found =
       takers.diagnosis({.cause = "memory",
                         .sentence = std::string(is_usual ? kReturned : kReturnedInRecorded),
-                        .next = std::string(kKeepIt) + std::string(is_usual ? "" : kRecordLater),
+                        .next = keep_it(freed) + std::string(is_usual ? "" : kRecordLater),
                         .doubt = !is_usual      ? "whether it does so while nobody records is not known"
                                  : measured > 0 ? "that the pages are theirs, and not of mapped files, is inferred"
                                                 : "what a page takes on that machine was not measured"});
@@ -149,8 +169,6 @@ void find_returned(const Case& about, std::vector<Diagnosis>& out) {
     found.explains.clear();
     evidence.clear();
   }
-  double pages = 0;
-  for (const auto& [trace, of] : anew) pages = std::max(pages, of.pages);
   evidence.push_back({.text = is_usual ? "Pages of new memory in a step" : "Pages of new memory in a recorded step",
                       .value = static_cast<std::int64_t>(std::llround(pages)),
                       .unit = Unit::count});

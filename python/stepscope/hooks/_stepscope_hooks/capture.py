@@ -139,7 +139,7 @@ class Capture:
         import torch
 
         number, world, source = self.identity = process.rank(self.identity)
-        faults, before = self.page_faults.counted(), self.page_faults.before_recording
+        faults, around = self.page_faults.counted(), self.page_faults.around_recording()
         compiled = []
         with self.notes.guard("asking what was compiled"):
             compiled = compilations.told()
@@ -155,7 +155,7 @@ class Capture:
             device_name=torch.cuda.get_device_name() if device == "cuda" else None,
             steps_seen=self.boundary,
             **({"page_faults": faults} if faults is not None else {}),
-            **({"page_faults_before": before} if before is not None else {}),
+            **({"page_faults_around": around} if around is not None else {}),
             **({"compilations": compiled} if compiled else {}),
             **({"own_profiled_steps": self.other.steps} if self.other is not None and self.other.steps > 0 else {}),
             other_cost_s=round(self.recordings.budget.other_s, 6),

@@ -6,7 +6,13 @@ often: what it keeps lies behind the job's own in the heap, and glibc gives back
 
 from __future__ import annotations
 
+import time
 from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 try:
     import resource
@@ -26,14 +32,19 @@ def faults_here() -> int | None:
     return None if resource is None else int(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt)
 
 
+def _middle(of_steps: Sequence[int]) -> tuple[int, int] | None:
+    """Steps, and the faults of the middle one; None: nobody counted."""
+    return (len(of_steps), sorted(of_steps)[(len(of_steps) - 1) // 2]) if of_steps else None
+
+
 class PageFaults:
     """Of steps, each counted for itself: in one of many something else happens, an evaluation or a checkpoint."""
 
     def __init__(self) -> None:
         self.of_steps: deque[int] = deque(maxlen=_MOST_KEPT)
+        self.since: deque[int] = deque(maxlen=_MOST_KEPT)  # something was recorded
         self.before: int | None = None
-        self.recorded = False
-        self.before_recording: tuple[int, int] | None = None  # counted until something was recorded for the first time
+        self.until: tuple[tuple[int, int] | None, int] | None = None  # counted before that, and when it was
 
     def step_begins(self) -> None:
         self.before = faults()
@@ -42,16 +53,22 @@ class PageFaults:
         now = faults()
         if self.before is not None and now is not None:
             self.of_steps.append(now - self.before)
+            if self.until is not None:
+                self.since.append(now - self.before)
         self.before = None
 
     def leave_out(self) -> None:
         """Something is recorded: what comes until the next step begins is none."""
         self.before = None
-        if not self.recorded:
-            self.recorded, self.before_recording = True, self.counted()
+        if self.until is None:
+            self.until = self.counted(), time.time_ns()
 
     def counted(self) -> tuple[int, int] | None:
-        """Steps, and the faults of the middle one; None: nobody counted."""
-        if not self.of_steps:
+        return _middle(self.of_steps)
+
+    def around_recording(self) -> dict[str, Any] | None:
+        """Before and after the first recording; None: either has no steps."""
+        after = _middle(self.since)
+        if self.until is None or self.until[0] is None or after is None:
             return None
-        return len(self.of_steps), sorted(self.of_steps)[(len(self.of_steps) - 1) // 2]
+        return {"before": self.until[0], "after": after, "recording_ns": self.until[1]}

@@ -65,6 +65,7 @@ def noted() -> dict[str, str]:
         "cores_speed_permille": cores_speed,
         "crowd_call_ns": crowd_call,
         "page_ns": page_ns,
+        "page_bytes": lambda: mmap.PAGESIZE,
         "cuda_sync_debug": lambda: torch.cuda.get_sync_debug_mode() if torch.cuda.is_initialized() else None,
         "cudnn_benchmark": lambda: torch.backends.cudnn.benchmark if torch.cuda.is_initialized() else None,
     }
@@ -154,19 +155,20 @@ def _crowd_call_ns() -> int:
 def _page_ns() -> int | None:
     """What waiting for a page of new memory takes longer than writing into it does; some 2 ms, once a process.
 
-    On a virtual machine it is several times what it is elsewhere. None: the system gives more than a page at a time.
+    On a virtual machine it is several times what it is elsewhere. None: the system gives more than a page at a time, or
+    nobody counts.
     """
     if "page" not in _measured:
         took: list[float] = []
-        zeros = b"\1" * PAGED
+        written = b"\1" * PAGED
         for _ in range(ROUNDS):
             with mmap.mmap(-1, PAGED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
                 before = page_faults.faults_here() or 0
                 start = time.perf_counter()
-                memory[:] = zeros
+                memory[:] = written
                 anew_s, count = time.perf_counter() - start, (page_faults.faults_here() or 0) - before
                 start = time.perf_counter()
-                memory[:] = zeros
+                memory[:] = written
                 if count >= PAGED // mmap.PAGESIZE // 2:
                     took.append((anew_s - (time.perf_counter() - start)) / count)
         _measured["page"] = max(0, round(1e9 * sorted(took)[len(took) // 2])) if took else 0
