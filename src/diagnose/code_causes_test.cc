@@ -10,7 +10,6 @@
 namespace stepscope::diagnose {
 namespace {
 
-constexpr std::string_view kSquare = "[[256, 256]]", kTwoSquares = "[[256, 256], [256, 256]]";
 const std::vector<std::string> kMain{"train.py(30): main"};
 
 TEST_CASE("advice: tensors looked through for NaN, of which a number is read, and a mask that is used") {

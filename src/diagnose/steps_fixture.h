@@ -20,6 +20,9 @@ namespace stepscope::diagnose {
 
 inline constexpr std::int64_t us = 1000, ms = 1000 * us;
 
+// Sizes of one operand, and of a product's two.
+inline constexpr std::string_view kSquare = "[[256, 256]]", kTwoSquares = "[[256, 256], [256, 256]]";
+
 // What a gain is told as that the graph played has: docs/advice.md, "Gain".
 inline double at_most(double played) { return played / (1 - kRestFaster * (1 - 1 / played)); }
 inline double at_least(double played) { return played / (1 + kRestSlower * (1 - 1 / played)); }

@@ -33,6 +33,30 @@ void mark(TraceFixture& marks, TrackId lane, std::int64_t at_ns, std::int64_t pa
       {.name = "step", .number = number, .start_ns = at_ns, .end_ns = at_ns + 2 * pass_ns + rest_ns});
 }
 
+// Of a recording and the marks of all steps, on one clock.
+Run run_of(TraceFixture& recorded, TraceFixture& marks) {
+  Run run;
+  run.traces.push_back(std::move(recorded.trace));
+  run.traces[0].clock_base_ns = 0;
+  run.history.push_back(std::move(marks.trace));
+  REQUIRE(derive::derive(run.traces[0], {}));
+  derive::derive_run(run, 1);
+  return run;
+}
+
+// Taken off work that took more than 50 ms, and off all other, in all steps.
+std::pair<double, double> taken_of_long_ms(const Run& run) {
+  const Predictor predictor(run);
+  REQUIRE(predictor.windows().size() == 1);
+  const RecordingCost cost = recording_cost(run, predictor.graph(), predictor.windows()[0]);
+  double own_ms = 0, others_ms = 0;
+  for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
+    const bool is_long = predictor.graph().costs.cost_ns[node] > 50 * ms;
+    (is_long ? own_ms : others_ms) += static_cast<double>(cost.node_ns[node]) / 1e6;
+  }
+  return {own_ms, others_ms};
+}
+
 // Four recorded steps: passes of 3 ms each and 1 ms of a loop behind them. Others have passes of 1 ms.
 struct Job {
   Run run;
@@ -61,11 +85,7 @@ struct Job {
       f.annotation(cpu, "ProfilerStep#" + std::to_string(step), begin, at - begin);
     }
     for (int step = 0; step < 100; step++) mark(marks, lane, 1000 * ms + 3 * ms * step, 1 * ms, 1 * ms);
-    run.traces.push_back(std::move(f.trace));
-    run.traces[0].clock_base_ns = 0;
-    run.history.push_back(std::move(marks.trace));
-    REQUIRE(derive::derive(run.traces[0], {}));
-    derive::derive_run(run, 1);
+    run = run_of(f, marks);
   }
 
   // Taken off the passes and off the loop, per step.
@@ -112,21 +132,7 @@ std::pair<double, double> held_up_ms(bool held) {
     mark(marks, lane, begin, 1 * ms, at - begin - 2 * ms);
   }
   for (int step = 0; step < 100; step++) mark(marks, lane, 1000 * ms + 5 * ms * step, 1 * ms, 2 * ms + 400 * us);
-  Run run;
-  run.traces.push_back(std::move(f.trace));
-  run.traces[0].clock_base_ns = 0;
-  run.history.push_back(std::move(marks.trace));
-  REQUIRE(derive::derive(run.traces[0], {}));
-  derive::derive_run(run, 1);
-  const Predictor predictor(run);
-  REQUIRE(predictor.windows().size() == 1);
-  const RecordingCost cost = recording_cost(run, predictor.graph(), predictor.windows()[0]);
-  double own_ms = 0, others_ms = 0;
-  for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
-    const bool is_long = predictor.graph().costs.cost_ns[node] > 50 * ms;
-    (is_long ? own_ms : others_ms) += static_cast<double>(cost.node_ns[node]) / 1e6;
-  }
-  return {own_ms, others_ms};
+  return taken_of_long_ms(run_of(f, marks));
 }
 
 TEST_CASE("recording cost: what holds up one operator of one step is taken off that operator alone") {
@@ -156,21 +162,8 @@ std::pair<double, double> added_ms(std::string_view name) {
     mark(marks, lane, begin, 1 * ms, step_ns - 2 * ms);
     begin += step_ns;
   }
-  Run run;
-  run.traces.push_back(std::move(f.trace));
-  run.traces[0].clock_base_ns = 0;
-  run.history.push_back(std::move(marks.trace));
-  REQUIRE(derive::derive(run.traces[0], {}));
-  derive::derive_run(run, 1);
-  const Predictor predictor(run);
-  REQUIRE(predictor.windows().size() == 1);
-  const RecordingCost cost = recording_cost(run, predictor.graph(), predictor.windows()[0]);
-  double own_ms = 0, others_ms = 0;
-  for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
-    const bool is_long = predictor.graph().costs.cost_ns[node] > 50 * ms;
-    (is_long ? own_ms : others_ms) -= static_cast<double>(cost.node_ns[node]) / 1e6;
-  }
-  return {own_ms, others_ms};
+  const auto [own_ms, others_ms] = taken_of_long_ms(run_of(f, marks));
+  return {-own_ms, -others_ms};
 }
 
 TEST_CASE(
@@ -193,14 +186,9 @@ TEST_CASE("recording cost: where a recording keeps memory that went back before,
       mark(marks, lane, begin, 1 * ms, 0);
     }
     for (int step = 0; step < after; step++) mark(marks, lane, 200 * ms + step * 2 * ms, 1 * ms, 0);
-    Run run;
-    run.traces.push_back(std::move(f.trace));
-    run.traces[0].clock_base_ns = 0;
     marks.trace.metadata.push_back({std::string(kPageFaults), "[52, 4096]"});
     if (!around.empty()) marks.trace.metadata.push_back({std::string(kPageFaultsAround), std::string(around)});
-    run.history.push_back(std::move(marks.trace));
-    REQUIRE(derive::derive(run.traces[0], {}));
-    derive::derive_run(run, 1);
+    const Run run = run_of(f, marks);
     const Predictor predictor(run);
     REQUIRE(predictor.windows().size() == 1);
     return usual_step(run, predictor.windows()[0]).work_ns / 1e6;
