@@ -1,5 +1,7 @@
 """Runs all suites of `make test`, one after the other, and adds up what they counted.
 
+One that mostly waits, for a browser, runs beside the first, which mostly compiles; its output comes in its turn.
+
 Every suite runs even when one before it failed. The last line is "N passed, N failed, N skipped" over all of them; the
 exit status is 0 only when nothing failed and every suite that belongs to this checkout found at least one test.
 Nothing here is timed: a suite's seconds are printed for people, never judged.
@@ -8,13 +10,16 @@ Nothing here is timed: a suite's seconds are printed for people, never judged.
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 SUMMARY = ROOT / "build" / "test-summary.txt"
@@ -34,6 +39,7 @@ class Suite:
     commands: list[list[str]]
     count: Callable[[str], Counts]
     may_be_empty: bool = False
+    beside: bool = False  # it begins with the first one
     preparation: list[str] = field(default_factory=list)  # runs beside the suites before this one
     preparing: subprocess.Popen[bytes] | None = None
     counts: Counts = field(default_factory=Counts)
@@ -77,39 +83,55 @@ def suites(jobs: str) -> list[Suite]:
     install = ["bash", "-c", "tools/venv.sh torch && tools/venv.sh tests"]
     return [
         Suite("C++ (ASan, UBSan)", [[*build, "stepscope_tests"], ["tools/doctest.sh", "build-dev"]], count_doctest),
-        Suite("web", [["tools/web.sh", "test"]], count_node, may_be_empty=True),
+        Suite("web", [["tools/web.sh", "test"]], count_node, may_be_empty=True, beside=True),
         Suite("Python", [[*pytest, "tests"]], count_pytest, preparation=install),
     ]
 
 
-def run(command: list[str]) -> tuple[int, str]:
-    """Runs a command in the repository, its output shown as it comes; returns the exit status and that output."""
+def run(command: list[str], to: TextIO) -> tuple[int, str]:
+    """Runs a command in the repository, its output written as it comes; returns the exit status and that output."""
     lines = []
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            to.write(line)
+            to.flush()
             lines.append(line)
     return process.returncode, "".join(lines)
 
 
-def run_suite(suite: Suite) -> None:
+def run_suite(suite: Suite, to: TextIO) -> None:
     started = time.monotonic()
-    print(f"== {suite.name}", flush=True)
+    print(f"== {suite.name}", file=to, flush=True)
     status, text = suite.preparing.wait() if suite.preparing else 0, ""
     for command in suite.commands:
         if status != 0:
             break
-        status, text = run(command)
+        status, text = run(command, to)
     suite.counts = suite.count(text)
     seen = suite.counts.passed + suite.counts.failed
     if suite.counts.failed == 0 and (status != 0 or (seen == 0 and not suite.may_be_empty)):
-        print(f"{suite.name}: ended with {status} after {seen} tests; counted as one failure")
+        print(f"{suite.name}: ended with {status} after {seen} tests; counted as one failure", file=to)
         suite.counts.failed = 1
-    print(f"-- {suite.name}: {time.monotonic() - started:.0f} s\n", flush=True)
+    print(f"-- {suite.name}: {time.monotonic() - started:.0f} s\n", file=to, flush=True)
+
+
+def run_all(all_suites: list[Suite]) -> None:
+    with ThreadPoolExecutor() as threads:
+        beside = {
+            suite.name: (threads.submit(run_suite, suite, said := io.StringIO()), said)
+            for suite in all_suites
+            if suite.beside
+        }
+        for suite in all_suites:
+            if suite.beside:
+                running, said = beside[suite.name]
+                running.result()
+                sys.stdout.write(said.getvalue())
+            else:
+                run_suite(suite, sys.stdout)
 
 
 def main() -> int:
@@ -119,8 +141,7 @@ def main() -> int:
     for suite in everything:
         if suite.preparation:
             suite.preparing = subprocess.Popen(suite.preparation, cwd=ROOT)
-    for suite in everything:
-        run_suite(suite)
+    run_all(everything)
     for suite in everything:
         counts = suite.counts
         again = f" {counts.rerun:4} run anew" if counts.rerun else ""

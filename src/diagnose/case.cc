@@ -6,10 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "diagnose/unrecorded.h"
 #include "model/host_names.h"
 #include "model/module_paths.h"
 #include "model/windows.h"
-#include "simulate/recording_cost.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -24,59 +24,6 @@ std::vector<SliceId> outermost_operators(const Trace& trace) {
     if (found == SliceId::none && trace.kind(slice) == SliceKind::cpu_op && trace.name(slice) != kGarbageCollection) {
       found = slice;
     }
-  }
-  return out;
-}
-
-// Adds what the nodes cost where nobody records. Returns the usual step in ns, 0: not known.
-double add_unrecorded(const Run& run, const simulate::ReplayGraph& graph, const simulate::StepWindow& window,
-                      double hidden_ns, simulate::Rewrite& to) {
-  const simulate::RecordingCost cost = simulate::recording_cost(run, graph, window, hidden_ns);
-  for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
-    const std::int64_t left_ns = graph.costs.cost_ns[node] - cost.node_ns[node];
-    if (cost.node_ns[node] != 0) to.nodes.push_back({node, left_ns, left_ns});
-  }
-  return cost.usual_ns;
-}
-
-struct Unrecorded {
-  simulate::Rewrite rewrite;
-  simulate::Prediction now;
-};
-
-// A host that waits for its device within a step hides there some of what recording costs it: without that cost it
-// waits the longer, and the step is not as short as usual. So more is taken off the host of a single rank, as long as a
-// quarter of that makes steps shorter: where the device alone takes the time, nothing does.
-Result<Unrecorded> without_recording(const Run& run, const simulate::Predictor& predictor) {
-  constexpr int kMostTurns = 8;
-  constexpr double kNear = 1.01, kLeastOfIt = 0.25;
-  const simulate::ReplayGraph& graph = predictor.graph();
-  Unrecorded out;
-  double usual_ns = 0;
-  for (const simulate::StepWindow& window : predictor.windows()) {
-    usual_ns = add_unrecorded(run, graph, window, 0, out.rewrite);
-  }
-  Result<simulate::Prediction> now = predictor.predict({}, out.rewrite);
-  if (!now) return fail(now.error());
-  out.now = *std::move(now);
-  if (predictor.windows().size() != 1 || usual_ns <= 0) return out;
-  const simulate::StepWindow& window = predictor.windows().front();
-  if (run.traces[window.trace].device.size() == 0) return out;
-  // Marks are the host's: the device may still work when its last step has ended.
-  const std::int64_t host_ns = (window.end_ns - window.start_ns) / window.steps;
-  usual_ns += static_cast<double>(std::max<std::int64_t>(out.now.now_ns - host_ns, 0));
-  double hidden_ns = 0;
-  for (int turn = 0; turn < kMostTurns; turn++) {
-    const auto so_far = static_cast<double>(out.now.after_ns[1]);
-    if (so_far < kNear * usual_ns) break;
-    const double more_ns = so_far - usual_ns;
-    hidden_ns += more_ns * static_cast<double>(window.steps);
-    Unrecorded next;
-    add_unrecorded(run, graph, window, hidden_ns, next.rewrite);
-    Result<simulate::Prediction> shorter = predictor.predict({}, next.rewrite);
-    if (!shorter || so_far - static_cast<double>(shorter->after_ns[1]) < kLeastOfIt * more_ns) break;
-    next.now = *std::move(shorter);
-    out = std::move(next);
   }
   return out;
 }

@@ -40,10 +40,11 @@ class Job {
     at_ns_ += host_ns;
   }
   // The operator calls the runtime for it, and in there waits until it is done, or does not.
-  void copy(std::string_view op, std::string_view name, std::int64_t bytes, std::int64_t device_ns, bool waits) {
+  void copy(std::string_view op, std::string_view name, std::int64_t bytes, std::int64_t device_ns, bool waits,
+            OpIds ids = {}) {
     const std::int64_t called = at_ns_ + 1 * us, start = start_on_device(called, device_ns);
     const std::int64_t took = waits ? free_ns_ + 1 * us - called : 3 * us;
-    f.op(cpu_, op, at_ns_, took + 2 * us);
+    f.op(cpu_, op, at_ns_, took + 2 * us, ids);
     f.launch(cpu_, "cudaMemcpyAsync", called, took, ++call_);
     f.device(gpu_, "gpu_memcpy", name, start, device_ns, call_);
     f.trace.device.bytes.set(f.trace.device.size() - 1, bytes);
@@ -65,8 +66,8 @@ class Job {
     at_ns_ += 1 * us;
     f.slice(cpu_, "user_annotation", "Optimizer.step#Adam.step", from_ns, at_ns_ - from_ns);
   }
-  void compute(std::string_view op, std::int64_t ns) {
-    f.op(cpu_, op, at_ns_, ns);
+  void compute(std::string_view op, std::int64_t ns, OpIds ids = {}) {
+    f.op(cpu_, op, at_ns_, ns, ids);
     at_ns_ += ns;
   }
   void call(std::string_view op, std::string_view runtime, std::int64_t ns) {
@@ -331,6 +332,59 @@ TEST_CASE("advice: an operator on the host in a job whose work is on a device") 
   CHECK(find(advice_on(step_of(false)), "op_on_cpu") == nullptr);
 }
 
+TEST_CASE("advice: copies that take its input from the device, and its result there, go with an operator on the host") {
+  // `brought`: of how many numbers the copies are; the operator has 32,768.
+  const auto gain = [](int brought) {
+    const std::string dims = "[[" + std::to_string(brought) + "]]";
+    const Answer answer = advice_on([&](Job& job) {
+      job.launch("aten::mul", 20 * us, kElementwise, 1 * ms);
+      job.copy("aten::to", "Memcpy DtoH (Device -> Pageable)", 4L * brought, 1 * ms, true, {.dims = dims});
+      job.compute("aten::t", 2 * us);
+      job.compute("aten::sort", 5 * ms, {.dims = "[[32768]]"});
+      job.copy("aten::to", kPageable, 4L * brought, 1 * ms, true, {.dims = dims});
+      job.launch("aten::mul", 20 * us, kElementwise, 1 * ms);
+    });
+    REQUIRE(!answer.findings.empty());
+    CHECK(answer.findings[0].id == "op_on_cpu");
+    CHECK(answer.findings[0].where.op == "aten::sort");
+    REQUIRE(answer.findings[0].gain);
+    return *answer.findings[0].gain;
+  };
+  // 9 ms a step: two of work on the device, and two of copies where these stay.
+  CHECK(gain(16384).speedup_high < 9.1 / 4);
+  CHECK(gain(32768).speedup_low > 9.0 / 2.6);
+  CHECK(gain(32768).speedup_high < 9.1 / 2);
+}
+
+TEST_CASE("advice: the longer a host waits for its device where nobody records, the more a wait in mid-step costs") {
+  // The host asks for 4 ms of work, does something else for 3, waits, and launches for 4 more. Where nobody records it
+  // takes half of that, so the wait is 2.5 ms in place of 1.
+  const Answer answer = advice_on(
+      [](Job& job) {
+        job.launch("aten::mm", 20 * us, "gemm", 4 * ms);
+        for (int i = 0; i < 300; i++) job.compute("aten::view", 10 * us);
+        job.copy("aten::item", "Memcpy DtoH (Device -> Pageable)", 4, 2 * us, true);
+        for (int i = 0; i < 400; i++) job.launch("aten::mul", 10 * us, kElementwise, 1 * us);
+      },
+      std::vector<std::int64_t>(100, 6050 * us));
+  const Finding* found = find(answer, "hidden_sync");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_low > 6.05 / 5);     // with 1 ms less it would take 5.05
+  CHECK(found->gain->speedup_high < 6.05 / 4.3);  // the device takes 4.4
+}
+
+TEST_CASE("advice: copies out of pageable memory that were slower than usual are as fast as the steps say") {
+  const auto step = [](Job& job) {
+    job.copy("aten::copy_", kPageable, 8 * mib, 4 * ms, true);
+    job.launch("aten::mul", 1 * ms, kElementwise, 1 * ms);
+    for (int i = 0; i < 10; i++) job.compute("aten::cpu_work", 100 * us);
+  };
+  REQUIRE(step_ms(step, 100 * ms) == doctest::Approx(6.0).epsilon(0.02));
+  CHECK(step_ms(step, 3500 * us) == doctest::Approx(3.5).epsilon(0.05));
+  CHECK(step_ms(step, 5800 * us) == doctest::Approx(5.8).epsilon(0.05));
+}
+
 TEST_CASE("advice: memory taken from the device in the steps") {
   const Answer answer = advice_on([](Job& job) {
     job.launch("aten::mul", 20 * us, kElementwise, 1 * ms);
@@ -409,6 +463,25 @@ TEST_CASE("advice: what a library does to bring tensors into its own order is a 
   CHECK(found->gain->speedup_high == doctest::Approx(10.0 / 7).epsilon(0.02));
   CHECK(found->next.value_or("").find("channels_last") != std::string::npos);
   CHECK(find(advice_on(step_with(kElementwise)), "layout_copies") == nullptr);
+}
+
+TEST_CASE("advice: a batch norm by planes is the faster at best for channels that lie side by side") {
+  const auto high_of = [](std::string_view norm) {
+    const Answer answer = advice_on([=](Job& job) {
+      job.launch("aten::cudnn_convolution", 20 * us, "cudnn::engines_precompiled::nchwToNhwcKernel<__half>", 2 * ms);
+      job.launch("aten::cudnn_convolution", 20 * us, "sm90_xmma_fprop_implicit_gemm_bf16", 4 * ms);
+      job.launch("aten::native_batch_norm", 20 * us, norm, 4 * ms);
+    });
+    const Finding* found = find(answer, "layout_copies");
+    REQUIRE(found != nullptr);
+    REQUIRE(found->gain);
+    CHECK(found->where.op == "aten::cudnn_convolution");
+    CHECK(found->gain->speedup_low == doctest::Approx(10.0 / 8.2).epsilon(0.02));
+    return found->gain->speedup_high;
+  };
+  CHECK(high_of("void at::native::batch_norm_backward_kernel<float>") == doctest::Approx(10 / 5.4).epsilon(0.02));
+  CHECK(high_of("void at::native::batch_norm_backward_elemt_channels_last_kernel") ==
+        doctest::Approx(1.25).epsilon(0.02));
 }
 
 TEST_CASE("advice: a step in which a host waits for the device that it was ahead of takes no longer than the others") {

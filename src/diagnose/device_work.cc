@@ -70,6 +70,7 @@ void DeviceWork::find_waits(const Case& about) {
   for (std::size_t i = 0; i < about.path.size(); i++) first_piece.try_emplace(about.path[i].node, i);
   // Per lane: how much earlier the thread would be without the waits so far, less what the device won by that.
   std::vector<std::int64_t> lead_ns(graph.lanes.size(), 0);
+  const std::vector<std::int64_t>& started_ns = about.now.played.start_ns;
   const auto on_device = [&](std::size_t i) { return graph.lanes[graph.lane[about.path[i].node]].device; };
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node) || graph.lanes[graph.lane[node]].device || graph.slice[node] == SliceId::none) continue;
@@ -84,7 +85,8 @@ void DeviceWork::find_waits(const Case& about) {
       wait.asker = asker_around(trace, wait.call);
       const std::uint32_t before = graph.costs.before[node];
       std::int64_t& lead = lead_ns[graph.lane[node]];
-      if (before != simulate::kNone) lead += graph.start_ns[node] - graph.end_ns(before);
+      // Of the steps without what recording adds: a host that is faster waits the longer.
+      if (before != simulate::kNone) lead += started_ns[node] - (started_ns[before] + about.cost_ns(before));
       const auto piece = first_piece.find(node);  // the wait binds where the path comes from a device
       if (piece != first_piece.end() && piece->second > 0 && on_device(piece->second - 1)) {
         for (std::size_t i = piece->second; i < about.path.size() && !on_device(i) && lead > 0; i++) {

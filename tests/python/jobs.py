@@ -95,6 +95,17 @@ def together(processes: int) -> str:
 """
 
 
+# Loads torch's compiler late: that is half of what a small job takes.
+LATE_COMPILER = f"__import__('runpy').run_path({str(Path(__file__).with_name('late_compiler.py'))!r})"
+
+
+def code(text: str, late_compiler: bool = True) -> str:
+    """A job's. An empty first line gets the late compiler, so that all others keep their numbers."""
+    text = textwrap.dedent(text).replace(LEAVE, LEAVE_IN_PEACE)
+    may_be_late = late_compiler and text.startswith("\n") and "from __future__" not in text
+    return LATE_COMPILER + text if may_be_late else text
+
+
 class Job:
     """A command under `stepscope run`, and what came of it."""
 
@@ -140,9 +151,9 @@ class Place:
         self.environment.update(OMP_NUM_THREADS="1")
         self.environment.pop("PYTHONPATH", None)
 
-    def script(self, text: str, name: str = "job.py") -> str:
+    def script(self, text: str, name: str = "job.py", late_compiler: bool = True) -> str:
         path = self.folder / name
-        path.write_text(textwrap.dedent(text).replace(LEAVE, LEAVE_IN_PEACE))
+        path.write_text(code(text, late_compiler and name.endswith(".py")))
         return str(path)
 
     def execute(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:

@@ -34,6 +34,7 @@ from typing import Any
 
 import pytest
 import stand_in_deepspeed
+from jobs import code as job_code
 from jobs import measured, needs_torch
 from test_memory_history import STAND_IN as CUDA_MEMORY
 from test_nsys import CUDA as CUDA_RANGES
@@ -54,10 +55,7 @@ WITHOUT_CODE = ("none", "nothing to do", "keep it", "no change")
 
 # A training of some steps. What CUDA, nsys and DeepSpeed would do in it comes by variables and arguments.
 TRAIN = """
-    import os, sys, time, types, torch
-    # Optimizers import the compiler, which takes as long as all else in this job, and compile nothing here.
-    compiler = types.SimpleNamespace(disable=lambda call, *more, **names: call, graph_break=lambda: None)
-    sys.modules["torch._dynamo"] = torch._dynamo = compiler
+    import os, sys, time, torch
     exec(os.environ.get("STAND_IN", ""))
     torch.manual_seed(0)
     class Net(torch.nn.Module):
@@ -198,7 +196,7 @@ class Workplace:
             PATH=f"{tools}:{folder / 'bin'}:{os.environ['PATH']}",
         )
         for name in ("train.py", self.script):
-            (folder / name).write_text(textwrap.dedent(TRAIN))
+            (folder / name).write_text(job_code(TRAIN))
         (folder / "ds_config.json").write_text(json.dumps({"flops_profiler": DEEPSPEED}))
         (folder / "network.yml").write_text(NETWORK)
         (folder / "stepscope.toml").write_text('out = "stepscope"\n')

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jobs import code as job_code
 from jobs import needs_torch
 from test_settings import SHOW, stepscope_run, words
 
@@ -59,7 +60,7 @@ print(f"{loss.item():.6f}", asked)
 def run_job(
     stepscope: Path, folder: Path, code: str, *options: str, **more: str
 ) -> tuple[subprocess.CompletedProcess[str], Path]:
-    (folder / "train.py").write_text(code)
+    (folder / "train.py").write_text(job_code(code))
     command = [sys.executable, "train.py"]
     done = stepscope_run(stepscope, folder, "--trace=false", *options, command=command, OMP_NUM_THREADS="1", **more)
     (run,) = folder.glob("stepscope/train/*")

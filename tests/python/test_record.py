@@ -285,7 +285,7 @@ def test_an_execution_trace_of_the_jobs_own_stays_whole(place: Place) -> None:
 
 @measured
 def test_a_budget_shortens_the_window(place: Place) -> None:
-    script = place.script(NET + LOOP)
+    script = place.script(NET + LOOP, late_compiler=False)  # a share of the job's time, so that has to be some
     job = place.run(sys.executable, script, "30", options=("--steps", "4:20", "--budget", "0.0001%"))
     assert job.recorded_steps() == [[4]]
     assert "the window ended after 1 step: the next would cost more than 0.0001 % of the job's time" in job.ours[-1]
@@ -449,7 +449,7 @@ def test_a_disk_that_fills_up_while_a_trace_is_compressed(place: Place) -> None:
 
 def test_same_bits_with_and_without(place: Place) -> None:
     text = NET + LOOP + "    print([p.double().sum().item().hex() for p in net.parameters()])\n"
-    script = place.script(text)
+    script = place.script(text, late_compiler=False)
     plain = place.plain(sys.executable, script, "24")
     job = place.run(sys.executable, script, "24", options=("--steps", "2:20"))
     assert (job.code, job.stdout, job.others) == (0, plain.stdout, plain.stderr.splitlines())

@@ -19,7 +19,7 @@ HOOKS = ROOT / "python" / "stepscope" / "hooks"
 
 @needs_torch
 def test_same_output_and_result(place: Place) -> None:
-    script = place.script(TRAIN)
+    script = place.script(TRAIN, late_compiler=False)
     plain = place.plain(sys.executable, script, "20")
     job = place.run(sys.executable, script, "20")
     assert (job.code, job.stdout) == (0, plain.stdout)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 
 import run_tests
 from run_tests import Counts
@@ -40,25 +45,35 @@ def suite_of(*words: str) -> run_tests.Suite:
 
 def test_a_suite_without_tests_is_a_failure() -> None:
     suite = suite_of("nothing here")
-    run_tests.run_suite(suite)
+    run_tests.run_suite(suite, sys.stdout)
     assert suite.counts == Counts(0, 1, 0)
 
 
 def test_a_suite_that_breaks_before_its_tests_is_a_failure() -> None:
     suite = run_tests.Suite("x", [["false"], ["printf", DOCTEST]], run_tests.count_doctest)
-    run_tests.run_suite(suite)
+    run_tests.run_suite(suite, sys.stdout)
     assert suite.counts == Counts(0, 1, 0)
 
 
 def test_a_suite_whose_preparation_fails_is_a_failure() -> None:
     suite = run_tests.Suite("x", [["printf", DOCTEST]], run_tests.count_doctest)
     suite.preparing = subprocess.Popen(["false"])
-    run_tests.run_suite(suite)
+    run_tests.run_suite(suite, sys.stdout)
     assert suite.counts == Counts(0, 1, 0)
 
 
 def test_a_suite_that_passes_but_ends_badly_is_a_failure() -> None:
     text = "[doctest] test cases:  12 |  12 passed | 0 failed | 0 skipped"
     suite = run_tests.Suite("x", [["sh", "-c", f"echo '{text}'; exit 134"]], run_tests.count_doctest)
-    run_tests.run_suite(suite)
+    run_tests.run_suite(suite, sys.stdout)
     assert suite.counts == Counts(12, 1, 0)
+
+
+def test_what_runs_beside_the_first_is_told_in_its_turn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    met = tmp_path / "met"
+    wait = f"until [ -e {met} ]; do sleep 0.01; done; echo first"
+    first = run_tests.Suite("one", [["sh", "-c", wait]], run_tests.count_doctest)
+    second = run_tests.Suite("two", [["sh", "-c", f"touch {met}; echo second"]], run_tests.count_doctest, beside=True)
+    run_tests.run_all([first, second])
+    said = capsys.readouterr().out
+    assert re.findall(r"(?m)^(?:== )?(one|two|first|second)$", said) == ["one", "first", "two", "second"]

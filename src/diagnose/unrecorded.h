@@ -1,0 +1,18 @@
+// The steps as they are where nobody records them.
+#pragma once
+
+#include "base/result.h"
+#include "model/trace.h"
+#include "simulate/predict.h"
+
+namespace stepscope::diagnose {
+
+struct Unrecorded {
+  simulate::Rewrite rewrite;  // the costs without what recording adds
+  simulate::Prediction now;   // the steps with these
+};
+
+// An error where nothing can be played.
+Result<Unrecorded> without_recording(const Run& run, const simulate::Predictor& predictor);
+
+}  // namespace stepscope::diagnose
