@@ -91,9 +91,14 @@ def suites(jobs: str) -> list[Suite]:
 def run(command: list[str], to: TextIO) -> tuple[int, str]:
     """Runs a command in the repository, its output written as it comes; returns the exit status and that output."""
     lines = []
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    ) as process:
+    try:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+    except OSError as error:
+        print(error, file=to)
+        return 127, ""
+    with process:
         assert process.stdout is not None
         for line in process.stdout:
             to.write(line)

@@ -52,7 +52,8 @@ struct Case {
   const Trace& trace;  // of the rank whose steps take longest
   std::vector<simulate::PathPiece> path;
   std::int64_t path_ns = 0, steps = 1;
-  std::int64_t recording_ns = 0;  // what recording cost a step, as far as is known; no cost below holds it
+  std::int64_t recording_ns =
+      0;  // what recorded steps take beyond usual ones, as far as is known; no cost below holds it
   CodePlaces places;
 
   std::size_t size() const { return predictor.graph().size(); }  // nodes
@@ -89,7 +90,7 @@ struct Case {
  private:
   Case(const Run& run, const simulate::Predictor& predictor, simulate::Rewrite unrecorded, simulate::Prediction now);
 
-  simulate::Rewrite unrecorded_;  // the costs without what recording adds
+  simulate::Rewrite unrecorded_;  // the costs of usual steps
   std::vector<std::int64_t> on_path_;
   std::vector<std::uint32_t> path_nodes_;
   std::vector<std::vector<SliceId>> outermost_;  // per timeline, per slice: the operator

@@ -333,12 +333,14 @@ TEST_CASE("advice: an operator on the host in a job whose work is on a device") 
 }
 
 TEST_CASE("advice: copies that take its input from the device, and its result there, go with an operator on the host") {
-  // `brought`: of how many numbers the copies are; the operator has 32,768.
-  const auto gain = [](int brought) {
+  // `brought`: of how many numbers the copies are; the operator has 32,768. `only_there`: what it is given was here.
+  const auto gain = [](int brought, bool only_there = false) {
     const std::string dims = "[[" + std::to_string(brought) + "]]";
     const Answer answer = advice_on([&](Job& job) {
       job.launch("aten::mul", 20 * us, kElementwise, 1 * ms);
-      job.copy("aten::to", "Memcpy DtoH (Device -> Pageable)", 4L * brought, 1 * ms, true, {.dims = dims});
+      if (!only_there) {
+        job.copy("aten::to", "Memcpy DtoH (Device -> Pageable)", 4L * brought, 1 * ms, true, {.dims = dims});
+      }
       job.compute("aten::t", 2 * us);
       job.compute("aten::sort", 5 * ms, {.dims = "[[32768]]"});
       job.copy("aten::to", kPageable, 4L * brought, 1 * ms, true, {.dims = dims});
@@ -354,6 +356,7 @@ TEST_CASE("advice: copies that take its input from the device, and its result th
   CHECK(gain(16384).speedup_high < 9.1 / 4);
   CHECK(gain(32768).speedup_low > 9.0 / 2.6);
   CHECK(gain(32768).speedup_high < 9.1 / 2);
+  CHECK(gain(32768, true).speedup_high < 8.1 / 3);
 }
 
 TEST_CASE("advice: the longer a host waits for its device where nobody records, the more a wait in mid-step costs") {
@@ -381,8 +384,16 @@ TEST_CASE("advice: copies out of pageable memory that were slower than usual are
     for (int i = 0; i < 10; i++) job.compute("aten::cpu_work", 100 * us);
   };
   REQUIRE(step_ms(step, 100 * ms) == doctest::Approx(6.0).epsilon(0.02));
-  CHECK(step_ms(step, 3500 * us) == doctest::Approx(3.5).epsilon(0.05));
-  CHECK(step_ms(step, 5800 * us) == doctest::Approx(5.8).epsilon(0.05));
+  // What is left of the copy is what its fix can give: the host takes 2 ms for all else, or less without its notes.
+  const Answer short_steps = advice_on(step, std::vector<std::int64_t>(100, 3500 * us));
+  const Finding* found = find(short_steps, "pageable_copies");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high > 3.5 / 2.6);
+  CHECK(found->gain->speedup_high < 3.5 / 1.4);
+  CHECK(step_ms(step, 1 * us) == doctest::Approx(6.0).epsilon(0.2));  // no copy can have been that slow
+  CHECK(step_ms(step, 3500 * us) == doctest::Approx(3.5).epsilon(0.01));
+  CHECK(step_ms(step, 5800 * us) == doctest::Approx(5.8).epsilon(0.01));
 }
 
 TEST_CASE("advice: memory taken from the device in the steps") {
@@ -466,20 +477,27 @@ TEST_CASE("advice: what a library does to bring tensors into its own order is a 
 }
 
 TEST_CASE("advice: a batch norm by planes is the faster at best for channels that lie side by side") {
-  const auto high_of = [](std::string_view norm) {
+  const auto high_of = [](std::string_view norm, std::string_view dims = "[[8, 64, 56, 56]]") {
     const Answer answer = advice_on([=](Job& job) {
       job.launch("aten::cudnn_convolution", 20 * us, "cudnn::engines_precompiled::nchwToNhwcKernel<__half>", 2 * ms);
       job.launch("aten::cudnn_convolution", 20 * us, "sm90_xmma_fprop_implicit_gemm_bf16", 4 * ms);
-      job.launch("aten::native_batch_norm", 20 * us, norm, 4 * ms);
+      job.launch("aten::native_batch_norm", 20 * us, norm, 4 * ms, {.dims = dims});
     });
     const Finding* found = find(answer, "layout_copies");
     REQUIRE(found != nullptr);
     REQUIRE(found->gain);
     CHECK(found->where.op == "aten::cudnn_convolution");
     CHECK(found->gain->speedup_low == doctest::Approx(10.0 / 8.2).epsilon(0.02));
+    const bool has_norms = norm.find("channels_last") == norm.npos && dims.find("56") != dims.npos;
+    if (has_norms) {
+      CHECK(evidence(*found, "Of these batch norms by planes, which may be faster then") ==
+            doctest::Approx(0.4).epsilon(0.02));
+    }
     return found->gain->speedup_high;
   };
   CHECK(high_of("void at::native::batch_norm_backward_kernel<float>") == doctest::Approx(10 / 5.4).epsilon(0.02));
+  CHECK(high_of("void at::native::batch_norm_backward_kernel<float>", "[[8, 64, 3136]]") ==
+        doctest::Approx(1.25).epsilon(0.02));
   CHECK(high_of("void at::native::batch_norm_backward_elemt_channels_last_kernel") ==
         doctest::Approx(1.25).epsilon(0.02));
 }

@@ -61,10 +61,18 @@ void Gathered::add_outputs(const std::vector<std::uint32_t>& made) {
 
 void Gathered::add_wait(std::uint32_t node, const Work& work, std::string_view name,
                         const std::vector<std::uint32_t>& late) {
+  names_.add(name, work, without_wait(node, late));
+}
+
+void Gathered::add_wait_along(std::uint32_t node, const std::vector<std::uint32_t>& late) {
+  along_ns_ += without_wait(node, late);
+}
+
+std::int64_t Gathered::without_wait(std::uint32_t node, const std::vector<std::uint32_t>& late) {
   rewrite_.no_wait.push_back(node);
   std::int64_t late_ns = 0;
   for (const std::uint32_t one : late) late_ns += new_on_path(one);
-  names_.add(name, work, late_ns);
+  return late_ns;
 }
 
 Diagnosis Gathered::diagnosis(const Words& words) const {

@@ -50,6 +50,8 @@ class Gathered {
   // The fix takes away that the thread of the node waits there for a device; `late`: what it then does on the path
   // while the device has nothing to do.
   void add_wait(std::uint32_t node, const Work& work, std::string_view name, const std::vector<std::uint32_t>& late);
+  // The same of a wait that goes along with what was added.
+  void add_wait_along(std::uint32_t node, const std::vector<std::uint32_t>& late);
 
   // Of the path, all steps together.
   std::int64_t time_ns() const { return names_.total_ns() + along_ns_; }
@@ -66,6 +68,7 @@ class Gathered {
   std::unordered_set<std::uint32_t> explains_;
   std::int64_t along_ns_ = 0;  // on the path
 
+  std::int64_t without_wait(std::uint32_t node, const std::vector<std::uint32_t>& late);  // what is late, on the path
   std::int64_t new_on_path(std::uint32_t node) { return explains_.insert(node).second ? about_.on_path(node) : 0; }
 };
 

@@ -50,7 +50,7 @@ std::vector<std::uint32_t> pageable_copies(const Run& run, const simulate::Repla
 }
 
 // Where steps are still longer than usual with all that recording may cost taken off, such copies were slower than
-// usual: they are made as short as the steps say.
+// usual: they are made as short as the steps say, if that can be what the steps are longer by.
 void shorten_copies(const Run& run, const simulate::Predictor& predictor, double usual_ns, Unrecorded& out) {
   constexpr int kTurns = 6;
   constexpr double kFar = 1.1, kLeastLeft = 0.1;
@@ -58,20 +58,30 @@ void shorten_copies(const Run& run, const simulate::Predictor& predictor, double
   const std::vector<std::uint32_t> copies = pageable_copies(run, predictor.graph(), predictor.windows().front());
   if (copies.empty()) return;
   const simulate::Rewrite notes = out.rewrite;
+  const std::vector<std::int64_t> costs = out.now.costs.cost_ns;
+  const auto with_left = [&](double left) {
+    simulate::Rewrite shorter = notes;
+    for (const std::uint32_t node : copies) {
+      const auto cost_ns = static_cast<std::int64_t>(left * static_cast<double>(costs[node]));
+      shorter.nodes.push_back({node, cost_ns, cost_ns});
+    }
+    return shorter;
+  };
+  const auto is_long = [&](const simulate::Prediction& now) { return static_cast<double>(now.after_ns[1]) > usual_ns; };
+  const Result<simulate::Prediction> shortest = predictor.predict({}, with_left(kLeastLeft));
+  if (!shortest || is_long(*shortest)) return;
   double least = kLeastLeft, most = 1;
   for (int turn = 0; turn < kTurns; turn++) {
     const double left = (least + most) / 2;
-    Unrecorded next{.rewrite = notes, .now = {}};
-    for (const std::uint32_t node : copies) {
-      const auto cost_ns = static_cast<std::int64_t>(left * static_cast<double>(predictor.graph().costs.cost_ns[node]));
-      next.rewrite.nodes.push_back({node, cost_ns, cost_ns});
-    }
-    Result<simulate::Prediction> now = predictor.predict({}, next.rewrite);
+    simulate::Rewrite shorter = with_left(left);
+    Result<simulate::Prediction> now = predictor.predict({}, shorter);
     if (!now) return;
-    next.now = *std::move(now);
-    const bool is_long = static_cast<double>(next.now.after_ns[1]) > usual_ns;
-    (is_long ? most : least) = left;
-    if (is_long) out = std::move(next);
+    if (is_long(*now)) {
+      most = left;
+      out = {.rewrite = std::move(shorter), .now = *std::move(now)};
+    } else {
+      least = left;
+    }
   }
 }
 

@@ -8,7 +8,7 @@
 namespace stepscope::diagnose {
 
 struct Unrecorded {
-  simulate::Rewrite rewrite;  // the costs without what recording adds
+  simulate::Rewrite rewrite;  // the costs without what recording adds, and copies as fast as they usually are
   simulate::Prediction now;   // the steps with these
 };
 

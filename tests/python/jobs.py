@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import textwrap
@@ -100,9 +101,9 @@ LATE_COMPILER = f"__import__('runpy').run_path({str(Path(__file__).with_name('la
 
 
 def code(text: str, late_compiler: bool = True) -> str:
-    """A job's. An empty first line gets the late compiler, so that all others keep their numbers."""
+    """A job's. An empty first line gets the late compiler, so that no other moves; not in a job that compiles."""
     text = textwrap.dedent(text).replace(LEAVE, LEAVE_IN_PEACE)
-    may_be_late = late_compiler and text.startswith("\n") and "from __future__" not in text
+    may_be_late = late_compiler and text.startswith("\n") and not re.search("from __future__|compile", text)
     return LATE_COMPILER + text if may_be_late else text
 
 

@@ -10,10 +10,14 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
+import threading
 import types
 from typing import Any
 
 NAME = "torch._dynamo"
+
+
+LOCK = threading.RLock()
 
 
 class Late(types.ModuleType):
@@ -27,32 +31,38 @@ class Late(types.ModuleType):
     def graph_break(*more: Any, **named: Any) -> None: ...
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)  # who looks through all modules uses none
-        become(self)
-        return getattr(self, name)
+        if not name.startswith("__"):  # who looks through all modules asks for such names
+            become(self)
+            if name in self.__dict__:
+                return self.__dict__[name]
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
 def become(module: types.ModuleType) -> None:
-    sys.meta_path.remove(FINDER)
-    spec = importlib.machinery.PathFinder.find_spec(NAME, sys.modules["torch"].__path__)
-    assert spec is not None and spec.loader is not None and spec.submodule_search_locations is not None
-    module.__class__ = types.ModuleType
-    module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
-    module.__path__ = spec.submodule_search_locations
-    spec.loader.exec_module(module)
+    """The package runs in the module that stands for it, once."""
+    with LOCK:
+        if FINDER not in sys.meta_path:
+            return
+        sys.meta_path.remove(FINDER)
+        spec = importlib.machinery.PathFinder.find_spec(NAME, sys.modules["torch"].__path__)
+        assert spec is not None and spec.loader is not None and spec.submodule_search_locations is not None
+        module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
+        module.__path__ = spec.submodule_search_locations
+        spec.loader.exec_module(module)
+        module.__class__ = types.ModuleType
 
 
 class Made(importlib.abc.Loader):
     """The loader of a module that is there already."""
 
     def __init__(self, module: types.ModuleType) -> None:
-        self.module = module
+        self.module, self.spec = module, module.__spec__
 
     def create_module(self, spec: Any) -> types.ModuleType:
         return self.module
 
-    def exec_module(self, module: types.ModuleType) -> None: ...
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__ = self.spec or module.__spec__
 
 
 class Finder:

@@ -22,7 +22,7 @@ KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 CASES = {
     "cuda_pageable_batches": ("pageable_copies", 1.98, 0.1),
     "cuda_masks_again": ("repeated_copies", 1.79, 0.1),
-    "cuda_routing_on_cpu": ("op_on_cpu", 3.92, 0.15),
+    "cuda_routing_on_cpu": ("op_on_cpu", 3.92, 0.2),
     "cuda_full_precision": ("no_tensor_cores", 4.87, 0.15),
     "cuda_channels_first": ("layout_copies", 1.54, 0.05),
 }

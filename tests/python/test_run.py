@@ -195,7 +195,9 @@ def test_fewer_steps_than_the_window(place: Place) -> None:
 
 @needs_torch
 def test_asked_steps(place: Place) -> None:
-    job = place.run(sys.executable, place.script(TRAIN), "8", options=("--steps", "0:2", "--no-shapes"))
+    job = place.run(
+        sys.executable, place.script(TRAIN, late_compiler=False), "8", options=("--steps", "0:2", "--no-shapes")
+    )
     (trace,) = job.traces()
     assert job.step_marks(trace) == [0, 1]
     assert "record_shapes" not in read(trace)

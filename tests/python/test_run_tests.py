@@ -71,9 +71,16 @@ def test_a_suite_that_passes_but_ends_badly_is_a_failure() -> None:
 
 def test_what_runs_beside_the_first_is_told_in_its_turn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     met = tmp_path / "met"
-    wait = f"until [ -e {met} ]; do sleep 0.01; done; echo first"
+    wait = f"for i in $(seq 500); do [ -e {met} ] && break; sleep 0.01; done; [ -e {met} ] && echo first"
     first = run_tests.Suite("one", [["sh", "-c", wait]], run_tests.count_doctest)
     second = run_tests.Suite("two", [["sh", "-c", f"touch {met}; echo second"]], run_tests.count_doctest, beside=True)
     run_tests.run_all([first, second])
     said = capsys.readouterr().out
     assert re.findall(r"(?m)^(?:== )?(one|two|first|second)$", said) == ["one", "first", "two", "second"]
+
+
+def test_a_suite_that_cannot_start_is_a_failure_and_the_others_run(tmp_path: Path) -> None:
+    absent = run_tests.Suite("no", [[str(tmp_path / "absent")]], run_tests.count_doctest, beside=True)
+    there = run_tests.Suite("yes", [["printf", DOCTEST]], run_tests.count_doctest)
+    run_tests.run_all([absent, there])
+    assert (absent.counts, there.counts) == (Counts(0, 1, 0), Counts(10, 2, 1))

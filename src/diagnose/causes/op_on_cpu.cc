@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <map>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "diagnose/cause.h"
@@ -19,8 +18,6 @@ namespace {
 constexpr std::int64_t kComputesOnHostNs = 100'000;
 // Launching it on the device takes the host so long.
 constexpr std::int64_t kLaunchOnDeviceNs = 10'000;
-// Of what it takes here the device takes no more: a sort of 32,768 numbers took 4 %, as it was recorded.
-constexpr double kLeftOnDevice = 0.05;
 
 // The outermost operator around the node's work that has nothing to do with the device; none: it has.
 SliceId operator_of_host(const DeviceWork& device, const Work& work) {
@@ -42,57 +39,72 @@ bool asks_for_communication(std::string_view name) {
          name == "record_param_comms";
 }
 
-// What brings such an operator its input from the device, or takes its result there, goes with it: the copies that come
-// next to it on its thread, of as many elements.
+// What brings such an operator its input from the device goes with it, and then so does what takes its result back:
+// the copies next to it on its thread, of as many elements. A result that only goes to the device has to go there.
 class CopiesBeside {
  public:
-  explicit CopiesBeside(const Case& about) : about_(about), device_(device_work(about)) {
+  // `computing`: outermost operators of the trace in which one computes on the host.
+  CopiesBeside(const Case& about, const Trace& trace, const std::set<SliceId>& computing)
+      : about_(about),
+        trace_(trace),
+        computing_(computing),
+        device_(device_work(about)),
+        operations_(about.operations(trace)) {
     for (const std::uint32_t node : device_.nodes(DeviceClass::memory_copy)) {
       const Work work = about.work(node);
-      if (work.operation != SliceId::none) copies_[{work.trace, work.operation}].push_back(node);
+      if (work.trace == &trace && work.operation != SliceId::none) copies_[work.operation].push_back(node);
     }
   }
 
-  // `computing`: outermost operators in which one computes on the host.
-  void add(const Trace& trace, const std::set<SliceId>& computing, Gathered& gathered) const {
-    const std::vector<Operation> operations = about_.operations(trace);
-    for (std::size_t i = 0; i < operations.size(); i++) {
-      if (!computing.contains(operations[i].slice)) continue;
-      const std::int64_t elements = inputs(about_).of(trace, operations[i].slice).elements();
-      for (std::size_t k = i; k-- > 0 && i - k <= kMostBetween;) {
-        if (!goes_on(trace, operations[k], elements, false, gathered)) break;
-      }
-      for (std::size_t k = i + 1; k < operations.size() && k - i <= kMostBetween; k++) {
-        if (!goes_on(trace, operations[k], elements, true, gathered)) break;
-      }
+  void add_to(Gathered& gathered) const {
+    for (std::size_t i = 0; i < operations_.size(); i++) {
+      if (!computing_.contains(operations_[i].slice)) continue;
+      const Operation* brings = copy_near(i, -1);
+      if (brings == nullptr) continue;
+      add(*brings, gathered);
+      if (const Operation* takes_back = copy_near(i, 1); takes_back != nullptr) add(*takes_back, gathered);
     }
   }
 
  private:
-  static constexpr std::size_t kMostBetween = 3;
-
-  // Adds the operation if it is that copy; true: it is neither this nor anything that computes, so look on.
-  bool goes_on(const Trace& trace, const Operation& operation, std::int64_t elements, bool to_device,
-               Gathered& gathered) const {
-    const auto found = copies_.find({&trace, operation.slice});
-    if (found == copies_.end()) return operation.cost_ns < kComputesOnHostNs;
-    const CopyWay way = copy_way(about_.work(found->second.front()).name());
-    const bool is_it = (to_device ? way.to_device() : way.to_host()) && elements > 0 &&
-                       inputs(about_).of(trace, operation.slice).elements() == elements;
-    if (!is_it) return false;
-    for (const std::uint32_t node : operation.nodes) gathered.add_along(node, 0, 0.1);
-    for (const std::uint32_t node : found->second) {
-      gathered.add_along(node, 0, 0.1);
-      for (const DeviceWait* wait : device_.own_waits(about_, node)) {
-        gathered.add_wait(wait->node, about_.work(wait->node), trace.name(operation.slice), wait->late);
+  // The next operation in that direction that copies as many elements, there to the host and here to the device;
+  // nullptr: before it comes another copy, or something that takes its time and is no operator of that kind.
+  const Operation* copy_near(std::size_t from, int direction) const {
+    constexpr int kMostBetween = 4;
+    const std::int64_t elements = inputs(about_).of(trace_, operations_[from].slice).elements();
+    auto at = static_cast<std::ptrdiff_t>(from);
+    for (int i = 0; i < kMostBetween; i++) {
+      at += direction;
+      if (at < 0 || at >= static_cast<std::ptrdiff_t>(operations_.size())) return nullptr;
+      const Operation& one = operations_[static_cast<std::size_t>(at)];
+      const auto copies = copies_.find(one.slice);
+      if (copies == copies_.end()) {
+        if (device_.uses_device(trace_, one.slice)) return nullptr;
+        if (one.cost_ns >= kComputesOnHostNs && !computing_.contains(one.slice)) return nullptr;
+        continue;
       }
+      const CopyWay way = copy_way(about_.work(copies->second.front()).name());
+      const bool is_it = direction < 0 ? way.to_host() : way.to_device();
+      const bool fits = elements > 0 && inputs(about_).of(trace_, one.slice).elements() == elements;
+      return is_it && fits ? &one : nullptr;
     }
-    return false;
+    return nullptr;
+  }
+
+  void add(const Operation& copy, Gathered& gathered) const {
+    for (const std::uint32_t node : copy.nodes) gathered.add_along(node, 0, 0.1);
+    for (const std::uint32_t node : copies_.at(copy.slice)) {
+      gathered.add_along(node, 0, 0.1);
+      for (const DeviceWait* wait : device_.own_waits(about_, node)) gathered.add_wait_along(wait->node, wait->late);
+    }
   }
 
   const Case& about_;
+  const Trace& trace_;
+  const std::set<SliceId>& computing_;
   const DeviceWork& device_;
-  std::map<std::pair<const Trace*, SliceId>, std::vector<std::uint32_t>> copies_;  // nodes, by outermost operator
+  std::vector<Operation> operations_;
+  std::map<SliceId, std::vector<std::uint32_t>> copies_;  // nodes, by outermost operator
 };
 
 void find_ops_on_cpu(const Case& about, std::vector<Diagnosis>& out) {
@@ -110,12 +122,11 @@ void find_ops_on_cpu(const Case& about, std::vector<Diagnosis>& out) {
     if (op == SliceId::none) continue;
     const std::string_view name = work.trace->name(op);
     if (asks_for_communication(name) || makes_memory(work.name())) continue;
-    gathered.add(node, work, name, 0, kLeftOnDevice, kLaunchOnDeviceNs);
+    gathered.add(node, work, name, 0, 0.1, kLaunchOnDeviceNs);
     computing[work.trace].insert(work.operation);
   }
-  const CopiesBeside copies(about);
-  for (const auto& [trace, operators] : computing) copies.add(*trace, operators, gathered);
   if (!gathered.worth_saying()) return;
+  for (const auto& [trace, operators] : computing) CopiesBeside(about, *trace, operators).add_to(gathered);
   out.push_back(gathered.diagnosis(
       {.cause = "host",
        .sentence = "An operator computes on the host while the device waits",
