@@ -248,6 +248,22 @@ TEST_CASE("advice: a value that is read in mid-step stops the host, and the devi
   CHECK(find(advice_on(step_of(false)), "hidden_sync") == nullptr);
 }
 
+TEST_CASE("advice: values that are read of a device which has nothing to do cost the reading") {
+  const Answer answer = advice_on([](Job& job) {
+    for (int i = 0; i < 20; i++) {
+      job.launch("aten::mul", 20 * us, kElementwise, 2 * us);
+      job.copy("aten::item", "Memcpy DtoH (Device -> Pageable)", 4, 1 * us, true);
+    }
+  });
+  const Finding* found = find(answer, "hidden_sync");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.op == "aten::item");
+  REQUIRE(found->gain);
+  // 20 us of 29 are left, or a tenth of the reading more.
+  CHECK(found->gain->speedup_low > 29.0 / 22);
+  CHECK(found->gain->speedup_high < 29.1 / 20);
+}
+
 TEST_CASE("advice: work that is shorter than its launch leaves the device waiting, longer work does not") {
   const auto step_of = [](std::int64_t device_ns) {
     return [device_ns](Job& job) {

@@ -1,5 +1,10 @@
 // The host stops in the middle of a step until the device has done all it was given: a value is asked for, a size
 // depends on data, somebody synchronizes. Then the device waits until the host has launched again.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
 #include "diagnose/cause.h"
 #include "diagnose/device_work.h"
 #include "diagnose/gathered.h"
@@ -15,19 +20,40 @@ bool is_explained_elsewhere(const Case& about, const DeviceWait& wait) {
   return wait.for_input || awaited.role == simulate::NodeRole::communicate;
 }
 
+// Operators that do nothing but read a value.
+bool reads_value(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kReads = {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"};
+  return std::find(kReads.begin(), kReads.end(), name) != kReads.end();
+}
+
+// What reading takes the thread itself goes with the wait, also where the device has nothing to do anyway.
+void add_reading(const Case& about, const Trace& trace, const std::set<SliceId>& readers, Gathered& gathered) {
+  for (const Operation& operation : about.operations(trace)) {
+    if (!readers.contains(operation.slice)) continue;
+    gathered.add(operation.nodes, trace.name(operation.slice), 0, 0.1);
+  }
+}
+
 void find_hidden_sync(const Case& about, std::vector<Diagnosis>& out) {
   const DeviceWork& device = device_work(about);
   Gathered gathered(about);
   std::int64_t waits = 0, idles = 0;
+  std::map<const Trace*, std::set<SliceId>> readers;
   for (const DeviceWait& wait : device.waits()) {
     if (is_explained_elsewhere(about, wait)) continue;
     const Work work = about.work(wait.node);
     const std::string_view asker = work.trace->name(wait.asker == SliceId::none ? wait.call : wait.asker);
     gathered.add_wait(wait.node, work, asker, wait.late);
+    if (reads_value(asker)) {
+      readers[work.trace].insert(wait.asker);
+      const Work copy = about.work(wait.waited_for);
+      if (copy.device && copy_way(copy.name()).to_host()) gathered.add(wait.waited_for, copy, asker, 0, 0.1);
+    }
     if (work.trace != &about.trace) continue;
     waits++;
     idles += wait.late.empty() ? 0 : 1;
   }
+  for (const auto& [trace, which] : readers) add_reading(about, *trace, which, gathered);
   if (!gathered.worth_saying()) return;
   out.push_back(gathered.diagnosis(
       {.cause = "host",
