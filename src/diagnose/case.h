@@ -52,8 +52,7 @@ struct Case {
   const Trace& trace;  // of the rank whose steps take longest
   std::vector<simulate::PathPiece> path;
   std::int64_t path_ns = 0, steps = 1;
-  std::int64_t recording_ns =
-      0;  // what recorded steps take beyond usual ones, as far as is known; no cost below holds it
+  std::int64_t recording_ns = 0;  // that recorded steps take beyond usual ones, as far as is known: in no cost below
   CodePlaces places;
 
   std::size_t size() const { return predictor.graph().size(); }  // nodes

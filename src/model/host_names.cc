@@ -82,4 +82,8 @@ bool is_data_loader(std::string_view range_name) {
 
 bool is_host_communication(std::string_view op_name) { return any_prefix(kHostCommunication, op_name); }
 
+bool reads_number(std::string_view op_name) {
+  return op_name == "aten::item" || op_name == "aten::_local_scalar_dense" || op_name == "aten::is_nonzero";
+}
+
 }  // namespace stepscope

@@ -23,5 +23,7 @@ inline constexpr std::string_view kGarbageCollection = "Python garbage collectio
 bool is_data_loader(std::string_view range_name);
 // Operators that communicate on the host ("gloo:all_reduce" …).
 bool is_host_communication(std::string_view op_name);
+// Operators that do nothing but read one number, and wait for it where a device has it.
+bool reads_number(std::string_view op_name);
 
 }  // namespace stepscope

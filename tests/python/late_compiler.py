@@ -15,8 +15,6 @@ import types
 from typing import Any
 
 NAME = "torch._dynamo"
-
-
 LOCK = threading.RLock()
 
 

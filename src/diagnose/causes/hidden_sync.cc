@@ -1,7 +1,5 @@
 // The host stops in the middle of a step until the device has done all it was given: a value is asked for, a size
 // depends on data, somebody synchronizes. Then the device waits until the host has launched again.
-#include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
@@ -18,12 +16,6 @@ bool is_explained_elsewhere(const Case& about, const DeviceWait& wait) {
   const Work thread = about.work(wait.node), awaited = about.work(wait.waited_for);
   if (takes_memory(thread.name()) || thread.role == simulate::NodeRole::data_loader) return true;
   return wait.for_input || awaited.role == simulate::NodeRole::communicate;
-}
-
-// Operators that do nothing but read a value.
-bool reads_value(std::string_view name) {
-  constexpr std::array<std::string_view, 3> kReads = {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"};
-  return std::find(kReads.begin(), kReads.end(), name) != kReads.end();
 }
 
 // What reading takes the thread itself goes with the wait, also where the device has nothing to do anyway.
@@ -44,7 +36,7 @@ void find_hidden_sync(const Case& about, std::vector<Diagnosis>& out) {
     const Work work = about.work(wait.node);
     const std::string_view asker = work.trace->name(wait.asker == SliceId::none ? wait.call : wait.asker);
     gathered.add_wait(wait.node, work, asker, wait.late);
-    if (reads_value(asker)) {
+    if (reads_number(asker)) {
       readers[work.trace].insert(wait.asker);
       const Work copy = about.work(wait.waited_for);
       if (copy.device && copy_way(copy.name()).to_host()) gathered.add(wait.waited_for, copy, asker, 0, 0.1);

@@ -6,6 +6,7 @@
 #include "diagnose/gathered.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
+#include "model/host_names.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -14,7 +15,6 @@ constexpr std::array<std::string_view, 3> kLooks{"aten::isnan", "aten::isinf", "
 constexpr std::array<std::string_view, 4> kTurns{"aten::logical_or", "aten::logical_not", "aten::bitwise_or",
                                                  "aten::bitwise_not"};
 constexpr std::array<std::string_view, 2> kJoins{"aten::any", "aten::all"};
-constexpr std::array<std::string_view, 3> kReads{"aten::is_nonzero", "aten::item", "aten::_local_scalar_dense"};
 
 bool is_one_of(const auto& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -37,7 +37,8 @@ Check check_from(const std::vector<Operator>& all, std::size_t first) {
   while (goes_on(kLooks) || goes_on(kTurns)) out.is_whole = is_large(all[out.end++]) || out.is_whole;
   bool joined = false;
   while (goes_on(kJoins) || goes_on(kTurns)) joined = true, out.end++;
-  if (!joined || !goes_on(kReads)) return out;
+  const bool reads = out.end < all.size() && all[out.end].trace == all[first].trace && reads_number(all[out.end].name);
+  if (!joined || !reads) return out;
   out.is_one = true;
   out.end++;
   return out;
