@@ -159,7 +159,7 @@ def idle(rounds: int) -> dict[str, Any]:
     capture.phases.install()
 
     def look() -> None:
-        capture.requests.looked_at = 0.0
+        capture.requests.look_at_ns = 0
         capture.requests.look()
 
     look_ns = call_ns(look, 2000)

@@ -132,6 +132,27 @@ TEST_CASE("advice: without frames the code between operators has no place, and t
   CHECK(answer.notes[0].starts_with("No Python frames are recorded"));
 }
 
+TEST_CASE("advice: float32 has other convolutions than float64, halves complex numbers too, and needs no conversion") {
+  const auto gain = [](std::string_view name, std::string_view types) {
+    const Answer answer = advice_of(run_of([&](Thread& thread) {
+      thread.op(name, 10 * ms, {}, {.dims = "[[64,64],[64,64]]", .types = std::string(types)});
+      thread.op("aten::mm", 10 * ms, {}, {.dims = "[[64,64],[64,64]]", .types = R"(["float","float"])"});
+    }));
+    const Finding* found = find(answer, "float64");
+    REQUIRE(found != nullptr);
+    REQUIRE(found->gain);
+    return *found->gain;
+  };
+  const auto convolution = gain("aten::_slow_conv2d_forward", R"(["double","double"])");
+  CHECK(convolution.speedup_low == doctest::Approx(20.0 / 14).epsilon(0.01));
+  CHECK(fast_end(convolution) == doctest::Approx(20.0 / 11.5).epsilon(0.02));
+  CHECK(gain("aten::mul", R"(["c10::complex<double>","c10::complex<double>"])").speedup_high ==
+        doctest::Approx(20.0 / 15).epsilon(0.01));
+  const auto copy = gain("aten::copy_", R"(["double","float"])");
+  CHECK(copy.speedup_low == doctest::Approx(20.0 / 15).epsilon(0.01));
+  CHECK(fast_end(copy) > 1.9);
+}
+
 TEST_CASE("advice: half of float64 is gone in float32, and small calls are as they were") {
   const OpIds doubles{.dims = "[[64,64],[64,64]]", .types = R"(["double","double"])"};
   const OpIds numbers{.dims = "[[64,64],[]]", .types = R"(["float","double"])"};
@@ -309,6 +330,34 @@ TEST_CASE("advice: what a function makes that gives the same in each step could 
   CHECK(find(job("(keeps)", true), "constant_in_steps") == nullptr);
   CHECK(find(job("(constant)", false), "constant_in_steps") == nullptr);       // of another size each time
   CHECK(find(job("(constant)", true, true), "constant_in_steps") == nullptr);  // of what learns
+}
+
+TEST_CASE("advice: what other functions change is the same as long as they do not run, in a job that does not learn") {
+  const auto job = [](bool fills, bool learns) {
+    std::int64_t step = 0;
+    Run run = run_of([&](Thread& thread) {
+      const std::string dims = "[[256, 256]]";
+      if (fills) thread.op("aten::div", 1 * ms, {"index.py(30): main", "index.py(8): add"}, {.dims = dims});
+      thread.op("aten::cat", 8 * ms, {"index.py(30): main", "index.py(10): rows"}, {.dims = dims});
+      thread.op("aten::mm", 12 * ms, {"index.py(30): main"}, {.sequence = 100 + step});
+      if (learns) {
+        thread.op("autograd::engine::evaluate_function: MmBackward0", 1 * ms, {},
+                  {.sequence = 100 + step, .fwd_thread = 1});
+      }
+      step++;
+    });
+    run.stack_steps[0].code = {{"index.py", 10, "def rows", 10},
+                               {"index.py", 10, "(constant) unless add clear", 10},
+                               {"index.py", 26, "def main", 26},
+                               {"index.py", 26, "rows", 34}};
+    return advice_of(run);
+  };
+  const Answer answer = job(false, false);
+  const Finding* found = find(answer, "constant_in_steps");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.line == 34);
+  CHECK(find(job(true, false), "constant_in_steps") == nullptr);
+  CHECK(find(job(false, true), "constant_in_steps") == nullptr);
 }
 
 TEST_CASE("advice: numbers that are made for a log alone") {

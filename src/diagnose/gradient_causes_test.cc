@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "diagnose/steps_fixture.h"
 
@@ -53,6 +54,42 @@ TEST_CASE("advice: gradients that no optimizer reads go, and all of the backward
   CHECK(gain(true).speedup_low == doctest::Approx(at_least(24.0 / 14)).epsilon(0.04));
   CHECK(fast_end(gain(true)) == doctest::Approx(at_most(24.0 / 14)).epsilon(0.02));
   CHECK(find(advice_of(frozen_layer(true, 0)), "unread_gradients") == nullptr);
+}
+
+// A teacher within the model that is trained, called before a student of which one layer, as the last one of torch's
+// attention, has no range of its own: it is used within what holds it.
+TEST_CASE("advice: a learned layer without a range is used within the module that holds it") {
+  std::int64_t number = 0;
+  Run run = run_of([&](Thread& thread) {
+    const std::int64_t frozen = ++number, learned = ++number;
+    thread.begin_range();
+    thread.code(us);
+    const auto call = [&](std::string_view path, std::int64_t sequence) {
+      thread.begin_range();
+      thread.code(us);
+      thread.op("aten::addmm", 4 * ms, {}, {.sequence = sequence, .dims = "[[64], [32, 128], [128, 64], [], []]"});
+      thread.end_range("stepscope.module: " + std::string(path) + " (Linear)");
+    };
+    call("teacher.layer", frozen);
+    call("student.attention", learned);
+    thread.end_range("stepscope.module: Distillation (Distillation)");
+    thread.op(kBackward, 4 * ms, {}, {.sequence = learned, .fwd_thread = 1});
+    thread.op(kBackward, 8 * ms, {}, {.sequence = frozen, .fwd_thread = 1});
+  });
+  std::vector<ModuleSize>& sizes = run.traces[0].module_sizes;
+  sizes = {{"teacher.layer", 8256, 8256, 0}, {"student.attention", 8256, 0, 8256}};
+  sizes.push_back({"student.attention.out", 8256, 0, 8256});
+  run.stack_steps.at(0).code = {{"train.py", 5, "teacher", 7}};
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "unread_gradients");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_low == doctest::Approx(at_least(20.0 / 12)).epsilon(0.04));
+  CHECK(found->where.module.value_or("") == "teacher");  // all of it, and where that is called
+  CHECK(found->where.line == 7);
+  // What no module around it was called either may be used anywhere.
+  sizes.back().path = "elsewhere.out";
+  CHECK(find(advice_of(run), "unread_gradients") == nullptr);
 }
 
 // Of a table of a million rows so many are looked up; the optimizer goes through it and a layer of as many parameters.

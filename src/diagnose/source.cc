@@ -160,12 +160,31 @@ bool Source::is_said(const CodeFrame& function, std::string_view what) const {
 
 bool Source::keeps(const CodeFrame& function) const { return is_said(function, "(keeps)"); }
 
-bool Source::gives_the_same(const CodeFrame& function) const {
+std::optional<std::vector<std::string_view>> Source::same_unless(const CodeFrame& function) const {
+  constexpr std::string_view kUnless = " unless ";
   // A lambda below it has no line of its own.
-  return is_said(function, "def " + function.function) && is_said(function, kConstant);
+  if (!is_said(function, "def " + function.function)) return std::nullopt;
+  const std::int64_t first = first_line(function);
+  for (const CodeCall* call : of_file(function.file)) {
+    std::string_view rest = call->called;
+    if (call->function_line != first || !rest.starts_with(kConstant)) continue;
+    rest.remove_prefix(kConstant.size());
+    std::vector<std::string_view> names;
+    if (rest.starts_with(kUnless)) rest.remove_prefix(kUnless.size());
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      if (end > 0) names.push_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return names;
+  }
+  return std::nullopt;
 }
 
-bool Source::has_constants() const { return first_call(kConstant) != nullptr; }
+bool Source::has_constants() const {
+  return std::any_of(code_->begin(), code_->end(),
+                     [](const CodeCall& call) { return call.called.starts_with(kConstant); });
+}
 
 bool Source::has_loop_before(const CodeFrame& function, std::int64_t line) const {
   const Calls& calls = of_file(function.file);

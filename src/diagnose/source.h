@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -37,8 +38,9 @@ class Source {
   const CodeCall* drops(const CodeFrame& function, std::string_view called) const;
   // Does that function set what is there when it is done?
   bool keeps(const CodeFrame& function) const;
-  // Does it give the same whenever it is called? Where has_constants() is false none does.
-  bool gives_the_same(const CodeFrame& function) const;
+  // It gives the same whenever it is called, unless a function of one of these names has run; nullopt: it does not, or
+  // nobody knows. Where has_constants() is false none does.
+  std::optional<std::vector<std::string_view>> same_unless(const CodeFrame& function) const;
   bool has_constants() const;
 
   // Does that function have a "for" before that line, or at it?

@@ -44,9 +44,12 @@ class Thread {
   void end_step() {
     f.slice(cpu_, "user_annotation", "ProfilerStep#" + std::to_string(number_++), begin_ns_, at_ns_ - begin_ns_);
   }
-  // A range around what comes until its end; one at a time.
-  void begin_range() { range_ns_ = at_ns_; }
-  void end_range(std::string_view name) { f.annotation(cpu_, name, range_ns_, at_ns_ - range_ns_); }
+  // A range around what comes until its end, which may be ranges.
+  void begin_range() { ranges_ns_.push_back(at_ns_); }
+  void end_range(std::string_view name) {
+    f.annotation(cpu_, name, ranges_ns_.back(), at_ns_ - ranges_ns_.back());
+    ranges_ns_.pop_back();
+  }
   // With the frames of `code` around it, outermost first.
   void op(std::string_view name, std::int64_t ns, std::vector<std::string> code = {}, OpIds ids = {}) {
     put_frames(code, ns);
@@ -100,7 +103,8 @@ class Thread {
 
   bool frames_;
   TrackId cpu_;
-  std::int64_t at_ns_ = 0, begin_ns_ = 0, range_ns_ = 0, number_ = 1;
+  std::int64_t at_ns_ = 0, begin_ns_ = 0, number_ = 1;
+  std::vector<std::int64_t> ranges_ns_;  // that are open: when they began
 };
 
 // Of a trace that was made by hand.

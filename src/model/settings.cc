@@ -168,7 +168,7 @@ std::optional<double> page_faults_per_step(const Trace& trace) {
 bool FaultsAround::kept_memory() const { return before - after >= kManyPageFaults; }
 
 std::optional<FaultsAround> faults_around_recording(const Trace& history, std::int64_t steps) {
-  constexpr double kFewestSteps = 8, kFewestMore = 3;  // the first ones make what later ones have
+  constexpr double kFewest = 2, kEnough = 8, kEnoughMore = 3;  // the first ones make what later ones have
   constexpr std::int64_t kLatestNs = std::int64_t{1} << 62;
   simdjson::dom::parser parser;
   for (const Metadata& one : history.metadata) {
@@ -179,8 +179,9 @@ std::optional<FaultsAround> faults_around_recording(const Trace& history, std::i
     if (note["before"].get(part) == simdjson::SUCCESS) add_page_faults(part, before);
     if (note["after"].get(part) == simdjson::SUCCESS) add_page_faults(part, after);
     if (note["recording_ns"].get(out.recording_ns) != simdjson::SUCCESS || out.recording_ns > kLatestNs) continue;
-    if (after.steps <= 0 || before.steps < std::max(kFewestSteps, static_cast<double>(steps) + kFewestMore)) continue;
+    if (after.steps <= 0 || before.steps < kFewest) continue;
     out.before = before.each(), out.after = after.each();
+    out.few_before = before.steps < std::max(kEnough, static_cast<double>(steps) + kEnoughMore);
     return out;
   }
   return std::nullopt;
@@ -189,6 +190,17 @@ std::optional<FaultsAround> faults_around_recording(const Trace& history, std::i
 std::optional<double> usual_page_faults(const Trace& history, std::int64_t steps) {
   const auto around = faults_around_recording(history, steps);
   return around && around->kept_memory() ? std::optional(around->before) : page_faults_per_step(history);
+}
+
+std::optional<std::int64_t> page_ns(const Trace& trace) {
+  constexpr std::int64_t kMost = 50'000;  // settings of a file, which may hold anything
+  const std::int64_t measured = number_set(trace, "page_ns").value_or(0);
+  return measured > 0 && measured <= kMost ? std::optional(measured) : std::nullopt;
+}
+
+double page_bytes(const Trace& trace) {
+  constexpr std::int64_t kUsual = 4096, kMost = 1 << 30;
+  return static_cast<double>(std::clamp<std::int64_t>(number_set(trace, "page_bytes").value_or(kUsual), 1, kMost));
 }
 
 std::optional<double> loader_busy(const Trace& trace) { return ratio_set(trace, "loader_busy_permille"); }

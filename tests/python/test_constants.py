@@ -224,7 +224,7 @@ def with_rows(put: str) -> str:
 
 
 def found(text: str) -> list[str]:
-    return [one.name for one in constants.constants(ast.parse(HEAD + textwrap.dedent(text)))]
+    return [one.name for one, unless in constants.constants(ast.parse(HEAD + textwrap.dedent(text))) if not unless]
 
 
 @pytest.mark.parametrize("what", CONSTANT)
@@ -247,3 +247,44 @@ def test_what_an_object_has_is_changed(what: str) -> None:
 
 def test_functions_that_call_each_other_end() -> None:
     assert found("def one():\n    return two()\n\ndef two():\n    return one()") == []
+
+
+INDEX = """
+    class Index:
+        def __init__(self, fixed):
+            self.parts, self.whole = [], None
+            self.fixed = fixed
+
+        def add(self, rows):
+            self.parts.append(F.normalize(rows))
+            self.whole = None
+
+        def rows(self):
+            if self.fixed:
+                if self.whole is None:
+                    self.whole = torch.cat(self.parts)
+                return self.whole
+            return torch.cat(self.parts)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "unless"),
+    [
+        (("", ""), {"rows": ["add"]}),
+        (("        def rows(self):", "        def rows(self):\n            self.parts.pop()"), {}),  # it does so itself
+        (("return torch.cat(self.parts)\n", "kept = self.parts\n            return torch.cat(kept)\n"), {}),
+        (("            self.fixed = fixed", "            self.fixed = bool(fixed)"), {}),  # of what it is given
+        (("self.fixed = fixed", "self.fixed, self.net = fixed, nn.Linear(2, 2)"), {"rows": ["add"]}),
+        (("if self.fixed:", "if self.net.fixed:"), {}),
+        (
+            ("F.normalize(rows))", "rows)\n\n        def drop(self):\n            del self.parts[0]"),
+            {"rows": ["add", "drop"]},
+        ),
+    ],
+)
+def test_what_other_methods_change_is_the_same_unless_they_run(
+    change: tuple[str, str], unless: dict[str, list[str]]
+) -> None:
+    text = textwrap.dedent(HEAD) + textwrap.dedent(INDEX.replace(*change) if change[0] else INDEX)
+    assert {one.name: others for one, others in constants.constants(ast.parse(text))} == unless

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -33,7 +34,13 @@ struct MadeAgain {
 // The functions of a program that give the same each time.
 class ConstantFunctions {
  public:
-  explicit ConstantFunctions(const Source& source) : source_(source) {}
+  ConstantFunctions(const Run& run, const Trace& trace, const Source& source)
+      : source_(source), learns_(!trace.backward.empty()) {
+    look_at(trace);
+    for (const Trace& step : run.stack_steps) {
+      if (step.rank.rank == trace.rank.rank) look_at(step);
+    }
+  }
 
   // The outermost of them around it; the size of the stack: there is none.
   std::size_t frame(const Code& code) {
@@ -46,11 +53,30 @@ class ConstantFunctions {
  private:
   bool has(const CodeFrame& function) {
     const auto [known, is_new] = known_.try_emplace({function.function, function.file, function.line}, false);
-    if (is_new) known->second = source_.gives_the_same(function);
-    return known->second;
+    if (!is_new) return known->second;
+    const auto unless = source_.same_unless(function);
+    if (!unless) return false;
+    // What other functions change may be learned as well; of a service it is not.
+    const bool ran = std::any_of(unless->begin(), unless->end(), [&](std::string_view other) {
+      return ran_.contains({function.file, std::string(other)});
+    });
+    return known->second = unless->empty() || (!learns_ && !ran);
+  }
+
+  void look_at(const Trace& trace) {
+    for (std::size_t row = 0; row < trace.slices.size(); row++) {
+      const auto slice = static_cast<SliceId>(row);
+      if (trace.kind(slice) != SliceKind::python_function) continue;
+      if (!names_.insert(trace.name(slice)).second) continue;
+      PythonFrame frame = read_python_frame(trace.name(slice));
+      ran_.emplace(frame.file, frame.function);
+    }
   }
 
   const Source& source_;
+  bool learns_ = false;
+  std::set<std::string_view> names_;                   // of frames, each read once
+  std::set<std::pair<std::string, std::string>> ran_;  // file and function
   std::map<std::tuple<std::string, std::string, std::int64_t>, bool> known_;
 };
 
@@ -59,7 +85,7 @@ std::map<ConstantFunction, MadeAgain> made_again(const Case& about) {
   for (const Trace& trace : timelines(about.run)) {
     const Source& source = about.places.source(trace);
     if (!about.places.known(trace) || !source.has_constants()) continue;
-    ConstantFunctions functions(source);
+    ConstantFunctions functions(about.run, trace, source);
     MadeAgain* before = nullptr;
     for (const Operation& one : about.operations(trace)) {
       const std::string_view name = trace.name(one.slice);
@@ -88,14 +114,16 @@ std::map<ConstantFunction, MadeAgain> made_again(const Case& about) {
   return out;
 }
 
-// Operators of it in each whole step; 0: they are not the same in all, or there is one step alone.
+// Operators of it in each whole step that has any, since a service has a step for each of its models; 0: they are not
+// the same in all, or there is one such step alone.
 std::size_t same_in_each_step(const Trace& trace, const MadeAgain& made) {
   const std::vector<std::pair<StringId, StringId>>* first = nullptr;
   std::size_t whole = 0;
   for (std::size_t i = 0; i < trace.steps.size(); i++) {
     if (trace.steps[i].partial) continue;
     const auto calls = made.calls.find(static_cast<StepId>(i));
-    if (calls == made.calls.end() || (first != nullptr && calls->second != *first)) return 0;
+    if (calls == made.calls.end()) continue;
+    if (first != nullptr && calls->second != *first) return 0;
     first = &calls->second;
     whole++;
   }

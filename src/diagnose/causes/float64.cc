@@ -1,5 +1,7 @@
 // Arithmetic in float64, where training and serving do with float32: twice the bytes, and half the arithmetic a second
 // or less.
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "diagnose/cause.h"
@@ -12,14 +14,32 @@ namespace {
 // Calling it costs so much, whatever the size of its elements.
 constexpr std::int64_t kFloat64CallNs = 5'000;
 
-// The operator that the work is of, as far in as inputs are recorded.
-bool is_float64(const Inputs& inputs, const Work& work) {
+// torch has oneDNN's convolutions for float32; those of float64 unfold their input and multiply, which takes two and a
+// half to seven times as long.
+constexpr double kLeastOfUnfolded = 0.15, kMostOfUnfolded = 0.4;
+
+struct Left {
+  double least = 0.5, most = 0.5;
+};
+
+// What float32 leaves of it; nullopt: it is no work on float64. The operator that it is of, as far in as inputs are
+// recorded.
+std::optional<Left> left_of(const Inputs& inputs, const Work& work) {
   const Trace& trace = *work.trace;
   for (SliceId at = work.inside; at != SliceId::none; at = trace.slices.parent[at]) {
-    if (trace.kind(at) == SliceKind::cpu_op && inputs.of(trace, at).has_type("double")) return true;
+    if (trace.kind(at) == SliceKind::cpu_op) {
+      const OperatorInputs& of = inputs.of(trace, at);
+      if (of.has_type("double") || of.has_type("c10::complex<double>")) {
+        const std::string_view name = trace.name(at);
+        if (name.find("slow_conv") != name.npos) return Left{kLeastOfUnfolded, kMostOfUnfolded};
+        // From one type to the other: where all is float32, there is nothing to do.
+        if (name == "aten::copy_" && of.has_type("float")) return Left{0, 0.5};
+        return Left{};
+      }
+    }
     if (at == work.operation) break;
   }
-  return false;
+  return std::nullopt;
 }
 
 void find_float64(const Case& about, std::vector<Diagnosis>& out) {
@@ -27,8 +47,11 @@ void find_float64(const Case& about, std::vector<Diagnosis>& out) {
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
     const Work work = about.work(node);
-    if (work.operation == SliceId::none || !is_float64(inputs(about), work)) continue;
-    operators.add(node, work, work.trace->name(work.operation), 0.5, 0.5, work.device ? 0 : kFloat64CallNs);
+    if (work.operation == SliceId::none) continue;
+    const std::optional<Left> left = left_of(inputs(about), work);
+    if (!left) continue;
+    operators.add(node, work, work.trace->name(work.operation), left->least, left->most,
+                  work.device ? 0 : kFloat64CallNs);
   }
   if (!operators.worth_saying()) return;
   Diagnosis found = operators.diagnosis(

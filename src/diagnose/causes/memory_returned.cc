@@ -32,7 +32,6 @@ constexpr std::string_view kRecordLater =
     "; recorded later (--steps 100:105), the steps before tell what that is worth";
 // What one page takes where nobody measured it, on the machine itself and in a virtual one.
 constexpr double kQuickPageNs = 250, kSlowPageNs = 1'500;
-constexpr std::int64_t kMostPageNs = 50'000;  // settings of a file, which may hold anything
 // Threads of an operator wait for pages side by side, or for one another; and a virtual machine's host may have to find
 // the page first, which was measured where it had it.
 constexpr double kLeastOfPage = 0.6, kMostOfPage = 1.3;
@@ -47,11 +46,6 @@ struct Anew {
   double freed = 0;                 // bytes that a step lets go of
   std::map<SliceId, double> bytes;  // that an outermost operator takes, in all recorded steps
 };
-
-double page_bytes(const Trace& trace) {
-  constexpr std::int64_t kUsual = 4096, kMost = 1 << 30;
-  return static_cast<double>(std::clamp<std::int64_t>(number_set(trace, "page_bytes").value_or(kUsual), 1, kMost));
-}
 
 // As often as the kernel counted. What recorded steps have more of than usual ones is none of those that gains are of;
 // what they have less of is not in what was recorded of their operators.
@@ -97,9 +91,9 @@ struct PageNs {
   double quick = kQuickPageNs, slow = kSlowPageNs;
 };
 
-PageNs page_ns(const Trace& trace) {
-  const std::int64_t measured = number_set(trace, "page_ns").value_or(0);
-  if (measured <= 0 || measured > kMostPageNs) return {};
+PageNs times_of_page(const Trace& trace) {
+  const std::int64_t measured = page_ns(trace).value_or(0);
+  if (measured == 0) return {};
   return {.measured = measured,
           .quick = kLeastOfPage * static_cast<double>(measured),
           .slow = kMostOfPage * static_cast<double>(measured)};
@@ -109,7 +103,7 @@ PageNs page_ns(const Trace& trace) {
 bool has_workers(const Trace& trace) { return loader_busy(trace).has_value() || batches_ready(trace).has_value(); }
 
 void add_takers(const Case& about, const Trace& trace, const Anew& anew, Gathered& to) {
-  const PageNs page = page_ns(trace);
+  const PageNs page = times_of_page(trace);
   for (const auto& [operation, bytes] : anew.bytes) {
     const std::vector<std::uint32_t>& nodes = passes(about).nodes(trace, operation);
     double cost_ns = 0;
@@ -153,7 +147,7 @@ void find_returned(const Case& about, std::vector<Diagnosis>& out) {
     takers.add_along(node, 1 - std::min(1 - kOwnPart, bytes / kLeastBytesPerNs / cost), 1 - least);
   });
   if (!takers.worth_saying()) return;
-  const std::int64_t measured = page_ns(about.trace).measured;
+  const std::int64_t measured = page_ns(about.trace).value_or(0);
   double pages = 0, freed = 0;
   for (const auto& [trace, of] : anew) pages = std::max(pages, of.pages), freed = std::max(freed, of.freed);
   Diagnosis found =

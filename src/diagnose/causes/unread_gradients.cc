@@ -70,6 +70,8 @@ class Unread {
     return node == ModulePaths::none ? std::string_view() : paths_.nodes()[node].path;
   }
 
+  std::string_view path_of_call(std::uint32_t row) const { return paths_.nodes()[paths_.node_of_call(row)].path; }
+
   // The name of the outermost module around it, or of that call itself.
   StringId model_of(SliceId slice) const {
     StringId name = StringId::none;
@@ -82,22 +84,31 @@ class Unread {
 
   // What runs before it in a step gives gradients to nothing that is learned.
   void find_first_learned() {
-    std::set<std::string_view> called;
+    std::set<std::string_view> called, users;
+    for (std::uint32_t row = 0; row < trace_.modules.size(); row++) called.insert(path_of_call(row));
+    bool known = true;
+    for (const std::string_view path : learned_) {
+      // One that has no range of its own, as the last layer of torch's attention, is used within what holds it.
+      std::string_view user = path;
+      while (!user.empty() && !called.contains(user)) {
+        const std::size_t dot = user.rfind('.');
+        user = user.substr(0, dot == user.npos ? 0 : dot);
+      }
+      known = known && !user.empty();
+      users.insert(user);
+    }
     for (std::uint32_t row = 0; row < trace_.modules.size(); row++) {
-      const std::string_view path = paths_.nodes()[paths_.node_of_call(row)].path;
+      const std::string_view path = path_of_call(row);
       const StringId around = model_of(trace_.modules[row].slice);
       const StringId model = around == StringId::none ? trace_.modules[row].name : around;
       if (unread_.contains(path)) unread_models_.insert(model);
-      const auto known = learned_.find(path);
-      if (known == learned_.end()) continue;
-      called.insert(*known);
+      if (!users.contains(path)) continue;
       learned_models_.insert(model);
       const std::int64_t start_ns = trace_.slices.start_ns[trace_.modules[row].slice];
       const auto [at, is_new] = first_learned_ns_.try_emplace(trace_.step_at(start_ns), start_ns);
       at->second = std::min(at->second, start_ns);
     }
-    // One that has no range of its own may be used anywhere.
-    if (called.size() < learned_.size()) first_learned_ns_.clear();
+    if (!known) first_learned_ns_.clear();
     // What was made in the step before may be given to anything in this one.
     for (const stepscope::Backward& pair : trace_.backward) {
       const StepId made = trace_.step_at(trace_.slices.start_ns[pair.forward]);
@@ -156,6 +167,24 @@ bool gives_weight(const Sizes& product, std::string_view name, const OperatorInp
     if (forward.shapes[k].sizes == product || forward.shapes[k].sizes == turned) return true;
   }
   return false;
+}
+
+// The whole of what is frozen around a module of it, where that is a part of a larger model; and where it is called.
+void put_frozen(const Case& about, const Trace& trace, std::string_view module, Place& place) {
+  const auto is_learned_in = [&](std::string_view path) {
+    return std::any_of(trace.module_sizes.begin(), trace.module_sizes.end(), [&](const ModuleSize& size) {
+      return size.learned > 0 && size.path.starts_with(path) &&
+             (size.path.size() == path.size() || size.path[path.size()] == '.');
+    });
+  };
+  for (std::size_t dot = module.rfind('.'); dot != module.npos; dot = module.rfind('.')) {
+    if (is_learned_in(module.substr(0, dot))) break;
+    module = module.substr(0, dot);
+  }
+  const std::size_t dot = module.rfind('.');
+  const CodeCall* call = about.places.source(trace).only_call(module.substr(dot == module.npos ? 0 : dot + 1));
+  if (call != nullptr) put_call(*call, place);
+  place.module = std::string(module);
 }
 
 struct Left {
@@ -222,7 +251,7 @@ Cause unread_gradients_cause() {
              .doubt = "that nothing else reads these gradients is inferred: no optimizer of the job has the "
                       "parameters",
              .called = optimizer_class(trace)});
-        if (!modules.empty()) found.finding.where.module = modules.first().name;
+        if (!modules.empty()) put_frozen(about, trace, modules.first().name, found.finding.where);
         // Of a model that is none of what is learned the program says where it calls it.
         if (const std::string& model = models.first().name; !model.empty()) {
           put_model(about, trace, model, found.finding.where);

@@ -207,10 +207,11 @@ class Capture:
             return
         if self.boundary_waits and not self.open:
             self.at_boundary()
-        self.memory.phase_begins(phase)
+        if self.memory.state is not None:
+            self.memory.phase_begins()
         try:
             shown = None
-            if phase in _PHASE_RANGES and (self.recordings.active is not None or self.history.on):
+            if (self.recordings.active is not None or self.history.on) and phase in _PHASE_RANGES:
                 shown = self.range(_PHASE_RANGES[phase])
             start = marks.now_ns()
             if not self.stepping:  # what lies before is no part of the first step: imports, loading
@@ -236,7 +237,8 @@ class Capture:
                 shown.__exit__(None, None, None)
         except Exception as error:
             self.notes.problem(f"marking a phase failed: {error!r}")
-        if not self.open:  # a pass within a pass, as in a backward pass that recomputes, is a part of it
+        # A pass within a pass, as in a backward pass that recomputes, is a part of it.
+        if self.memory.state is not None and not self.open:
             self.memory.phase_ends(phase)
 
     def range(self, name: str) -> Any:
@@ -281,8 +283,9 @@ class Capture:
 
     def optimizer_ends(self, optimizer: Any, kwargs: dict[str, Any]) -> None:
         self.phase_ends(marks.OPTIMIZER)
-        self.memory.optimizer_seen(optimizer)
-        with self.notes.guard("counting a step"):
+        if self.memory.state is not None:
+            self.memory.optimizer_seen(optimizer)
+        try:
             if not self.leads(optimizer):
                 return
             if self.graphs.stepped():  # into a graph
@@ -290,6 +293,8 @@ class Capture:
             self.optimizer_stepped()
             if self.something_to_do():
                 kwargs["_stepscope_boundary"] = _Boundary(self.at_boundary)
+        except Exception as error:
+            self.notes.problem(f"counting a step failed: {error!r}")
 
     def optimizer_stepped(self) -> None:
         if self.without_optimizer or self.by_backward:
@@ -321,7 +326,7 @@ class Capture:
             return
         if cuda_graphs.capturing():
             return
-        with self.notes.guard("counting a backward pass"):
+        try:
             if self.without_optimizer and roots.optimizer_exists():
                 return
             if self.without_optimizer:
@@ -332,6 +337,8 @@ class Capture:
                 self.first_step()
             if self.something_to_do():
                 self.at_boundary()
+        except Exception as error:
+            self.notes.problem(f"counting a backward pass failed: {error!r}")
 
     def forward_ended(self, gradients: bool) -> None:
         if not self.without_optimizer or self.open or threading.get_ident() != self.thread or cuda_graphs.capturing():
@@ -340,10 +347,12 @@ class Capture:
             moments.left.step_done()  # of a service that is a request, with all ranges around it
             self.between_passes()
             return
-        with self.notes.guard("counting a forward pass"):
+        try:
             self.count(marks.FORWARD)
             if self.something_to_do():
                 self.at_boundary()
+        except Exception as error:
+            self.notes.problem(f"counting a forward pass failed: {error!r}")
 
     def between_passes(self) -> None:
         """Of a model that keeps what a backward pass would need: no step ends, but no range is open either."""
@@ -364,19 +373,19 @@ class Capture:
         if not self.marks.tried:
             self.open_marks()
         self.marks.step(self.boundary, self.step_began, now, phase)
-        self.memory.step_ended()
-        if self.other is not None:
+        if self.memory.state is not None:
+            self.memory.step_ended()
+        if self.other is not None and self.other.seen:
             self.other.step_ended()
         self.step_began = now
         self.boundary += 1
         moments.left.step_done()
-        self.page_faults.step_ended()
-        if not self.recordings.busy:
-            self.page_faults.step_begins()
-        for request in self.requests.poll(self.boundary, self.step_s):
-            self.take(request)
-        while self.requests.withdrawn:
-            self.withdraw(self.requests.withdrawn.pop())
+        self.page_faults.boundary(self.step_s, counts=not self.recordings.busy)
+        if self.requests.may_have_come(now):
+            for request in self.requests.poll(self.boundary, self.step_s):
+                self.take(request)
+            while self.requests.withdrawn:
+                self.withdraw(self.requests.withdrawn.pop())
 
     def take(self, request: Request) -> None:
         assert request.start is not None
@@ -433,6 +442,7 @@ class Capture:
         self.finish_in_child()
         self.identity = process.rank(self.identity)
         self.marks.describe(self.identity)
+        self.plan.first_step_took(self.step_s)
         if time.monotonic() - self.armed_at > plan.EARLY_WITHIN_S or not may_record_again():
             self.plan.drop_early()
         if self.settings.automatic and not may_record_again() and self.recordings.done:

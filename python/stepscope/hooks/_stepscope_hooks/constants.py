@@ -1,7 +1,8 @@
 """Functions that give the same whenever they are called, as the source has it: positions, masks, filters, distances.
 
 They are given nothing, and make it of numbers and of what their object has had since it was made, never of chance or of
-the weights. What they give could be made once and kept. Where the source leaves a doubt, a function is none of these.
+the weights. What they give could be made once and kept. Where the source leaves a doubt, a function is none of these;
+but where only certain other methods change what it is made of, as those that fill an index, it is one unless they run.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ _MORE_THAN_LOOKED_AT = (
 )
 
 
-def constants(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    """Those that call something: what only reads is none to be kept."""
+def constants(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, list[str]]]:
+    """Those that call something: what only reads is none to be kept. With each the methods that must not have run."""
     source = _Source(tree)
     for node in tree.body:
         of = _Class(node) if isinstance(node, ast.ClassDef) else None
@@ -53,8 +54,9 @@ def constants(tree: ast.Module) -> Iterator[ast.FunctionDef]:
                 continue
             calls = any(isinstance(inner, ast.Call) for inner in ast.walk(function))
             given = [one.arg for one in _parameters(function)]
-            if calls and given == ([] if of is None else ["self"]) and source.gives_the_same(function, of):
-                yield function
+            unless = source.unless(function, of) if calls and given == ([] if of is None else ["self"]) else None
+            if unless is not None:
+                yield function, sorted(unless)
 
 
 def _changes(name: str) -> bool:
@@ -66,7 +68,10 @@ class _Class:
     def __init__(self, node: ast.ClassDef) -> None:
         self.methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
         self.set_at_first: dict[str, list[tuple[ast.expr, ast.FunctionDef]]] = {}
-        self.changed: set[str] = set()
+        # Methods by what they change of the object, and by what they set anew; but for the first one.
+        self.changed_by: dict[str, set[str]] = {}
+        self.set_by: dict[str, set[str]] = {}
+        self.named_elsewhere: set[str] = set()  # what has another name as well
         for method in node.body:
             if isinstance(method, _FUNCTIONS):
                 for inner in ast.walk(method):
@@ -75,31 +80,36 @@ class _Class:
     def _look(self, node: ast.AST, method: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         first = method if isinstance(method, ast.FunctionDef) and method.name == "__init__" else None
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
+            for target, value in _assigned(node):
                 name = _own_attribute(target)
                 if name is not None and first is not None:
-                    self.set_at_first.setdefault(name, []).append((node.value, first))
+                    self.set_at_first.setdefault(name, []).append((value, first))
+                elif name is not None:
+                    self.set_by.setdefault(name, set()).add(method.name)
                 else:
-                    self.changed |= {one for inner in ast.walk(target) if (one := _own_attribute(inner))}
-            if first is None and (name := _own_attribute(node.value)):
-                self.changed.add(name)  # by another name it may be
+                    self._change(ast.walk(target), method)
+                if first is None and (named := _own_attribute(value)):
+                    self.named_elsewhere.add(named)
         elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)):
-            self.changed |= {one for inner in ast.walk(node.target) if (one := _own_attribute(inner))}
+            self._change(ast.walk(node.target), method)
         elif isinstance(node, ast.Delete):
-            self.changed |= {
-                one for target in node.targets for inner in ast.walk(target) if (one := _own_attribute(inner))
-            }
+            self._change((inner for target in node.targets for inner in ast.walk(target)), method)
         elif isinstance(node, ast.Call):
-            self.changed |= {name for one in _changed_by(node) if (name := _own_attribute(one))}
+            self._change(_changed_by(node), method)
             is_buffer = first is not None and _own_attribute(node.func) == "register_buffer" and len(node.args) >= 2
             if first is not None and is_buffer and isinstance(node.args[0], ast.Constant):
                 self.set_at_first.setdefault(str(node.args[0].value), []).append((node.args[1], first))
 
+    def _change(self, what: Iterable[ast.AST], method: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        for one in what:
+            name = _own_attribute(one)
+            if name is not None:
+                self.changed_by.setdefault(name, set()).add(method.name)
+
 
 class _Source:
     def __init__(self, tree: ast.Module) -> None:
-        self.known: dict[int, bool] = {}  # functions that give the same, or do not
+        self.known: dict[int, frozenset[str] | None] = {}  # functions that give the same unless these run, or do not
         self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
         self.imported: dict[str, str] = {}  # package by the name that it, or a part of it, has here
         for one in tree.body:
@@ -151,68 +161,109 @@ class _Source:
         root = _root(function)
         return not isinstance(root, ast.Name) or self.imported.get(root.id, "torch") in _PURE
 
-    def gives_the_same(self, function: ast.FunctionDef, of: _Class | None) -> bool:
-        """Of the same arguments, whenever it is called."""
+    def unless(self, function: ast.FunctionDef, of: _Class | None) -> frozenset[str] | None:
+        """It gives the same of the same arguments whenever it is called, unless one of these ran; None: it does not."""
         if id(function) not in self.known:
-            self.known[id(function)] = False  # those that call each other
-            self.known[id(function)] = self._gives_the_same(function, of)
+            self.known[id(function)] = None  # those that call each other
+            self.known[id(function)] = _Function(self, function, of).unless()
         return self.known[id(function)]
 
-    def _gives_the_same(self, function: ast.FunctionDef, of: _Class | None) -> bool:
-        if function.args.vararg or function.args.kwarg:
-            return False
-        local = {one.arg for one in _parameters(function)}
-        for node in ast.walk(function):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                local.add(node.id)
-        called = {id(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
-        asked = {id(node.value) for node in ast.walk(function) if isinstance(node, ast.Attribute)}
-        gives = False
-        for node in (inner for statement in function.body for inner in ast.walk(statement)):
-            if isinstance(node, ast.Return) and node.value is not None:
-                gives = True
-            if isinstance(node, ast.Name) and node.id == "self" and id(node) not in asked:
-                return False  # whoever is given the object may ask it for anything
-            if not self._is_fine(node, of, local, called):
-                return False
-        return gives
 
-    def _is_fine(self, node: ast.AST, of: _Class | None, local: set[str], called: set[int]) -> bool:
+class _Function:
+    def __init__(self, source: _Source, function: ast.FunctionDef, of: _Class | None) -> None:
+        self.source, self.function, self.of = source, function, of
+        self.local = {one.arg for one in _parameters(function)}
+        self.excused: set[str] = set()
+        nodes = [inner for statement in function.body for inner in ast.walk(statement)]
+        self.nodes = nodes
+        self.local |= {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        self.called = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
+        self.asked = {id(one.value) for one in nodes if isinstance(one, ast.Attribute)}
+        self.tests = {id(one.test) for one in nodes if isinstance(one, (ast.If, ast.IfExp))}
+
+    def unless(self) -> frozenset[str] | None:
+        if self.function.args.vararg or self.function.args.kwarg:
+            return None
+        gives = any(self._makes(node.value) for node in self.nodes if isinstance(node, ast.Return))
+        return frozenset(self.excused) if gives and all(self._is_fine(node) for node in self.nodes) else None
+
+    def _makes(self, returned: ast.expr | None) -> bool:
+        """Not what it has kept itself since an earlier call."""
+        kept = {_own_attribute(one) for one in self.nodes if isinstance(getattr(one, "ctx", None), ast.Store)} - {None}
+        return returned is not None and not any(_own_attribute(one) in kept for one in ast.walk(returned))
+
+    def _is_fine(self, node: ast.AST) -> bool:
         if isinstance(node, _MORE_THAN_LOOKED_AT):
             return False
         if isinstance(node, ast.Call):
-            return self._may_call(node.func, of)
+            return self._may_call(node.func)
         if isinstance(node, ast.Attribute):
             name = _own_attribute(node)
-            stays = name is None or id(node) in called or (of is not None and self._keeps(of, name))
+            if name is not None and isinstance(node.ctx, ast.Store):
+                return self._keeps(name, is_test=False)  # what it made once, for the next call
+            stays = name is None or id(node) in self.called or self._keeps(name, id(node) in self.tests)
             return isinstance(node.ctx, ast.Load) and not _changes(node.attr) and stays
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            return isinstance(node.value, ast.Name) and node.value.id in local and node.value.id != "self"
+            return isinstance(node.value, ast.Name) and node.value.id in self.local and node.value.id != "self"
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            known = node.id in local or node.id in self.names or node.id in self.functions
-            return known or node.id in self.imported or node.id in _BUILT_IN
+            if node.id == "self" and id(node) not in self.asked:
+                return False  # whoever is given the object may ask it for anything
+            known = node.id in self.local or node.id in self.source.names or node.id in self.source.functions
+            return known or node.id in self.source.imported or node.id in _BUILT_IN
         return True
 
-    def _keeps(self, of: _Class, name: str) -> bool:
-        """Is that attribute what it was when the object was made, and no model or weight?"""
+    def _keeps(self, name: str, is_test: bool) -> bool:
+        """Is that attribute what it was when the object was made, or what this function set it to, and no model or
+        weight? `is_test`: it only decides which way to go."""
+        of = self.of
+        if of is None or name in self.source.changed or name in of.named_elsewhere:
+            return False
         values = of.set_at_first.get(name, [])
-        is_data = bool(values) and all(self.is_data(*one) for one in values)
-        return is_data and name not in of.changed and name not in self.changed
+        by, set_by = of.changed_by.get(name, set()), of.set_by.get(name, set())
+        if is_test and not by and not set_by and values and all(isinstance(value, ast.Name) for value, _ in values):
+            return True
+        if not values or not all(self.source.is_data(*one) for one in values):
+            return False
+        if self.function.name in by:
+            return False
+        self.excused |= (by | set_by) - {"__init__", self.function.name}
+        return True
 
-    def _may_call(self, function: ast.expr, of: _Class | None) -> bool:
+    def _may_call(self, function: ast.expr) -> bool:
+        source, of = self.source, self.of
         if isinstance(function, ast.Name):
-            if function.id in self.functions:
-                return self.gives_the_same(self.functions[function.id], None)
-            is_pure = self.imported.get(function.id) in _PURE and not _changes(function.id)
+            if function.id in source.functions:
+                return self._gives_the_same(source.functions[function.id], None)
+            is_pure = source.imported.get(function.id) in _PURE and not _changes(function.id)
             return is_pure or function.id in _BUILT_IN
         if not isinstance(function, ast.Attribute):
             return False
         if _own_attribute(function) is not None:
             method = of.methods.get(function.attr) if of is not None else None
-            return method is not None and self.gives_the_same(method, of)
+            return method is not None and self._gives_the_same(method, of)
         root = _root(function)
-        is_pure = not isinstance(root, ast.Name) or self.imported.get(root.id, "torch") in _PURE
+        is_pure = not isinstance(root, ast.Name) or source.imported.get(root.id, "torch") in _PURE
         return is_pure and not function.attr[:1].isupper()  # else an object, that may do anything
+
+    def _gives_the_same(self, function: ast.FunctionDef, of: _Class | None) -> bool:
+        unless = self.source.unless(function, of)
+        self.excused |= unless or set()
+        return unless is not None
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is set, each with what it is set to: of `a, b = 1, 2` both."""
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+        return
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        if (
+            isinstance(target, ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+            and len(target.elts) == len(node.value.elts)
+        ):
+            yield from zip(target.elts, node.value.elts)
+        else:
+            yield target, node.value
 
 
 def _parameters(function: ast.FunctionDef) -> list[ast.arg]:

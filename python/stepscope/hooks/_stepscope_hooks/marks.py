@@ -29,6 +29,8 @@ _JSON_AT = 256
 _WRITTEN_AT = 64  # u64: records ever written
 _NOW_AT = 72  # i64 start (monotonic ns), i64 step, u32 phase: what runs now; phase 0: between phases
 _NOW = struct.Struct("<qqI")
+_WRITTEN = struct.Struct("<Q")
+_WRITTEN_AND_NOW = struct.Struct("<QqqI")  # the one lies behind the other
 _RECORD = struct.Struct("<qqqHHI")  # start (monotonic ns), duration ns, step, kind, phase, 0
 
 CLOCK, STEP, PHASE, PART = 1, 2, 3, 4
@@ -112,7 +114,7 @@ class Marks:
         at = HEADER_BYTES + (self.written % self.records) * _RECORD.size
         _RECORD.pack_into(self.map, at, start_ns, dur_ns, step, kind, phase, 0)
         self.written += 1
-        struct.pack_into("<Q", self.map, _WRITTEN_AT, self.written)
+        _WRITTEN.pack_into(self.map, _WRITTEN_AT, self.written)
 
     def step(self, number: int, start_ns: int, end_ns: int, ended_by: int) -> None:
         """`ended_by`: OPTIMIZER; FORWARD where only forward passes run, BACKWARD without an optimizer."""
@@ -129,9 +131,12 @@ class Marks:
             _NOW.pack_into(self.map, _NOW_AT, start_ns, step, phase)
 
     def end(self, phase: int, step: int, start_ns: int, end_ns: int) -> None:
-        self.add(start_ns, end_ns - start_ns, step, PHASE, phase)
-        if self.map is not None:
-            _NOW.pack_into(self.map, _NOW_AT, end_ns, step, 0)
+        if self.map is None:
+            return
+        at = HEADER_BYTES + (self.written % self.records) * _RECORD.size  # as in add, which would write one more time
+        _RECORD.pack_into(self.map, at, start_ns, end_ns - start_ns, step, PHASE, phase, 0)
+        self.written += 1
+        _WRITTEN_AND_NOW.pack_into(self.map, _WRITTEN_AT, self.written, end_ns, step, 0)
 
     def forget(self) -> None:
         """In a forked child: the ring is the parent's."""

@@ -20,6 +20,9 @@ except ImportError:  # a Python that was built without it
     resource = None  # type: ignore[assignment]
 
 _MOST_KEPT = 1000  # steps
+_FEW = 8
+_ENOUGH = 100  # of steps shorter than this not each one is counted from here on, but one of seven
+_SHORT_S, _ONE_OF = 0.005, 7
 
 
 def faults() -> int | None:
@@ -45,23 +48,39 @@ class PageFaults:
         self.since: deque[int] = deque(maxlen=_MOST_KEPT)  # something was recorded
         self.before: int | None = None
         self.until: tuple[tuple[int, int] | None, int] | None = None  # counted before that, and when it was
+        self.passing = 0  # short steps that go by without being counted
 
     def step_begins(self) -> None:
         self.before = faults()
 
     def step_ended(self) -> None:
-        now = faults()
+        self.ended(faults())
+        self.before = None
+
+    def ended(self, now: int | None) -> None:
         if self.before is not None and now is not None:
             self.of_steps.append(now - self.before)
             if self.until is not None:
                 self.since.append(now - self.before)
-        self.before = None
+
+    def boundary(self, took_s: float, counts: bool) -> None:
+        """Between a step that took this long and the next; `counts`: nothing is recorded in that one."""
+        if self.before is None and self.passing > 0:
+            self.passing -= 1
+            return
+        counted, now = self.before is not None, faults()
+        self.ended(now)
+        enough = len(self.of_steps if self.until is None else self.since) >= _ENOUGH
+        self.passing = _ONE_OF - 2 if counted and enough and took_s < _SHORT_S else 0
+        self.before = now if counts and not self.passing else None
 
     def leave_out(self) -> None:
         """Something is recorded: what comes until the next step begins is none."""
-        self.before = None
+        self.before, self.passing = None, 0
         if self.until is None:
-            self.until = self.counted(), time.time_ns()
+            few = len(self.of_steps) < _FEW  # the first ones take what later ones have
+            counted = (len(self.of_steps), min(self.of_steps)) if self.of_steps and few else self.counted()
+            self.until = counted, time.time_ns()
 
     def counted(self) -> tuple[int, int] | None:
         return _middle(self.of_steps)

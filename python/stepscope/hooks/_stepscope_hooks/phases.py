@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Phases:
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
-        self.compiling = compiling()
+        self.compiling, self.gradients = compiling(), gradients_are_kept()
         self.roots: list[roots.Root] = []
         self.beside: list[weakref.ref[Any]] = []  # outermost modules that the optimizer of the steps does not train
         self.depth = threading.local()
@@ -192,10 +192,8 @@ class Phases:
             return
         self.depth.value = depth - 1
         if depth == 1:
-            import torch
-
             self.observer.phase_ends(marks.FORWARD)
-            self.observer.forward_ended(torch.is_grad_enabled())
+            self.observer.forward_ended(self.gradients())
 
 
 def compiling() -> Callable[[], bool]:
@@ -203,7 +201,17 @@ def compiling() -> Callable[[], bool]:
     import torch
 
     compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
-    tracing = getattr(getattr(torch, "jit", None), "is_tracing", None)
+    tracing = getattr(getattr(torch, "_C", None), "_is_tracing", None) or getattr(
+        getattr(torch, "jit", None), "is_tracing", None
+    )
     if compiling is None or tracing is None:
         return compiling or tracing or (lambda: False)
     return lambda: compiling() or tracing()
+
+
+def gradients_are_kept() -> Callable[[], bool]:
+    """Whether a forward pass keeps what a backward pass needs; looked up once, since it is asked behind each."""
+    import torch
+
+    asks: Callable[[], bool] = torch.is_grad_enabled
+    return asks

@@ -71,7 +71,9 @@ def calls() -> list[Call]:
             if time.perf_counter() - began < MOST_S:
                 rows.extend([(name, at, FLOAT64, line) for at, line in sorted(set(doubles.asked_for(tree)))])
                 rows.extend([(name, at, ALL_FLOAT64, line) for at, line in sorted(set(doubles.changed_to(tree)))])
-                rows.extend([(name, syntax.first_line(one), CONSTANT, one.lineno) for one in constants.constants(tree)])
+                for one, unless in constants.constants(tree):
+                    what = f"{CONSTANT} unless {' '.join(unless)}" if unless else CONSTANT
+                    rows.append((name, syntax.first_line(one), what, one.lineno))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return rows

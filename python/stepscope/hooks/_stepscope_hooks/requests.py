@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-EVERY_S = 1.0
+EVERY_NS = 1_000_000_000
 AHEAD_S = 3.0  # between the choice of the first step and that step: the others look once a second
 
 
@@ -40,11 +40,15 @@ class Requests:
     def __init__(self, run_folder: str) -> None:
         self.folder = os.path.join(run_folder, "requests")
         self.looking = threading.Lock()
-        self.looked_at = 0.0
+        self.look_at_ns = 0
         self.known: set[str] = set()
         self.waiting: list[Request] = []  # in steps: seen, their first step not yet here
         self.timed: list[Request] = []  # in seconds, or at once: for the timer
         self.withdrawn: list[str] = []  # names of requests that nobody wants any more, not yet acted upon
+
+    def may_have_come(self, now_ns: int) -> bool:
+        """Whether it is time to poll: most steps have nothing to ask for. `now_ns`: of the monotonic clock."""
+        return now_ns >= self.look_at_ns or bool(self.waiting or self.withdrawn)
 
     def poll(self, boundary: int, step_s: float) -> list[Request]:
         """Requests whose first step is known and at hand. Raises OSError or ValueError for one that cannot be read.
@@ -72,11 +76,11 @@ class Requests:
 
     def look(self) -> None:
         """Reads what came, unless somebody looked within the last second."""
-        now = time.monotonic()
-        if now - self.looked_at < EVERY_S or not self.looking.acquire(blocking=False):
+        now = time.monotonic_ns()
+        if now < self.look_at_ns or not self.looking.acquire(blocking=False):
             return
         try:
-            self.looked_at = now
+            self.look_at_ns = now + EVERY_NS
             self._look()
         finally:
             self.looking.release()
