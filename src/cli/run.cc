@@ -241,7 +241,7 @@ int run(const collect::Typed& typed) {
 }
 
 constexpr const char* kRunExamples = R"(Examples:
-  stepscope run -- python train.py                     steps 10-14 (a job of few steps: steps 4-6)
+  stepscope run -- python train.py                     steps 10-14 (a job of few steps: steps 1-5)
   stepscope run --steps 100:103 -- torchrun --nproc-per-node 8 train.py
   stepscope run --seconds 5:7 -- python serve.py       a job without an optimizer
   stepscope run --trigger USR2 --ranks 0,last -- python train.py

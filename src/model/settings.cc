@@ -142,7 +142,7 @@ struct PageFaults {
   double steps = 0, all = 0;
   double each() const {
     constexpr double kMost = 1e15;  // notes of a file, which may hold anything
-    return std::min(all / steps, kMost);
+    return steps > 0 ? std::min(all / steps, kMost) : 0;
   }
 };
 
@@ -167,28 +167,60 @@ std::optional<double> page_faults_per_step(const Trace& trace) {
 
 bool FaultsAround::kept_memory() const { return before - after >= kManyPageFaults; }
 
-std::optional<FaultsAround> faults_around_recording(const Trace& history, std::int64_t steps) {
-  constexpr double kFewest = 2, kEnough = 8, kEnoughMore = 3;  // the first ones make what later ones have
+namespace {
+
+// How many more pages a step waited for in the recording that a job began with than it does since: as many as the
+// kernel counted, and no more than the shortest of these steps is longer by. A recording makes steps longer, and the
+// job wait for other pages as well.
+double more_while_recorded(const Trace& history, const Trace& recorded, std::int64_t steps, const PageFaults& first,
+                           const FaultsAround& around) {
+  constexpr double kMostOfOperatorNs = 2'000;  // to record it
+  const auto one_page_ns = page_ns(recorded);
+  std::vector<std::int64_t> while_ns, since_ns;
+  for (const Step& step : history.steps) {
+    if (step.start_ns < around.recording_ns) continue;
+    (static_cast<double>(while_ns.size()) < first.steps ? while_ns : since_ns).push_back(step.end_ns - step.start_ns);
+  }
+  if (!one_page_ns || since_ns.empty()) return 0;
+  const auto middle = since_ns.begin() + static_cast<std::ptrdiff_t>(since_ns.size() / 2);
+  std::nth_element(since_ns.begin(), middle, since_ns.end());
+  const double operators =
+      static_cast<double>(recorded.ops.size()) / static_cast<double>(std::max<std::int64_t>(steps, 1));
+  const double longer_ns = static_cast<double>(*std::min_element(while_ns.begin(), while_ns.end()) - *middle) -
+                           kMostOfOperatorNs * operators;
+  return std::max(0.0, std::min(first.each() - around.after, longer_ns / static_cast<double>(*one_page_ns)));
+}
+
+}  // namespace
+
+std::optional<FaultsAround> faults_around_recording(const Trace& history, const Trace& recorded, std::int64_t steps) {
+  constexpr double kFewestSteps = 8, kFewestMore = 3, kFewestRecorded = 3;  // the first ones make what later ones have
   constexpr std::int64_t kLatestNs = std::int64_t{1} << 62;
   simdjson::dom::parser parser;
   for (const Metadata& one : history.metadata) {
     simdjson::dom::element note, part;
     if (one.key != kPageFaultsAround || parser.parse(one.json).get(note) != simdjson::SUCCESS) continue;
-    PageFaults before, after;
+    const auto counted = [&](std::string_view when) {
+      PageFaults out;
+      if (note[when].get(part) == simdjson::SUCCESS) add_page_faults(part, out);
+      return out;
+    };
+    const PageFaults before = counted("before"), first = counted("recorded"), after = counted("after");
     FaultsAround out;
-    if (note["before"].get(part) == simdjson::SUCCESS) add_page_faults(part, before);
-    if (note["after"].get(part) == simdjson::SUCCESS) add_page_faults(part, after);
     if (note["recording_ns"].get(out.recording_ns) != simdjson::SUCCESS || out.recording_ns > kLatestNs) continue;
-    if (after.steps <= 0 || before.steps < kFewest) continue;
+    if (after.steps <= 0) continue;
     out.before = before.each(), out.after = after.each();
-    out.few_before = before.steps < std::max(kEnough, static_cast<double>(steps) + kEnoughMore);
+    if (before.steps >= std::max(kFewestSteps, static_cast<double>(steps) + kFewestMore)) return out;
+    if (before.steps > 0 || first.steps < kFewestRecorded || out.recording_ns < 0) continue;
+    out.before = out.after + more_while_recorded(history, recorded, steps, first, out);
+    out.is_recorded = true;
     return out;
   }
   return std::nullopt;
 }
 
-std::optional<double> usual_page_faults(const Trace& history, std::int64_t steps) {
-  const auto around = faults_around_recording(history, steps);
+std::optional<double> usual_page_faults(const Trace& history, const Trace& recorded, std::int64_t steps) {
+  const auto around = faults_around_recording(history, recorded, steps);
   return around && around->kept_memory() ? std::optional(around->before) : page_faults_per_step(history);
 }
 

@@ -53,20 +53,21 @@ std::optional<double> page_faults_per_step(const Trace& trace);
 struct FaultsAround {
   double before = 0, after = 0;
   std::int64_t recording_ns = 0;  // Unix time
-  bool few_before = false;        // it is of the least of some steps, too few to tell what steps take
+  bool is_recorded = false;       // there were none before: as many more as the steps that were recorded first tell
   // What a recording leaves behind the job's own memory keeps that from going back to the system.
   bool kept_memory() const;
 };
-// `steps`: of a recording. nullopt: nobody counted it, or of fewer than two steps before it.
-std::optional<FaultsAround> faults_around_recording(const Trace& history, std::int64_t steps);
+// `recorded`: a timeline of so many steps. nullopt: nobody counted it, or of fewer steps than tell what is usual.
+std::optional<FaultsAround> faults_around_recording(const Trace& history, const Trace& recorded, std::int64_t steps);
 // Of Run::history: of the middle step where nobody records at all.
-std::optional<double> usual_page_faults(const Trace& history, std::int64_t steps);
+std::optional<double> usual_page_faults(const Trace& history, const Trace& recorded, std::int64_t steps);
 // What one such page takes on that machine; nullopt: nobody measured it. And its size.
 std::optional<std::int64_t> page_ns(const Trace& trace);
 double page_bytes(const Trace& trace);
 inline constexpr double kManyPageFaults = 500;                            // of a step: they take 0.1 ms or more
 inline constexpr std::string_view kPageFaults = "stepscope_page_faults";  // key of [steps, faults of the middle one]
-// Key of {"before": the same until something was recorded, "after": …, "recording_ns": …}.
+// Key of {"before": the same until something was recorded, "after": …, "recording_ns": …}; in place of "before" where
+// a job is recorded from its beginning "recorded": [those steps, faults of the one that has the least].
 inline constexpr std::string_view kPageFaultsAround = "stepscope_page_faults_around";
 
 // What torch.compile compiled in a process: the newest 64 forward and backward passes; of Run::history.

@@ -2,6 +2,7 @@
 #include "simulate/recording_cost.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -175,8 +176,9 @@ TEST_CASE(
 }
 
 TEST_CASE("recording cost: where a recording keeps memory that went back before, the steps before it are usual") {
-  const auto usual_ms = [](std::string_view around, int after) {
+  const auto usual_ms = [](std::string_view around, int after, std::string_view page_ns = "") {
     TraceFixture f, marks;
+    if (!page_ns.empty()) f.trace.metadata.push_back({"stepscope_page_ns", std::string(page_ns)});
     const TrackId cpu = f.host("1"), lane = marks.host("1");
     for (int step = 0; step < 30; step++) mark(marks, lane, step * 3 * ms, 1 * ms, 1 * ms);
     for (int step = 0; step < 5; step++) {
@@ -198,6 +200,7 @@ TEST_CASE("recording cost: where a recording keeps memory that went back before,
   CHECK(usual_ms(kKept, 24) == doctest::Approx(3));
   CHECK(usual_ms("", 60) == doctest::Approx(2));
   for (const std::string_view other : {R"({"before": [30, 20], "after": [20, 0], "recording_ns": 95000000})",  // as few
+                                       R"({"before": [1, 4096], "after": [20, 0], "recording_ns": 95000000})",
                                        R"({"before": [7, 4096], "after": [20, 0], "recording_ns": 95000000})",
                                        R"({"before": [30, 4096], "after": [0, 0], "recording_ns": 95000000})",
                                        R"({"before": [30, 4096], "after": [20, 0], "recording_ns": -5})",
@@ -206,6 +209,17 @@ TEST_CASE("recording cost: where a recording keeps memory that went back before,
     CAPTURE(other);
     CHECK(usual_ms(other, 60) == doctest::Approx(2));
   }
+  // Recorded from its beginning on: from 24 ms on in steps of 3 ms, as those before the recording are. What a page
+  // takes is known; an operator and its step take 4 us to record.
+  const auto from_its_beginning = [&](std::string_view faults, std::string_view page_ns) {
+    return usual_ms(fmt::format(R"({{"recorded": {}, "after": [60, 0], "recording_ns": 23500000}})", faults), 60,
+                    page_ns);
+  };
+  CHECK(from_its_beginning("[5, 2048]", "250") == doctest::Approx(2.512));
+  CHECK(from_its_beginning("[5, 40960]", "250") == doctest::Approx(2.996));  // no more than they are longer
+  CHECK(from_its_beginning("[5, 2048]", "") == doctest::Approx(2));
+  CHECK(from_its_beginning("[2, 2048]", "250") == doctest::Approx(2));  // too few
+  CHECK(from_its_beginning("[5, 300]", "250") == doctest::Approx(2));   // hardly any
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ double spread(const ReplayGraph& graph, const std::vector<std::uint32_t>& nodes,
 double more_pages(const Run& run, const Trace& trace, const StepWindow& window) {
   const Trace* history = marks_of_rank(run, trace.rank.rank);
   const auto recorded = page_faults_per_step(trace);
-  const auto usual = history == nullptr ? std::nullopt : usual_page_faults(*history, window.steps);
+  const auto usual = history == nullptr ? std::nullopt : usual_page_faults(*history, trace, window.steps);
   return usual && recorded && std::abs(*recorded - *usual) >= kManyPageFaults ? *recorded - *usual : 0;
 }
 

@@ -174,14 +174,14 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
   if (history == nullptr) return {};
   const std::vector<Interval> busy = times_recorded(run);
   const Trace& recorded = run.traces[window.trace];
-  const auto around = faults_around_recording(*history, window.steps);
+  const auto around = faults_around_recording(*history, recorded, window.steps);
   const bool kept = around && around->kept_memory();
-  if (kept && !around->few_before) {
+  if (kept && !around->is_recorded) {
     UsualStep before = usual_step_until(run, window, history, busy, around->recording_ns);
     if (before.work_ns > 0) return before;  // else too few of them follow one another
   }
   UsualStep usual = usual_step_until(run, window, history, busy, kForEver);
-  if (kept && around->few_before && usual.work_ns > 0 && timelines(run).size() == 1 && recorded.device.size() == 0) {
+  if (kept && around->is_recorded && usual.work_ns > 0 && timelines(run).size() == 1 && recorded.device.size() == 0) {
     // No step is marked that is as all would be where nobody records: those that are, and the pages these lack.
     const double pages_ns = (around->before - around->after) * static_cast<double>(page_ns(recorded).value_or(0));
     usual.work_ns += pages_ns;

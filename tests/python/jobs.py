@@ -100,13 +100,10 @@ def together(processes: int) -> str:
 LATE_COMPILER = f"__import__('runpy').run_path({str(Path(__file__).with_name('late_compiler.py'))!r})"
 
 
-NEEDS_COMPILER = "from __future__|compile|meta|export|fsdp|fully_shard|FSDP|mesh|DTensor|deepspeed"
-
-
 def code(text: str, late_compiler: bool = True) -> str:
-    """A job's. An empty first line gets the late compiler, so that no other moves; not in a job that needs it."""
+    """A job's. An empty first line gets the late compiler, so that no other moves; not in a job that compiles."""
     text = textwrap.dedent(text).replace(LEAVE, LEAVE_IN_PEACE)
-    may_be_late = late_compiler and text.startswith("\n") and not re.search(NEEDS_COMPILER, text)
+    may_be_late = late_compiler and text.startswith("\n") and not re.search("from __future__|compile", text)
     return LATE_COMPILER + text if may_be_late else text
 
 

@@ -1,13 +1,11 @@
 """torch's compiler, which an optimizer imports at its first use to be left alone by it: that takes as long as all else
-of a small job. Here it is loaded when a job uses it for anything else; and with it what torch registers at its import
-for tensors without values, a quarter of what that takes, which no job uses that neither compiles nor traces nor shards.
+of a small job. Here it is loaded when a job uses it for anything else.
 
 What jobs of tests run in their first line (jobs.py).
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -17,7 +15,6 @@ import types
 from typing import Any
 
 NAME = "torch._dynamo"
-WITHOUT_VALUES = "torch._meta_registrations"
 LOCK = threading.RLock()
 
 
@@ -45,8 +42,6 @@ def become(module: types.ModuleType) -> None:
         if FINDER not in sys.meta_path:
             return
         sys.meta_path.remove(FINDER)
-        sys.modules.pop(WITHOUT_VALUES, None)
-        importlib.import_module(WITHOUT_VALUES)
         spec = importlib.machinery.PathFinder.find_spec(NAME, sys.modules["torch"].__path__)
         assert spec is not None and spec.loader is not None and spec.submodule_search_locations is not None
         module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
@@ -72,8 +67,6 @@ class Finder:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name == NAME:
             return importlib.util.spec_from_loader(name, Made(Late(name)), is_package=True)
-        if name == WITHOUT_VALUES:
-            return importlib.util.spec_from_loader(name, Made(types.ModuleType(name)))
         if not name.startswith(NAME + "."):
             return None
         package = sys.modules[NAME]

@@ -486,7 +486,7 @@ def test_a_job_that_is_killed_before_its_window_has_its_marks(place: Place) -> N
 
 
 @needs_torch
-@pytest.mark.parametrize(("dies_at", "kept", "lost"), [(8, "steps 4-6 of 9", False), (12, "steps 4-6 of 13", True)])
+@pytest.mark.parametrize(("dies_at", "kept", "lost"), [(8, "steps 1-5 of 9", False), (12, "steps 1-5 of 13", True)])
 def test_a_job_that_is_killed_soon_keeps_its_early_steps(place: Place, dies_at: int, kept: str, lost: bool) -> None:
     text = TRAIN + f"    train(1000, {dies_at}, lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
     job = place.run(sys.executable, place.script(text))
@@ -494,7 +494,7 @@ def test_a_job_that_is_killed_soon_keeps_its_early_steps(place: Place, dies_at: 
     assert job.ours[-1].startswith(f"stepscope: recorded {kept}"), job.stderr
     assert "the job was ended by signal 9" in job.ours[-1]
     assert ("what it recorded just then is lost" in job.ours[-1]) == lost
-    assert report(place, str(job.folder))["answers"]["steps"]["scalars"]["whole_step_count"]["value"] == 3
+    assert report(place, str(job.folder))["answers"]["steps"]["scalars"]["whole_step_count"]["value"] == 5
 
 
 @needs_torch
@@ -503,7 +503,7 @@ def test_a_job_that_fails_in_its_window_keeps_both(place: Place) -> None:
     job = place.run(sys.executable, place.script(text))
     assert job.code == 3
     (process,) = job.manifest()["processes"]
-    assert [window["steps"] for window in process["windows"]] == [[4, 5, 6], [10, 11, 12]]
+    assert [window["steps"] for window in process["windows"]] == [[1, 2, 3, 4, 5], [10, 11, 12]]
 
 
 @needs_torch
@@ -523,9 +523,9 @@ def test_the_early_steps_make_room_for_the_better_ones(place: Place) -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("    train(6, -1, None)\n    time.sleep(1)\n    net(torch.ones(4, 8))\n", 0),
-        ("    train(1000, 5, lambda: (time.sleep(1), os.kill(os.getpid(), signal.SIGTERM)))\n", 128 + signal.SIGTERM),
-        ("    train(1000, 5, lambda: (time.sleep(1), sys.exit(5)))\n", 5),
+        ("    train(4, -1, None)\n    time.sleep(1)\n    net(torch.ones(4, 8))\n", 0),
+        ("    train(1000, 3, lambda: (time.sleep(1), os.kill(os.getpid(), signal.SIGTERM)))\n", 128 + signal.SIGTERM),
+        ("    train(1000, 3, lambda: (time.sleep(1), sys.exit(5)))\n", 5),
     ],
 )
 @measured
@@ -535,7 +535,7 @@ def test_what_follows_the_last_step_is_no_whole_step(place: Place, text: str, co
     found = report(place, str(job.folder))["answers"]["steps"]
     assert found["scalars"]["step_time_max_ns"]["value"] < 0.9e9
     cut = [row["step"] for row in rows(found, "steps") if row["partial"]]
-    assert cut == ["ProfilerStep#6"], rows(found, "steps")
+    assert cut == ["ProfilerStep#4"], rows(found, "steps")
 
 
 @needs_torch

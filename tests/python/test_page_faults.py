@@ -65,11 +65,18 @@ def test_what_is_recorded_is_no_step_of_these(system: System) -> None:
     assert around is not None and around["before"] == before and around["after"] == (9, 3)
 
 
-def test_of_few_steps_before_a_recording_the_least_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted, so_far = PageFaults(), [0, 900, 1000, 1100]
-    monkeypatch.setattr(page_faults, "faults", lambda: so_far.pop(0))
-    counted.boundary(LONG_S, True)
-    counted.boundary(LONG_S, True)  # takes what the first steps of a job take
-    counted.boundary(LONG_S, True)
-    counted.leave_out()
-    assert counted.until is not None and counted.until[0] == (2, 100)
+def test_where_a_job_is_recorded_from_its_beginning_recorded_steps_stand_for_those_before(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, recorder = PageFaults(), PageFaults()
+    counted.boundary(LONG_S, counts=False)
+    counted.leave_out(recorder)
+    for more in (5, 1, 9):
+        recorder.step_begins()
+        system.steps += more
+        recorder.step_ended()
+    assert counted.around_recording() is None  # nothing came after it
+    system.go(counted, 4, LONG_S)
+    around = counted.around_recording()
+    assert around is not None and around["recorded"] == (3, 3) and around["after"] == (3, 3)
+    assert "before" not in around

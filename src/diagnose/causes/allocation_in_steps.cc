@@ -81,7 +81,7 @@ void add_letting_go(const Case& about, const std::set<const Trace*>& makes, Gath
 std::optional<double> new_pages(const Case& about) {
   const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
   const auto recorded = page_faults_per_step(about.trace);
-  const auto others = history == nullptr ? std::nullopt : usual_page_faults(*history, about.steps);
+  const auto others = history == nullptr ? std::nullopt : usual_page_faults(*history, about.trace, about.steps);
   if (!recorded && !others) return std::nullopt;
   return std::max(recorded.value_or(0), others.value_or(0));
 }

@@ -52,12 +52,12 @@ struct Anew {
 Anew counted(const Case& about, const Trace& trace) {
   const auto own = page_faults_per_step(trace);
   const Trace* marks = marks_of_rank(about.run, trace.rank.rank);
-  const auto usual = marks == nullptr ? own : usual_page_faults(*marks, about.steps);
+  const auto usual = marks == nullptr ? own : usual_page_faults(*marks, trace, about.steps);
   if (!own || !usual) return {};
   const double both = std::min(*own, *usual);
   if (both >= kManyPageFaults) return {.pages = both, .is_usual = true};
   // Steps before that had none are no reason to think that the job has.
-  return marks != nullptr && faults_around_recording(*marks, about.steps) ? Anew{} : Anew{.pages = *own};
+  return marks != nullptr && faults_around_recording(*marks, trace, about.steps) ? Anew{} : Anew{.pages = *own};
 }
 
 // Without those by which the process grows. nullopt: they are few, or nothing is recorded that takes memory.

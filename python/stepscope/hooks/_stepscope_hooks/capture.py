@@ -442,7 +442,6 @@ class Capture:
         self.finish_in_child()
         self.identity = process.rank(self.identity)
         self.marks.describe(self.identity)
-        self.plan.first_step_took(self.step_s)
         if time.monotonic() - self.armed_at > plan.EARLY_WITHIN_S or not may_record_again():
             self.plan.drop_early()
         if self.settings.automatic and not may_record_again() and self.recordings.done:

@@ -20,7 +20,6 @@ except ImportError:  # a Python that was built without it
     resource = None  # type: ignore[assignment]
 
 _MOST_KEPT = 1000  # steps
-_FEW = 8
 _ENOUGH = 100  # of steps shorter than this not each one is counted from here on, but one of seven
 _SHORT_S, _ONE_OF = 0.005, 7
 
@@ -48,6 +47,7 @@ class PageFaults:
         self.since: deque[int] = deque(maxlen=_MOST_KEPT)  # something was recorded
         self.before: int | None = None
         self.until: tuple[tuple[int, int] | None, int] | None = None  # counted before that, and when it was
+        self.recorded: PageFaults | None = None  # in the steps that were recorded first
         self.passing = 0  # short steps that go by without being counted
 
     def step_begins(self) -> None:
@@ -74,20 +74,25 @@ class PageFaults:
         self.passing = _ONE_OF - 2 if counted and enough and took_s < _SHORT_S else 0
         self.before = now if counts and not self.passing else None
 
-    def leave_out(self) -> None:
-        """Something is recorded: what comes until the next step begins is none."""
+    def leave_out(self, recorded: PageFaults | None = None) -> None:
+        """Something is recorded: what comes until the next step begins is none. `recorded` counts there."""
         self.before, self.passing = None, 0
         if self.until is None:
-            few = len(self.of_steps) < _FEW  # the first ones take what later ones have
-            counted = (len(self.of_steps), min(self.of_steps)) if self.of_steps and few else self.counted()
-            self.until = counted, time.time_ns()
+            self.until, self.recorded = (self.counted(), time.time_ns()), recorded
 
     def counted(self) -> tuple[int, int] | None:
         return _middle(self.of_steps)
 
     def around_recording(self) -> dict[str, Any] | None:
-        """Before and after the first recording; None: either has no steps."""
+        """Before and after the first recording; of a job that is recorded from its beginning, in the recorded step that
+        has the least, and after it. None: either has no steps."""
         after = _middle(self.since)
-        if self.until is None or self.until[0] is None or after is None:
+        if self.until is None or after is None:
             return None
-        return {"before": self.until[0], "after": after, "recording_ns": self.until[1]}
+        before, recording_ns = self.until
+        if before is not None:
+            return {"before": before, "after": after, "recording_ns": recording_ns}
+        of_steps = self.recorded.of_steps if self.recorded is not None else ()
+        if not of_steps:
+            return None
+        return {"recorded": (len(of_steps), min(of_steps)), "after": after, "recording_ns": recording_ns}

@@ -10,8 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .settings import Settings, Window
 
-EARLY, EARLY_OF_SLOW = (4, 7), (1, 6)  # the steps before say how the job takes memory that nobody has recorded yet
-SLOW_S = 1.0  # a first step that takes so long: who knows whether there will be three
+EARLY = (1, 6)
 MAIN = (10, 15)
 EARLY_WITHIN_S = 30.0  # an early window only where the first step came soon: no compiling, no big model
 FALLBACK_SECONDS = (3.0, 5.0)  # automatic mode in a job that builds no optimizer
@@ -32,14 +31,7 @@ class Plan:
         self.ended: Window | None = None  # before its time: nothing of it is recorded any more
 
     def drop_early(self) -> None:
-        self.windows = [window for window in self.windows if not self.is_early(window)]
-
-    def is_early(self, window: Window | str) -> bool:
-        return self.automatic and window in (EARLY, EARLY_OF_SLOW)
-
-    def first_step_took(self, seconds: float) -> None:
-        if seconds >= SLOW_S:
-            self.windows = [EARLY_OF_SLOW if self.is_early(window) else window for window in self.windows]
+        self.windows = [window for window in self.windows if window != EARLY or not self.automatic]
 
     def add(self, window: Window) -> None:
         """A window that somebody asked for while the job runs."""

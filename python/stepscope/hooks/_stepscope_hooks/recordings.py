@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from . import loader_workers, marks, moments, torch_profiler
+from . import loader_workers, marks, moments, plan, torch_profiler
 from .budget import Budget
 from .recorder import Recorder, device_settles
 from .termination import BeforeExec, Termination
@@ -104,7 +104,7 @@ class Recordings:
         """A step of this window goes by; told where somebody asked for just this one, or all of them go by."""
         last = self.capture.boundary + 1 >= window[1]
         unasked = self.settings.automatic and window not in self.asked
-        if not self.waiting_told and not (unasked and (not last or self.capture.plan.is_early(window))):
+        if not self.waiting_told and not (unasked and (not last or window == plan.EARLY)):
             self.waiting_told = True
             self.notes.problem(f"step {self.capture.boundary} was not recorded: {why}")
         if last:
@@ -125,7 +125,7 @@ class Recordings:
         kind = window if isinstance(window, str) else "steps"
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
-        self.capture.page_faults.leave_out()
+        self.capture.page_faults.leave_out(getattr(recorder, "faults", None))  # nsys has none
         try:
             if kind != STACKS and self.capture.boundary > 0:  # also those that have made no step yet
                 with self.notes.guard("looking for optimizers"):
@@ -140,7 +140,7 @@ class Recordings:
         self.capture.identity = recorder.identity
         recorder.asked = window in self.asked
         recorder.of_forward = self.capture.without_optimizer
-        recorder.early = not recorder.asked and self.capture.plan.is_early(window)
+        recorder.early = self.settings.automatic and window == plan.EARLY
         self.active = (recorder, window)
         self.batches = self.capture.batches
         self.stacks_by_clock = self.stacks_by_clock and window == STACKS
@@ -204,7 +204,7 @@ class Recordings:
         assert self.active is not None
         window = self.active[1]
         unknown_cost = self.budget.asked and recorder.part == 0 and bool(recorder.steps)  # until a part is written
-        due = not self.capture.plan.is_early(window) and recorder.part_is_due(self.left_s(window))
+        due = window != plan.EARLY and recorder.part_is_due(self.left_s(window))
         if recorder.in_parts and (unknown_cost or due):
             self.next_part(recorder)
             if self.active is None:
