@@ -56,9 +56,9 @@ TEST_CASE("advice: gradients that no optimizer reads go, and all of the backward
   CHECK(find(advice_of(frozen_layer(true, 0)), "unread_gradients") == nullptr);
 }
 
-// A teacher within the model that is trained, called before a student of which one layer, as the last one of torch's
+// A teacher within the model that is trained, called before a student of which one layer, the last one of torch's
 // attention, has no range of its own: it is used within what holds it.
-TEST_CASE("advice: a learned layer without a range is used within the module that holds it") {
+TEST_CASE("advice: the last layer of torch's attention is used where that is called, what else has no range anywhere") {
   std::int64_t number = 0;
   Run run = run_of([&](Thread& thread) {
     const std::int64_t frozen = ++number, learned = ++number;
@@ -68,10 +68,10 @@ TEST_CASE("advice: a learned layer without a range is used within the module tha
       thread.begin_range();
       thread.code(us);
       thread.op("aten::addmm", 4 * ms, {}, {.sequence = sequence, .dims = "[[64], [32, 128], [128, 64], [], []]"});
-      thread.end_range("stepscope.module: " + std::string(path) + " (Linear)");
+      thread.end_range("stepscope.module: " + std::string(path));
     };
-    call("teacher.layer", frozen);
-    call("student.attention", learned);
+    call("teacher.layer (Linear)", frozen);
+    call("student.attention (MultiheadAttention)", learned);
     thread.end_range("stepscope.module: Distillation (Distillation)");
     thread.op(kBackward, 4 * ms, {}, {.sequence = learned, .fwd_thread = 1});
     thread.op(kBackward, 8 * ms, {}, {.sequence = frozen, .fwd_thread = 1});
@@ -87,9 +87,11 @@ TEST_CASE("advice: a learned layer without a range is used within the module tha
   CHECK(found->gain->speedup_low == doctest::Approx(at_least(20.0 / 12)).epsilon(0.04));
   CHECK(found->where.module.value_or("") == "teacher");  // all of it, and where that is called
   CHECK(found->where.line == 7);
-  // What no module around it was called either may be used anywhere.
-  sizes.back().path = "elsewhere.out";
-  CHECK(find(advice_of(run), "unread_gradients") == nullptr);
+  for (const std::string_view other : {"elsewhere.out", "teacher.layer.prompt", "student.prompt", "prompt"}) {
+    CAPTURE(other);
+    run.traces[0].module_sizes.back().path = std::string(other);
+    CHECK(find(advice_of(run), "unread_gradients") == nullptr);
+  }
 }
 
 // Of a table of a million rows so many are looked up; the optimizer goes through it and a layer of as many parameters.

@@ -172,8 +172,8 @@ namespace {
 // How many more pages a step waited for in the recording that a job began with than it does since: as many as the
 // kernel counted, and no more than the shortest of these steps is longer by. A recording makes steps longer, and the
 // job wait for other pages as well.
-double more_while_recorded(const Trace& history, const Trace& recorded, std::int64_t steps, const PageFaults& first,
-                           const FaultsAround& around) {
+std::optional<double> more_while_recorded(const Trace& history, const Trace& recorded, std::int64_t steps,
+                                          const PageFaults& first, const FaultsAround& around) {
   constexpr double kMostOfOperatorNs = 2'000;  // to record it
   const auto one_page_ns = page_ns(recorded);
   std::vector<std::int64_t> while_ns, since_ns;
@@ -181,7 +181,7 @@ double more_while_recorded(const Trace& history, const Trace& recorded, std::int
     if (step.start_ns < around.recording_ns) continue;
     (static_cast<double>(while_ns.size()) < first.steps ? while_ns : since_ns).push_back(step.end_ns - step.start_ns);
   }
-  if (!one_page_ns || since_ns.empty()) return 0;
+  if (!one_page_ns || since_ns.empty()) return std::nullopt;
   const auto middle = since_ns.begin() + static_cast<std::ptrdiff_t>(since_ns.size() / 2);
   std::nth_element(since_ns.begin(), middle, since_ns.end());
   const double operators =
@@ -211,8 +211,12 @@ std::optional<FaultsAround> faults_around_recording(const Trace& history, const 
     if (after.steps <= 0) continue;
     out.before = before.each(), out.after = after.each();
     if (before.steps >= std::max(kFewestSteps, static_cast<double>(steps) + kFewestMore)) return out;
-    if (before.steps > 0 || first.steps < kFewestRecorded || out.recording_ns < 0) continue;
-    out.before = out.after + more_while_recorded(history, recorded, steps, first, out);
+    // Ranks wait for one another, and hosts for their devices: there steps are longer for more than pages.
+    const bool alone = recorded.rank.world_size <= 1 && recorded.device.size() == 0;
+    if (first.steps < kFewestRecorded || out.recording_ns < 0 || !alone) continue;
+    const auto more = more_while_recorded(history, recorded, steps, first, out);
+    if (!more) continue;
+    out.before = out.after + *more;
     out.is_recorded = true;
     return out;
   }

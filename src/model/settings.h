@@ -66,8 +66,8 @@ std::optional<std::int64_t> page_ns(const Trace& trace);
 double page_bytes(const Trace& trace);
 inline constexpr double kManyPageFaults = 500;                            // of a step: they take 0.1 ms or more
 inline constexpr std::string_view kPageFaults = "stepscope_page_faults";  // key of [steps, faults of the middle one]
-// Key of {"before": the same until something was recorded, "after": …, "recording_ns": …}; in place of "before" where
-// a job is recorded from its beginning "recorded": [those steps, faults of the one that has the least].
+// Key of {"before": the same until something was recorded, "after": …, "recording_ns": …, "recorded": [steps of that
+// recording, faults of the one that has the least]}.
 inline constexpr std::string_view kPageFaultsAround = "stepscope_page_faults_around";
 
 // What torch.compile compiled in a process: the newest 64 forward and backward passes; of Run::history.

@@ -7,7 +7,6 @@
 
 #include "model/settings.h"
 #include "model/telemetry.h"
-#include "model/windows.h"
 #include "simulate/step_pieces.h"
 
 namespace stepscope::simulate {
@@ -181,7 +180,7 @@ UsualStep usual_step(const Run& run, const StepWindow& window) {
     if (before.work_ns > 0) return before;  // else too few of them follow one another
   }
   UsualStep usual = usual_step_until(run, window, history, busy, kForEver);
-  if (kept && around->is_recorded && usual.work_ns > 0 && timelines(run).size() == 1 && recorded.device.size() == 0) {
+  if (kept && around->is_recorded && usual.work_ns > 0) {
     // No step is marked that is as all would be where nobody records: those that are, and the pages these lack.
     const double pages_ns = (around->before - around->after) * static_cast<double>(page_ns(recorded).value_or(0));
     usual.work_ns += pages_ns;

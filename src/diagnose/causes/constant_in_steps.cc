@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "diagnose/gathered.h"
 #include "diagnose/noted.h"
 #include "diagnose/operators.h"
@@ -166,13 +169,19 @@ Cause constant_in_steps_cause() {
           for (const std::uint32_t node : made.between) again.add_along(node, 0, 0.02);
           if (!again.worth_saying()) continue;
           const CodeFrame& function = made.code.stack[made.frame];
+          const auto unless = about.places.source(trace).same_unless(function);
+          const bool changes = unless && !unless->empty();
           Diagnosis found = again.diagnosis(
               {.cause = "host",
                .sentence = "The same is made anew in each step: " + function.function + "()",
-               .next =
-                   "Make it once and keep it: in __init__, as a buffer (register_buffer(..., persistent=False)), or "
-                   "behind functools.cache",
-               .doubt = "that it never changes is read in its source"});
+               .next = changes ? fmt::format("Keep what it gives, and make it anew after {}()",
+                                             fmt::join(*unless, "() or "))
+                               : "Make it once and keep it: in __init__, as a buffer (register_buffer(..., "
+                                 "persistent=False)), or behind functools.cache",
+               .doubt = changes ? fmt::format("that nothing changes it is read in its source, but for {}(), which did "
+                                              "not run where frames were recorded",
+                                              fmt::join(*unless, "() or "))
+                                : "that it never changes is read in its source"});
           put_constant(about.places.source(trace), made, found.finding.where);
           found.finding.evidence.push_back(
               {.text = "Operators of it in a step", .value = static_cast<std::int64_t>(count), .unit = Unit::count});

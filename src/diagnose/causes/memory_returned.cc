@@ -57,7 +57,8 @@ Anew counted(const Case& about, const Trace& trace) {
   const double both = std::min(*own, *usual);
   if (both >= kManyPageFaults) return {.pages = both, .is_usual = true};
   // Steps before that had none are no reason to think that the job has.
-  return marks != nullptr && faults_around_recording(*marks, trace, about.steps) ? Anew{} : Anew{.pages = *own};
+  const auto around = marks == nullptr ? std::nullopt : faults_around_recording(*marks, trace, about.steps);
+  return around && !around->is_recorded ? Anew{} : Anew{.pages = *own};
 }
 
 // Without those by which the process grows. nullopt: they are few, or nothing is recorded that takes memory.

@@ -84,17 +84,18 @@ class Unread {
 
   // What runs before it in a step gives gradients to nothing that is learned.
   void find_first_learned() {
-    std::set<std::string_view> called, users;
-    for (std::uint32_t row = 0; row < trace_.modules.size(); row++) called.insert(path_of_call(row));
+    std::set<std::string_view> called, attentions, users;
+    for (std::uint32_t row = 0; row < trace_.modules.size(); row++) {
+      const ModulePaths::Node& node = paths_.nodes()[paths_.node_of_call(row)];
+      called.insert(node.path);
+      if (node.type != StringId::none && trace_.strings[node.type] == "MultiheadAttention")
+        attentions.insert(node.path);
+    }
     bool known = true;
     for (const std::string_view path : learned_) {
-      // One that has no range of its own, as the last layer of torch's attention, is used within what holds it.
-      std::string_view user = path;
-      while (!user.empty() && !called.contains(user)) {
-        const std::size_t dot = user.rfind('.');
-        user = user.substr(0, dot == user.npos ? 0 : dot);
-      }
-      known = known && !user.empty();
+      // One that has no range of its own may be used anywhere, but for the last layer of torch's attention.
+      const std::string_view user = called.contains(path) ? path : path.substr(0, path.rfind('.'));
+      known = known && (user == path ? called.contains(path) : attentions.contains(user));
       users.insert(user);
     }
     for (std::uint32_t row = 0; row < trace_.modules.size(); row++) {
@@ -169,8 +170,9 @@ bool gives_weight(const Sizes& product, std::string_view name, const OperatorInp
   return false;
 }
 
-// The whole of what is frozen around a module of it, where that is a part of a larger model; and where it is called.
-void put_frozen(const Case& about, const Trace& trace, std::string_view module, Place& place) {
+// The whole of what is frozen around a module of it; and, where that is a part of a model that is learned, where it is
+// called as one (`self.teacher(x)`).
+void put_frozen(const Case& about, const Trace& trace, std::string_view module, bool is_apart, Place& place) {
   const auto is_learned_in = [&](std::string_view path) {
     return std::any_of(trace.module_sizes.begin(), trace.module_sizes.end(), [&](const ModuleSize& size) {
       return size.learned > 0 && size.path.starts_with(path) &&
@@ -181,8 +183,9 @@ void put_frozen(const Case& about, const Trace& trace, std::string_view module, 
     if (is_learned_in(module.substr(0, dot))) break;
     module = module.substr(0, dot);
   }
-  const std::size_t dot = module.rfind('.');
-  const CodeCall* call = about.places.source(trace).only_call(module.substr(dot == module.npos ? 0 : dot + 1));
+  // Other names are those of operators as well (`self.encoder.norm`).
+  const bool may_be_called = !is_apart && module.find('.') == module.npos;
+  const CodeCall* call = may_be_called ? about.places.source(trace).only_call(module) : nullptr;
   if (call != nullptr) put_call(*call, place);
   place.module = std::string(module);
 }
@@ -251,7 +254,8 @@ Cause unread_gradients_cause() {
              .doubt = "that nothing else reads these gradients is inferred: no optimizer of the job has the "
                       "parameters",
              .called = optimizer_class(trace)});
-        if (!modules.empty()) put_frozen(about, trace, modules.first().name, found.finding.where);
+        const bool is_apart = !models.empty() && !models.first().name.empty();
+        if (!modules.empty()) put_frozen(about, trace, modules.first().name, is_apart, found.finding.where);
         // Of a model that is none of what is learned the program says where it calls it.
         if (const std::string& model = models.first().name; !model.empty()) {
           put_model(about, trace, model, found.finding.where);

@@ -76,6 +76,9 @@ class _Class:
             if isinstance(method, _FUNCTIONS):
                 for inner in ast.walk(method):
                     self._look(inner, method)
+                    if isinstance(inner, (*_FUNCTIONS, ast.Lambda)) and inner is not method:
+                        # It runs when nobody sees the method that made it, as a hook does.
+                        self.named_elsewhere |= {one for name in ast.walk(inner) if (one := _own_attribute(name))}
 
     def _look(self, node: ast.AST, method: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         first = method if isinstance(method, ast.FunctionDef) and method.name == "__init__" else None
@@ -180,17 +183,38 @@ class _Function:
         self.called = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
         self.asked = {id(one.value) for one in nodes if isinstance(one, ast.Attribute)}
         self.tests = {id(one.test) for one in nodes if isinstance(one, (ast.If, ast.IfExp))}
+        self.kept = self._kept()
 
     def unless(self) -> frozenset[str] | None:
         if self.function.args.vararg or self.function.args.kwarg:
             return None
-        gives = any(self._makes(node.value) for node in self.nodes if isinstance(node, ast.Return))
+        gives = (
+            any(self._makes(node.value) for node in self.nodes if isinstance(node, ast.Return)) and self._kept_alone()
+        )
         return frozenset(self.excused) if gives and all(self._is_fine(node) for node in self.nodes) else None
+
+    def _kept(self) -> set[str]:
+        """What it sets of its object, for its next call."""
+        stored = (_own_attribute(one) for one in self.nodes if isinstance(getattr(one, "ctx", None), ast.Store))
+        return {name for name in stored if name is not None}
+
+    def _kept_alone(self) -> bool:
+        """It only gives that back, or asks whether it is there: what is made of it differs from call to call."""
+        free: set[int] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Return) and node.value is not None:
+                free.add(id(node.value))
+            elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+                free.add(id(node.left))
+        return all(
+            id(node) in free
+            for node in self.nodes
+            if isinstance(getattr(node, "ctx", None), ast.Load) and _own_attribute(node) in self.kept
+        )
 
     def _makes(self, returned: ast.expr | None) -> bool:
         """Not what it has kept itself since an earlier call."""
-        kept = {_own_attribute(one) for one in self.nodes if isinstance(getattr(one, "ctx", None), ast.Store)} - {None}
-        return returned is not None and not any(_own_attribute(one) in kept for one in ast.walk(returned))
+        return returned is not None and not any(_own_attribute(one) in self.kept for one in ast.walk(returned))
 
     def _is_fine(self, node: ast.AST) -> bool:
         if isinstance(node, _MORE_THAN_LOOKED_AT):

@@ -84,15 +84,15 @@ class PageFaults:
         return _middle(self.of_steps)
 
     def around_recording(self) -> dict[str, Any] | None:
-        """Before and after the first recording; of a job that is recorded from its beginning, in the recorded step that
-        has the least, and after it. None: either has no steps."""
+        """Before the first recording and after it, and in the step of it that has the least, as far as there are such
+        steps. None: there are none to compare."""
         after = _middle(self.since)
         if self.until is None or after is None:
             return None
-        before, recording_ns = self.until
-        if before is not None:
-            return {"before": before, "after": after, "recording_ns": recording_ns}
-        of_steps = self.recorded.of_steps if self.recorded is not None else ()
-        if not of_steps:
-            return None
-        return {"recorded": (len(of_steps), min(of_steps)), "after": after, "recording_ns": recording_ns}
+        counts = {"before": self.until[0], "recorded": self.recorded.least() if self.recorded is not None else None}
+        known = {when: count for when, count in counts.items() if count is not None}
+        return {**known, "after": after, "recording_ns": self.until[1]} if known else None
+
+    def least(self) -> tuple[int, int] | None:
+        """Steps, and the faults of the one that has the least; None: nobody counted."""
+        return (len(self.of_steps), min(self.of_steps)) if self.of_steps else None

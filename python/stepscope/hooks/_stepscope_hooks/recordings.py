@@ -118,14 +118,16 @@ class Recordings:
         if self.settings.nsys:
             from .nvtx import NvtxRecorder
 
+            self.capture.page_faults.leave_out()
             return NvtxRecorder(self.settings, self.notes, kind, self.windows - 1)
-        return Recorder(self.settings, self.notes, kind, self.windows - 1, stacks=kind == STACKS)
+        recorder = Recorder(self.settings, self.notes, kind, self.windows - 1, stacks=kind == STACKS)
+        self.capture.page_faults.leave_out(recorder.faults)
+        return recorder
 
     def start(self, window: Window | str, number: int | None) -> None:
         kind = window if isinstance(window, str) else "steps"
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
-        self.capture.page_faults.leave_out(getattr(recorder, "faults", None))  # nsys has none
         try:
             if kind != STACKS and self.capture.boundary > 0:  # also those that have made no step yet
                 with self.notes.guard("looking for optimizers"):

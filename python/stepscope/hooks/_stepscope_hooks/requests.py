@@ -59,15 +59,17 @@ class Requests:
         if self.waiting:
             due = [one for one in self.waiting if one.by_time and 0 < one.start_unix_ns <= time.time_ns()]
             if due:
-                self.waiting = [one for one in self.waiting if one not in due]
-                return due
+                return self._taken(due)
         self.look()
         for request in self.waiting:
             if request.start is None:
                 self._agree(request, boundary, step_s)
-        ready = [request for request in self.waiting if not request.by_time]
-        self.waiting = [request for request in self.waiting if request.by_time]
-        return ready
+        return self._taken([request for request in self.waiting if not request.by_time])
+
+    def _taken(self, requests: list[Request]) -> list[Request]:
+        for one in requests:  # the timer's thread may put one behind them meanwhile
+            self.waiting.remove(one)
+        return requests
 
     def poll_timed(self) -> Request | None:
         """The next request that the clock starts, or none."""
