@@ -170,9 +170,8 @@ bool gives_weight(const Sizes& product, std::string_view name, const OperatorInp
   return false;
 }
 
-// The whole of what is frozen around a module of it; and, where that is a part of a model that is learned, where it is
-// called as one (`self.teacher(x)`).
-void put_frozen(const Case& about, const Trace& trace, std::string_view module, bool is_apart, Place& place) {
+// The whole of what is frozen around a module of it.
+std::string_view all_frozen(const Trace& trace, std::string_view module) {
   const auto is_learned_in = [&](std::string_view path) {
     return std::any_of(trace.module_sizes.begin(), trace.module_sizes.end(), [&](const ModuleSize& size) {
       return size.learned > 0 && size.path.starts_with(path) &&
@@ -183,11 +182,7 @@ void put_frozen(const Case& about, const Trace& trace, std::string_view module, 
     if (is_learned_in(module.substr(0, dot))) break;
     module = module.substr(0, dot);
   }
-  // Other names are those of operators as well (`self.encoder.norm`).
-  const bool may_be_called = !is_apart && module.find('.') == module.npos;
-  const CodeCall* call = may_be_called ? about.places.source(trace).only_call(module) : nullptr;
-  if (call != nullptr) put_call(*call, place);
-  place.module = std::string(module);
+  return module;
 }
 
 struct Left {
@@ -254,8 +249,7 @@ Cause unread_gradients_cause() {
              .doubt = "that nothing else reads these gradients is inferred: no optimizer of the job has the "
                       "parameters",
              .called = optimizer_class(trace)});
-        const bool is_apart = !models.empty() && !models.first().name.empty();
-        if (!modules.empty()) put_frozen(about, trace, modules.first().name, is_apart, found.finding.where);
+        if (!modules.empty()) found.finding.where.module = std::string(all_frozen(trace, modules.first().name));
         // Of a model that is none of what is learned the program says where it calls it.
         if (const std::string& model = models.first().name; !model.empty()) {
           put_model(about, trace, model, found.finding.where);
