@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/text_parts.h"
+
 namespace stepscope::diagnose {
 namespace {
 
@@ -169,14 +171,7 @@ std::optional<std::vector<std::string_view>> Source::same_unless(const CodeFrame
     std::string_view rest = call->called;
     if (call->function_line != first || !rest.starts_with(kConstant)) continue;
     rest.remove_prefix(kConstant.size());
-    std::vector<std::string_view> names;
-    if (rest.starts_with(kUnless)) rest.remove_prefix(kUnless.size());
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find(' '), rest.size());
-      if (end > 0) names.push_back(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    return names;
+    return rest.starts_with(kUnless) ? split(rest.substr(kUnless.size()), " ") : std::vector<std::string_view>();
   }
   return std::nullopt;
 }

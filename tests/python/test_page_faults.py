@@ -65,9 +65,7 @@ def test_what_is_recorded_is_no_step_of_these(system: System) -> None:
     assert around is not None and around["before"] == before and around["after"] == (9, 3)
 
 
-def test_where_a_job_is_recorded_from_its_beginning_recorded_steps_stand_for_those_before(
-    system: System, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_a_job_is_recorded_from_its_beginning_recorded_steps_stand_for_those_before(system: System) -> None:
     counted, recorder = PageFaults(), PageFaults()
     counted.boundary(LONG_S, counts=False)
     counted.leave_out(recorder)

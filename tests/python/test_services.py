@@ -154,7 +154,7 @@ def test_a_window_of_very_many_operators_ends_soon(place: Place) -> None:
                 super().__init__()
                 self.layer = torch.nn.Linear(16, 16)
             def forward(self, x):
-                parts = [x] * 64
+                parts = [x] * 256  # a busy machine, too, has recorded much in half a second
                 for _ in range(500):
                     torch.cat(parts)
                 return self.layer(x)
@@ -167,5 +167,4 @@ def test_a_window_of_very_many_operators_ends_soon(place: Place) -> None:
     (trace,) = served(place, text).traces()
     found = [float(one["ts"]) for one in read(trace)["traceEvents"] if one.get("name") == "aten::cat"]
     assert len(found) > 500
-    # Done by 0.65 s of 0.8, or what a machine that is busy makes in all of them, and is not large: 3 KB each.
-    assert max(found) - min(found) < 0.65e6 or len(found) < 1.4 * (64 << 20) / 3000
+    assert max(found) - min(found) < 0.65e6

@@ -202,6 +202,7 @@ class Capture:
             self.reset()
 
     # Phases, from the hooks: these run in every step of the job ---------------------------------------------------
+    # A short request notices each call here: what has nothing to do is not called, and no guard is entered.
     def phase_begins(self, phase: int) -> None:
         if threading.get_ident() != self.thread:
             return

@@ -20,8 +20,8 @@ except ImportError:  # a Python that was built without it
     resource = None  # type: ignore[assignment]
 
 _MOST_KEPT = 1000  # steps
-_ENOUGH = 100  # of steps shorter than this not each one is counted from here on, but one of seven
-_SHORT_S, _ONE_OF = 0.005, 7
+# A request of half a millisecond notices what it takes to ask: with so many counted, one of seven short steps is.
+_ENOUGH, _SHORT_S, _ONE_OF = 100, 0.005, 7
 
 
 def faults() -> int | None:
