@@ -503,7 +503,29 @@ def test_a_job_that_fails_in_its_window_keeps_both(place: Place) -> None:
     job = place.run(sys.executable, place.script(text))
     assert job.code == 3
     (process,) = job.manifest()["processes"]
-    assert [window["steps"] for window in process["windows"]] == [[1, 2, 3, 4, 5], [10, 11, 12]]
+    kept = [(window["kind"], window["steps"]) for window in process["windows"]]
+    assert kept == [("steps", [1, 2, 3, 4, 5]), ("stacks", [6]), ("steps", [10, 11, 12])]
+
+
+@needs_torch
+@pytest.mark.parametrize(("steps", "then_s"), [(6, 0), (6, 3), (15, 3)])
+def test_frames_are_of_a_step_and_not_of_what_follows_the_last_one(place: Place, steps: int, then_s: int) -> None:
+    text = f"""
+    train({steps}, -1, None)
+    def evaluate():
+        end = time.monotonic() + {then_s}
+        while time.monotonic() < end:
+            net(torch.ones(4, 8))
+    evaluate()
+    """
+    job = place.run(sys.executable, place.script(TRAIN + text))
+    assert job.code == 0
+    (process,) = job.manifest()["processes"]
+    frames = [window["steps"] for window in process["windows"] if window["kind"] == "stacks"]
+    assert frames == ([[6]] if steps > 6 else []), job.stderr
+    found = report(place, str(job.folder))["answers"]
+    assert found["steps"]["scalars"]["whole_step_count"]["value"] == 5
+    assert steps == 6 or "train" in {row["function"] for row in rows(found["stacks"], "functions")}
 
 
 @needs_torch

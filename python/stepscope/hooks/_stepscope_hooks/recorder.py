@@ -77,6 +77,7 @@ class Recorder:
         self.settings_of_torch: dict[str, str] = {}  # as members of the trace
         self.part_steps: list[int] = []  # of the running part
         self.partial_steps: list[int] = []
+        self.complete = False  # it ends where it was to end
         self.part = 0
         self.in_parts = True
         self.began = 0.0
@@ -257,7 +258,7 @@ class Recorder:
         if self.code:
             seen: list[program_code.Call] = []
             # Not of a step that was cut off, as by the end of the job, which a child of it then writes.
-            if self.ranges is not None and self.part_steps:
+            if self.ranges is not None and (self.part_steps or self.complete):
                 with self.notes.guard("looking at what modules were given"):
                     seen = program_code.seen_in_step(self.ranges)
             self.profiler.add_metadata_json("stepscope_code", json.dumps([*self.code, *seen]))

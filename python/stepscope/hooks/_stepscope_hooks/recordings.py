@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of steps
 STACKS = "stacks"  # one step, or a quarter of a second, after a window, with Python stacks: the code behind the times
 STACKS_S = 0.25
+OVERDUE_S, OVERDUE = 1.0, 20  # a step with stacks that takes so long, and so many times as long as others, is none
 LATER_STACKS = 3  # steps at most until another one, for ranges that the one before left open
 
 
@@ -41,6 +43,7 @@ class Recordings:
         self.ready: Recorder | None = None  # prepared for the next boundary
         self.stacks_wait = 0  # steps at most, for ranges that the window before left open and for stacks_at
         self.stacks_at = 0  # the step that they are recorded in
+        self.after_early = False  # they are of the early window, and those of a better one may follow
         self.waiting_told = False  # a user need not read it for every step
         self.time_is_up = False  # of the window in seconds
         self.seconds_end = 0.0  # of it, if all goes well
@@ -142,7 +145,7 @@ class Recordings:
         self.capture.identity = recorder.identity
         recorder.asked = window in self.asked
         recorder.of_forward = self.capture.without_optimizer
-        recorder.early = self.settings.automatic and window == plan.EARLY
+        recorder.early = self.settings.automatic and (self.after_early if window == STACKS else window == plan.EARLY)
         self.active = (recorder, window)
         self.batches = self.capture.batches
         self.stacks_by_clock = self.stacks_by_clock and window == STACKS
@@ -151,6 +154,8 @@ class Recordings:
             self.marks.part(self.capture.boundary, marks.PART_BEGINS)
         if number is not None:
             recorder.begin_step(number)
+        if kind == STACKS and number is not None and self.capture.by_time is not None:
+            self.capture.by_time.watch(recorder, self.longest_s())
         if not self.settings.nsys:  # whose report the end of the job completes
             self.termination.arm()
             self.before_exec.arm()
@@ -178,7 +183,8 @@ class Recordings:
             if again:
                 self.without_batch, self.stacks_at, self.stacks_wait = recorder, capture.boundary, LATER_STACKS
             if recorder.kind == "steps" and window is None and not early and self.stacks_follow(recorder):
-                last = capture.last_steps if self.settings.automatic else ()
+                self.after_early = recorder.early
+                last = capture.last_steps if self.settings.automatic and not recorder.early else ()
                 self.stacks_at = next_long_step(last, capture.boundary)
                 if moments.left.ended() and self.stacks_at == capture.boundary:
                     self.start(STACKS, capture.boundary)
@@ -188,7 +194,7 @@ class Recordings:
     def stacks_come_again(self, recorder: Recorder) -> bool:
         """Once, where no batch is loaded in their step: at the end of a pass, say, if the job loads one ahead."""
         once = recorder.kind == STACKS and not self.stacks_by_clock and self.without_batch is None
-        return once and self.loads and self.capture.batches == self.batches
+        return once and not recorder.early and self.loads and self.capture.batches == self.batches
 
     def by_clock(self, window: Window | str) -> bool:
         return window == SECONDS or (window == STACKS and self.stacks_by_clock)
@@ -288,13 +294,12 @@ class Recordings:
         )
 
     def stacks_follow(self, recorder: Recorder) -> bool:
-        """The code behind the times costs a step, or some time, of its own; not of an early or a shortened window."""
+        """The code behind the times costs a step, or some time, of its own; not of a shortened window."""
         no_steps = recorder.kind == SECONDS and self.capture.boundary == 0
         return (
             recorder.kind in ("steps", SECONDS)
             and "stack" not in self.settings.features
             and may_record_again()
-            and not recorder.early
             and not self.budget.asked
             and not self.settings.nsys
             and (no_steps or self.capture.plan.at(self.capture.boundary + 1) is None)
@@ -308,6 +313,7 @@ class Recordings:
         self.note_batches(recorder)
         if complete and self.is_last(recorder):  # at the end of the process it would be too late for it
             torch_profiler.gives_device_back()
+        recorder.complete = complete
         recorder.stop()
         self.release()
         try:
@@ -365,20 +371,21 @@ class Recordings:
     def superseded_by(self, recorder: Recorder) -> list[Recorder]:
         """What was recorded so far and is less worth: forward passes before a training began, and in the automatic
         mode what came early, or, of a training, a stretch of time; of a server it is its steps; and frames of a step
-        that loads no batch, where others do."""
+        that loads no batch, where others do, or of an early one."""
         if recorder.kind == STACKS:
-            return [other for other in self.done if other is self.without_batch and recorder.steps]
+            worse = [other for other in self.done if other.kind == STACKS and other.early]
+            return [*worse, *(other for other in self.done if other is self.without_batch)] if recorder.steps else []
         if recorder.asked or recorder.kind not in ("steps", SECONDS):
             return []
-        worse = SECONDS if recorder.kind == "steps" else "steps" if self.capture.without_optimizer else None
+        lesser = SECONDS if recorder.kind == "steps" else "steps" if self.capture.without_optimizer else None
 
         def is_worse(other: Recorder) -> bool:
             if other.asked:
                 return False
             if other.of_forward and not recorder.of_forward and other.kind != SECONDS:
                 return True
-            early = other.early and len(other.steps) <= len(recorder.steps)
-            return self.settings.automatic and (other.kind == worse or early)
+            early = other.early and other.kind != STACKS and len(other.steps) <= len(recorder.steps)
+            return self.settings.automatic and (other.kind == lesser or early)
 
         return [other for other in self.done if is_worse(other)]
 
@@ -415,6 +422,37 @@ class Recordings:
         self.seconds_end = time.monotonic() + STACKS_S
         return True
 
+    def longest_s(self) -> float:
+        """That a step with stacks may take: behind the last one of a job may come all that it has no steps for."""
+        times = sorted(seconds for number, seconds in self.capture.last_steps if number > 0)
+        return max(OVERDUE_S, OVERDUE * times[len(times) // 2], 3 * times[-1]) if times else math.inf
+
+    def end_overdue(self, recorder: Recorder) -> bool:
+        """False: not here."""
+        if self.active is None or self.active[0] is not recorder or recorder.thread != threading.get_ident():
+            return True
+        if not moments.fits():
+            return False
+        self.end_open_ranges(recorder)
+        self.give_stacks_up()
+        moments.left.leaves(recorder.left_open, in_step=True)
+        return True
+
+    def close_unfinished(self) -> None:
+        assert self.active is not None
+        recorder, window = self.active
+        if window == STACKS and not self.by_clock(window) and not recorder.steps:
+            self.give_stacks_up()
+        else:
+            self.close(complete=False)
+
+    def give_stacks_up(self) -> None:
+        """They are of what followed the last step, it seems: the code behind no time of a step."""
+        assert self.active is not None
+        recorder = self.active[0]
+        recorder.stop()
+        self.drop(recorder, "")
+
     def end_seconds(self) -> bool:
         """False: not here. The end of a step does it then, if one comes before the clock tries again."""
         if self.active is None or not self.by_clock(self.active[1]):
@@ -429,7 +467,7 @@ class Recordings:
     # The end --------------------------------------------------------------------------------------------------------
     def finish(self) -> None:
         if self.active is not None and self.settled():
-            self.close(complete=False)
+            self.close_unfinished()
         for recorder in self.done:
             for spool in recorder.spools:
                 spool.ended()
@@ -438,7 +476,7 @@ class Recordings:
         """Another program is about to take its place in this process."""
         with self.notes.guard("writing before another program"):
             if self.active is not None and self.active[0].thread == threading.get_ident() and self.settled():
-                self.close(complete=False)
+                self.close_unfinished()
 
     def settled(self) -> bool:
         if device_settles():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import heapq
+import math
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .capture import Capture
+    from .recorder import Recorder
     from .requests import Request
 
 RETRY_S = 0.05
@@ -250,6 +252,20 @@ class Timer:
             self.at(time.monotonic() + RETRY_S, lambda: self.record_stacks(then, until))
         elif then is not None:
             then()
+
+    def watch(self, recorder: Recorder, seconds: float) -> None:
+        """Ends a step with stacks that goes on for longer."""
+        if seconds < math.inf:
+            self.at(time.monotonic() + seconds, lambda: self.end_overdue(recorder))
+
+    def end_overdue(self, recorder: Recorder) -> None:
+        recordings = self.capture.recordings
+        if recordings.active is None or recordings.active[0] is not recorder:
+            return
+        ended: list[bool] = []
+        self.on_main_thread(lambda: ended.append(recordings.end_overdue(recorder)))
+        if ended == [False]:
+            self.at(time.monotonic() + RETRY_S, lambda: self.end_overdue(recorder))
 
     # Requests in seconds -------------------------------------------------------------------------------------------
     def take_requests(self) -> None:
