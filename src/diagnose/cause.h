@@ -27,7 +27,8 @@ struct Diagnosis {
   std::string no_gain = {};  // why nobody can tell; empty: it is played
   // What is left takes as long as now: what goes is done by other cores meanwhile, or is only done in less time.
   bool rest_stays = false;
-  // A remedy for whatever the host does between launches: what has a place and a fix of its own comes before it.
+  // A remedy for whatever the host does between launches, or for all that takes memory: what has a place and a fix of
+  // its own comes before it.
   bool is_general = false;
   // It would change what is computed, and nothing shows that the job wants that: told beside the faults, after them.
   bool is_offer = false;

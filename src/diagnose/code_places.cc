@@ -66,7 +66,7 @@ CodePlaces::CodePlaces(const Run& run) : run_(run) {
       map.frames = nullptr;
       continue;
     }
-    map.has_steps = !trace.steps.empty();
+    map.has_steps = has_steps(trace);
     map.own = landmarks_of(trace, map.track);
     map.other = landmarks_of(*map.frames, map.frames_track);
     if (map.other.empty()) {

@@ -11,6 +11,7 @@
 #include "derive/derive.h"
 #include "derive/derive_run.h"
 #include "diagnose/diagnosis.h"
+#include "diagnose/findings_fixture.h"
 #include "model/python_frames.h"
 #include "model/trace_fixture.h"
 #include "simulate/predict.h"
@@ -133,22 +134,6 @@ template <class Step>
 double step_ms(const Step& step, std::int64_t usual_ns) {
   const Answer answer = advice_on(step, std::vector<std::int64_t>(100, usual_ns));
   return static_cast<double>(std::get<std::int64_t>(answer.scalar("step_ns")->value)) / static_cast<double>(ms);
-}
-
-inline const Finding* find(const Answer& answer, std::string_view id) {
-  const auto found =
-      std::find_if(answer.findings.begin(), answer.findings.end(), [&](const Finding& one) { return one.id == id; });
-  return found == answer.findings.end() ? nullptr : &*found;
-}
-
-inline double evidence(const Finding& finding, std::string_view text) {
-  for (const Evidence& one : finding.evidence) {
-    if (one.text != text) continue;
-    if (const auto* number = std::get_if<std::int64_t>(&one.value)) return static_cast<double>(*number);
-    return std::get<double>(one.value);
-  }
-  FAIL("no evidence ", text);
-  return 0;
 }
 
 inline constexpr std::string_view kElementwise = "vectorized_elementwise_kernel";

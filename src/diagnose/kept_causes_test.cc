@@ -59,6 +59,84 @@ TEST_CASE("advice: ones and zeros that are multiplied with a matrix pick rows of
   CHECK(find(job("[[32, 24, 64], [64, 64]]"), "one_hot_product") == nullptr);  // the ones are a loss's
 }
 
+TEST_CASE("advice: what is done to all rows of a table, of which a few are looked up, could be done to these") {
+  struct Job {
+    std::string_view last = "[-1]", rows = "[600]";
+    bool all_taken = false;
+  };
+  const auto job = [](const Job& given) {
+    return advice_of(run_of([&](Thread& thread) {
+      const std::string dims = R"(["", "2", ")" + std::string(given.last) + R"(", "True", ""])";
+      thread.op("aten::conv1d", 4 * ms, kMain);
+      thread.op("aten::linalg_vector_norm", 4 * ms, kMain,
+                {.sequence = 7, .dims = "[[6000, 64], [], [], [], []]", .concrete = dims});
+      thread.op("aten::div", 4 * ms, kMain, {.sequence = 8, .dims = "[[6000, 64], [6000, 64]]"});
+      const std::string picks = "[[6000, 64], [], " + std::string(given.rows) + "]";
+      thread.op("aten::index_select", 2 * ms, kMain, {.dims = picks, .concrete = R"(["", "0", ""])"});
+      if (given.all_taken) thread.op("aten::matmul", 1 * ms, kMain, {.dims = "[[32, 64], [64, 6000]]"});
+      thread.op("autograd::engine::evaluate_function: DivBackward0", 2 * ms, {}, {.sequence = 8, .fwd_thread = 1});
+    }));
+  };
+  const Answer answer = job({});
+  const Finding* found = find(answer, "whole_table");
+  REQUIRE(found != nullptr);
+  CHECK(evidence(*found, "Looked up") == 600);
+  REQUIRE(found->gain);  // of 16 ms 10 become 1
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 7)).epsilon(0.02));
+  const Answer by_columns = job({.last = "[0]"});  // needs all rows, the quotient does not: 6 ms become 0.6
+  REQUIRE(find(by_columns, "whole_table") != nullptr);
+  CHECK(fast_end(*find(by_columns, "whole_table")->gain) == doctest::Approx(at_most(16.0 / 10.6)).epsilon(0.02));
+  CHECK(find(job({.rows = "[3000]"}), "whole_table") == nullptr);   // not few
+  CHECK(find(job({.all_taken = true}), "whole_table") == nullptr);  // the others are needed as well
+}
+
+TEST_CASE("advice: factors of low rank that are multiplied out to a weight, with the gradient of what is not learned") {
+  const auto job = [](std::string_view factors, std::int64_t learned) {
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::matmul", 2 * ms, kMain, {.sequence = 7, .dims = factors});
+      thread.op("aten::add", 2 * ms, kMain, {.sequence = 8, .dims = "[[512, 512], [512, 512], []]"});
+      thread.op("aten::linear", 4 * ms, kMain, {.sequence = 9, .dims = "[[4, 32, 512], [512, 512], [512]]"});
+      thread.op("autograd::engine::evaluate_function: AddmmBackward0", 8 * ms, {}, {.sequence = 9, .fwd_thread = 1});
+    });
+    run.traces[0].module_sizes = {{.path = "net", .parameters = 1000, .unread = 0, .learned = learned}};
+    return advice_of(run);
+  };
+  const std::string_view low = "[[512, 8], [8, 512]]";
+  const Answer answer = job(low, 100);
+  const Finding* found = find(answer, "low_rank_product");
+  REQUIRE(found != nullptr);
+  CHECK(evidence(*found, "Rank") == 8);
+  REQUIRE(found->gain);  // with 128 rows half of the product's 2 ms and an eighth of the sum's are left at best
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / (0.5 + 0.25 + 4 + 4))).epsilon(0.02));
+  const Answer learns = job(low, 1000);
+  REQUIRE(find(learns, "low_rank_product") != nullptr);
+  CHECK(find(learns, "low_rank_product")->gain->speedup_high < 1.4);
+  CHECK(find(job("[[512, 256], [256, 512]]", 100), "low_rank_product") == nullptr);
+}
+
+TEST_CASE("advice: rows that are looked up by indexing are told with their backward pass, masks and narrow ones not") {
+  const auto job = [](std::string_view inside, std::string_view table, std::string_view added) {
+    return advice_of(run_of([&](Thread& thread) {
+      thread.nested("aten::index", inside, 4 * ms, {.sequence = 7, .dims = table});
+      thread.op("aten::mm", 4 * ms);
+      thread.nested("autograd::engine::evaluate_function: IndexBackward0", "aten::_index_put_impl_", 8 * ms,
+                    {.sequence = 7, .fwd_thread = 1}, {.dims = added});
+    }));
+  };
+  const std::string_view table = "[[5000, 64], []]", rows = "[[5000, 64], [], [20000, 64], [], []]";
+  const Answer answer = job("aten::empty", table, rows);
+  const Finding* found = find(answer, "rows_by_index");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  // Of 4 ms 1.2 stay at best, and of the 8 ms back 4.4.
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 9.6)).epsilon(0.02));
+  CHECK(evidence(*found, "Rows at once") == 20000);
+  CHECK(find(job("aten::nonzero", table, rows), "rows_by_index") == nullptr);
+  CHECK(find(job("aten::empty", "[[5000, 8], []]", "[[5000, 8], [], [20000, 8], [], []]"), "rows_by_index") == nullptr);
+  // Elements, picked by an index for each dimension.
+  CHECK(find(job("aten::empty", table, "[[5000, 64], [], [20000], [], []]"), "rows_by_index") == nullptr);
+}
+
 TEST_CASE("advice: what is kept and grows by concatenation is copied each time, parts that are put together are not") {
   const auto job = [](int grows) {
     int length = 100;

@@ -79,6 +79,35 @@ TEST_CASE("advice: a module that is called on the same input again, forward and 
   }
 }
 
+TEST_CASE("advice: in a stretch of time without steps most calls of a module are on the same input again") {
+  const auto job = [](int again, int of) {
+    Run run = run_of(
+        [](Thread& thread) {
+          thread.op("aten::conv2d", 4 * ms, kMain);
+          for (int call = 0; call < 4; call++) {
+            thread.begin_range();
+            thread.op("aten::linear", 2 * ms, kMain);
+            thread.end_range("stepscope.module: keys (Linear)");
+            thread.op("aten::argmax", 1 * ms, kMain);
+          }
+        },
+        true, false);
+    for (int call = 0; call < again; call++) {
+      const std::string said = "(again) " + std::to_string(call + 2) + " " + std::to_string(of) + " keys";
+      run.stack_steps[0].code.push_back({"train.py", 20, said, 33});
+    }
+    return advice_of(run);
+  };
+  const Answer answer = job(15, 20);
+  const Finding* found = find(answer, "repeated_forward");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.module == "keys");
+  REQUIRE(found->gain);  // of 16 ms three quarters of 8 ms
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 10)).epsilon(0.02));
+  CHECK(find(job(8, 20), "repeated_forward") == nullptr);
+  CHECK(find(job(3, 4), "repeated_forward") == nullptr);  // too few to say how many
+}
+
 Run with_words(std::string_view said) {
   Run run = run_of([&](Thread& thread) {
     thread.op("aten::embedding", 100 * us, kMain, {.dims = "[[30000, 64], [16, 128], [], [], []]"});
@@ -105,6 +134,30 @@ TEST_CASE("advice: words that only fill up rows cost what others cost, and less 
   for (const char* said : {"(padded) 80 80 words", "(padded) 500", "(padded) 1500 0 words", "(padded) 300 400 words"}) {
     CAPTURE(said);
     CHECK(find(advice_of(with_words(said)), "padded_batches") == nullptr);
+  }
+}
+
+TEST_CASE("advice: frames that only fill up rows cost what others cost, also where a convolution leaves every second") {
+  const auto with_frames = [](std::string_view said) {
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::conv1d", 4 * ms, kMain, {.dims = "[[16, 80, 901], [144, 80, 5], [144], [], [], [], []]"});
+      thread.op("aten::linear", 8 * ms, kMain, {.dims = "[[16, 451, 144], [144, 144], [144]]"});
+      thread.op("aten::linear", 4 * ms, kMain, {.dims = "[[16, 144], [2, 144], [2]]"});
+    });
+    run.stack_steps[0].code.push_back({"train.py", 20, std::string(said), 33});
+    return advice_of(run);
+  };
+  const Answer answer = with_frames("(frames) 500 400 16 901 encoder");
+  const Finding* found = find(answer, "padded_batches");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.module == "encoder");
+  CHECK(found->where.line == 33);
+  REQUIRE(found->gain);  // 12 of 16 ms are of frames, half of which fill up
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 10)).epsilon(0.02));
+  for (const char* said : {"(frames) 80 80 16 901 encoder", "(frames) 500 400 16 901", "(frames) 500 400 0 901 encoder",
+                           "(frames) 500 400 16 9223372036854775807 encoder", "(frames) 300 400 16 901 encoder"}) {
+    CAPTURE(said);
+    CHECK(find(with_frames(said), "padded_batches") == nullptr);
   }
 }
 

@@ -405,6 +405,33 @@ TEST_CASE("advice: a model under no_grad in some of the steps is evaluation, in 
   CHECK(find(advice_of(job(1)), "evaluation_in_loop") == nullptr);
 }
 
+TEST_CASE("advice: in each step the model is set to evaluate the batch that it learned from, another batch is none") {
+  const auto job = [](std::string_view evaluated, std::string_view sets) {
+    const std::vector<std::string> main{"train.py(30): main"}, scores{"train.py(30): main", "train.py(10): scores"};
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::mm", 4 * ms, main, {.sequence = 7, .dims = kTwoSquares});
+      thread.op("autograd::engine::evaluate_function: MmBackward0", 3 * ms, main, {.sequence = 7, .fwd_thread = 1});
+      thread.op("aten::mm", 4 * ms, scores, {.dims = evaluated});
+      thread.op("aten::argmax", 1 * ms, scores, {.dims = kSquare});
+      thread.op("aten::randint", 4 * ms, main);  // of the next batch
+    });
+    run.stack_steps[0].code = {{"train.py", 10, "def scores", 10},
+                               {"train.py", 10, std::string(sets), 11},
+                               {"train.py", 30, "__next__", 31},
+                               {"train.py", 30, "scores", 44}};
+    return advice_of(run);
+  };
+  const Answer answer = job(kTwoSquares, "eval");
+  const Finding* found = find(answer, "evaluation_in_loop");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.line == 44);
+  CHECK(found->confidence == "medium");
+  REQUIRE(found->gain);
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 11)).epsilon(0.02));
+  CHECK(find(job(kTwoSquares, "train"), "evaluation_in_loop") == nullptr);
+  CHECK(find(job("[[64, 256], [256, 256]]", "eval"), "evaluation_in_loop") == nullptr);
+}
+
 TEST_CASE("advice: what recording costs is no time of the steps where other steps are known") {
   Run run = run_of(
       [](Thread& thread) {

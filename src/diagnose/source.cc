@@ -30,7 +30,7 @@ bool is_library(std::string_view file) {
 }
 
 constexpr std::string_view kConstant = "(constant)";
-constexpr std::string_view kAgain = "(again) ", kPadded = "(padded) ", kIgnored = "(ignored) ";
+constexpr std::string_view kAgain = "(again) ", kPadded = "(padded) ", kFrames = "(frames) ", kIgnored = "(ignored) ";
 constexpr std::int64_t kThousand = 1000;
 
 // Takes a whole number, and the space behind it, from the front of a text; nullopt: none is there.
@@ -238,6 +238,20 @@ std::vector<Source::Padded> Source::padded() const {
     const auto filled = taken_number(rest), needless = taken_number(rest);
     if (!filled || !needless || *filled > kThousand || *needless > *filled || rest.empty()) continue;
     out.push_back({rest, share_of(*filled), share_of(*needless), &call});
+  }
+  return out;
+}
+
+std::vector<Source::Padded> Source::padded_frames() const {
+  std::vector<Padded> out;
+  for (const CodeCall& call : *code_) {
+    if (!std::string_view(call.called).starts_with(kFrames)) continue;
+    std::string_view rest = std::string_view(call.called).substr(kFrames.size());
+    const auto filled = taken_number(rest), needless = taken_number(rest), rows = taken_number(rest),
+               length = taken_number(rest);
+    if (!filled || !needless || *filled > kThousand || *needless > *filled || rest.empty()) continue;
+    if (!rows || !length || *rows < 1 || *length < 1) continue;
+    out.push_back({rest, share_of(*filled), share_of(*needless), &call, *rows, *length});
   }
   return out;
 }

@@ -66,13 +66,16 @@ class Source {
     const CodeCall* call = nullptr;     // where
   };
   std::vector<CalledAgain> called_again() const;
-  // Look-ups of words in a table, of which one word fills up rows. The other two are seen in that step as well.
+  // Look-ups of words in a table, of which one word fills up rows; or frames that a module is given, of which those at
+  // the ends of rows are all one number. The other two are seen in that step as well.
   struct Padded {
-    std::string_view module;          // path of the table
-    double filled = 0, needless = 0;  // share of the words that fill up; of them what no row of the batch needs
-    const CodeCall* call = nullptr;   // where
+    std::string_view module;            // path of the table, or of what is given the frames
+    double filled = 0, needless = 0;    // share of the words that fill up; of them what no row of the batch needs
+    const CodeCall* call = nullptr;     // where
+    std::int64_t rows = 0, length = 0;  // of frames
   };
   std::vector<Padded> padded() const;
+  std::vector<Padded> padded_frames() const;
   // Losses that take nothing of some places.
   struct Ignored {
     double share = 0;  // of the places

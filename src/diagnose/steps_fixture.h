@@ -13,6 +13,7 @@
 #include "derive/derive_run.h"
 #include "diagnose/cause.h"
 #include "diagnose/diagnosis.h"
+#include "diagnose/findings_fixture.h"
 #include "model/trace_fixture.h"
 #include "simulate/predict.h"
 
@@ -117,13 +118,13 @@ inline Run derived(TraceFixture f) {
 }
 
 template <class Step>
-Run run_of(Step step, bool frames = true) {
+Run run_of(Step step, bool frames = true, bool steps = true) {
   Run run;
   Thread timed;
   for (int i = 0; i < 4; i++) {
     timed.begin_step();
     step(timed);
-    timed.end_step();
+    if (steps) timed.end_step();
   }
   run.traces.push_back(std::move(timed.f.trace));
   REQUIRE(derive::derive(run.traces[0], {}));
@@ -131,7 +132,7 @@ Run run_of(Step step, bool frames = true) {
     Thread with_frames(true);
     with_frames.begin_step();
     step(with_frames);
-    with_frames.end_step();
+    if (steps) with_frames.end_step();
     with_frames.f.trace.code = {{"train.py", 1, "", 0}, {"train.py", 10, "sorted", 14}};
     run.stack_steps.push_back(std::move(with_frames.f.trace));
     REQUIRE(derive::derive(run.stack_steps[0], {}));
@@ -145,12 +146,6 @@ inline Answer advice_of(const Run& run) {
   auto made = advice(run, predictor);
   if (!made) FAIL(to_text(made.error()));
   return *std::move(made);
-}
-
-inline const Finding* find(const Answer& answer, std::string_view id) {
-  const auto found =
-      std::find_if(answer.findings.begin(), answer.findings.end(), [&](const Finding& one) { return one.id == id; });
-  return found == answer.findings.end() ? nullptr : &*found;
 }
 
 }  // namespace stepscope::diagnose

@@ -30,6 +30,11 @@ DeviceTime device_time(const Trace& trace, std::int32_t device, std::vector<std:
 
 }  // namespace
 
+bool has_steps(const Trace& trace) {
+  const Step* only = trace.steps.size() == 1 ? &trace.steps.front() : nullptr;
+  return !trace.steps.empty() && (only == nullptr || only->number != kAbsent || only->track != TrackId::none);
+}
+
 std::vector<std::uint32_t> work_by_start(const Trace& trace) {
   std::vector<std::uint32_t> rows;
   rows.reserve(trace.device.size());

@@ -52,6 +52,9 @@ bool headline_is_steps(const std::vector<RankTime>& ranks);
 // the end of its own device work. Disjoint and ascending, so that the walls of the steps never count an instant twice.
 std::vector<Interval> step_walls(const Trace& trace);
 
+// Is anything known of steps? Else the whole recording stands for one (derive/steps.cc).
+bool has_steps(const Trace& trace);
+
 // The rows of `trace.device` that are work, in order of their start.
 std::vector<std::uint32_t> work_by_start(const Trace& trace);
 

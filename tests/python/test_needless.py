@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,53 @@ for step in range(30):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+"""
+)
+
+
+FRAMES = (
+    HEAD
+    + """
+class Frames(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.near, self.body, self.head = nn.Conv1d(40, 512, 5, stride=2, padding=2), tower(), nn.Linear(512, 10)
+
+    def forward(self, frames):
+        return self.head(self.body(self.near(frames).transpose(1, 2)).mean(1))
+
+
+model = Frames()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(30):
+    frames, ends = torch.randn(8, 40, 120), torch.randint(20, 40, (8, 1, 1))
+    frames = frames.masked_fill(torch.arange(120) >= ends, 0.0)
+    loss = F.cross_entropy(model(frames), torch.randint(10, (8,)))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+ANSWERS = (
+    HEAD
+    + """
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.text, self.keys, self.word = nn.Linear(64, 256), nn.Linear(256, 256), nn.Linear(256, 256)
+
+    def forward(self, text):
+        memory, word = self.text(text).expand(4, -1, -1), torch.zeros(4, 1, 256)
+        for _ in range(16):
+            keys = self.keys(memory)
+            word = self.word(F.scaled_dot_product_attention(word, keys, keys))
+        return word
+
+
+reader = Reader().eval()
+with torch.inference_mode():
+    for request in range(80):
+        reader(torch.randn(1, 400, 64))
 """
 )
 
@@ -168,6 +216,51 @@ def test_words_that_fill_up_and_places_that_are_ignored_are_told(place: Place) -
     assert 0.6 < shares["For no row at all"] <= shares["Of the words"]
     assert "longest row" in padded["next"]
     assert padded["gain"]["speedup_high"] > 1.3 and ignored["gain"]["speedup_high"] > 1.1
+
+
+@needs_torch
+@measured
+def test_frames_that_fill_up_rows_are_told(place: Place) -> None:
+    run = recorded(place, FRAMES)
+    padded = finding(advise(place, str(run.folder)), "padded_batches")
+    assert "model(frames)" in FRAMES.splitlines()[padded["where"]["line"] - 1]
+    shares = {one["text"]: one["value"] for one in padded["evidence"]}
+    assert 0.65 < shares["Of the frames"] < 0.85
+    assert 0.6 < shares["For no row at all"] <= shares["Of the frames"]
+    assert padded["gain"]["speedup_high"] > 1.3
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    "frames",
+    [
+        "frames[:, :, 80:] = 0",  # of all rows alike
+        "frames = frames.masked_fill(torch.rand(8, 1, 120) < 0.5, 0.0)",
+        "frames = frames",
+    ],
+    ids=["alike", "anywhere", "none"],
+)
+def test_frames_of_rows_that_are_as_long_are_none(place: Place, frames: str) -> None:
+    fill = "frames = frames.masked_fill(torch.arange(120) >= ends, 0.0)"
+    assert FRAMES.count(fill) == 1
+    run = recorded(place, FRAMES.replace(fill, frames))
+    assert run.folder is not None
+    said = [row[2] for rows in noted(run.folder, "stepscope_code") for row in rows if row[2].startswith("(frames)")]
+    assert said == []
+
+
+@needs_torch
+@measured
+@pytest.mark.parametrize("same", [True, False])
+def test_what_a_service_makes_again_for_each_word_is_told(place: Place, same: bool) -> None:
+    program = ANSWERS if same else ANSWERS.replace("keys = self", "memory[0, 0, 0] += 1; keys = self")
+    run = place.run(sys.executable, place.script(program))
+    found = {one["id"]: one for one in advise(place, str(run.folder))["findings"]}
+    assert ("repeated_forward" in found) == same
+    if same:
+        assert found["repeated_forward"]["where"]["module"] == "keys"
+        assert "self.keys(memory)" in ANSWERS.splitlines()[found["repeated_forward"]["where"]["line"] - 1]
+        assert found["repeated_forward"]["gain"]["speedup_high"] > 1.2
 
 
 @needs_torch

@@ -1,15 +1,21 @@
-// Evaluation among the steps: operators under no_grad in steps of a job that trains, which other steps do not have.
+// Evaluation among the steps: operators under no_grad in steps of a job that trains, which other steps do not have; or
+// in each of them, where the program sets the model to evaluate the very batch that it learns from.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
+#include "diagnose/source.h"
 #include "model/lookup.h"
 
 namespace stepscope::diagnose::causes {
@@ -29,6 +35,15 @@ bool is_of_model(std::string_view name) {
                               model->family == costs::Family::attention || model->family == costs::Family::recurrent);
 }
 
+// Arithmetic of a step: in which, the operator, the sizes of what it is given.
+using Learned = std::tuple<const Trace*, StepId, std::string_view, std::vector<Sizes>>;
+
+Learned learned_by(const Operator& one) {
+  std::vector<Sizes> sizes;
+  for (const Shape& shape : one.inputs->shapes) sizes.push_back(shape.sizes);
+  return {one.trace, one.step, one.name, std::move(sizes)};
+}
+
 // Where the program has the model evaluated by its source: it calls eval() on the way there, or in a loop. nullopt: it
 // calls none.
 std::optional<Place> eval_call(const Case& about, const Trace& trace, const Code& code) {
@@ -38,6 +53,33 @@ std::optional<Place> eval_call(const Case& about, const Trace& trace, const Code
   Place place;
   put_call(*call, place);
   return place;
+}
+
+// Is it called by a function that sets a model to evaluate?
+bool is_below_eval(const Case& about, const Operator& one) {
+  const Source& source = about.places.source(*one.trace);
+  const Code code = about.code(*one.trace, one.slice);
+  return std::any_of(code.stack.begin(), code.stack.end(),
+                     [&](const CodeFrame& frame) { return frame.own && source.calls(frame, "eval"); });
+}
+
+using Stretch = std::vector<const Operator*>;
+
+// Of a stretch what the program evaluates, if all arithmetic of a model in it is also done in the same step to learn
+// from: the name of the operator, and what it is given, are the same. Else empty: a teacher, a target network, moves in
+// a game have models or batches of their own.
+Stretch evaluated_again(const Case& about, const Stretch& stretch, const std::set<Learned>& learned) {
+  Stretch out;
+  bool has_model = false;
+  for (const Operator* one : stretch) {
+    if (!is_below_eval(about, *one)) continue;
+    if (is_of_model(one->name)) {
+      if (!learned.contains(learned_by(*one))) return {};
+      has_model = true;
+    }
+    out.push_back(one);
+  }
+  return has_model ? out : Stretch();
 }
 
 // Is a function on the way there called so? Moves in a game are made without gradients too, and are what it trains on.
@@ -60,9 +102,10 @@ Cause evaluation_in_loop_cause() {
         Gathered evaluation(about);
         std::map<StepId, std::int64_t> per_step;
         // A stretch of operators under no_grad with the arithmetic of a model in it, and the code between them.
-        std::vector<const Operator*> stretch;
+        Stretch stretch;
         bool has_model = false, trains = false;
-        std::vector<std::vector<const Operator*>> stretches;
+        std::vector<Stretch> stretches;
+        std::set<Learned> learned;
         const auto close = [&] {
           if (has_model && stretch.size() > 1) stretches.push_back(stretch);
           stretch.clear();
@@ -71,7 +114,9 @@ Cause evaluation_in_loop_cause() {
         for (const Operator& one : all) {
           if (one.phase == Phase::optimizer || has_number(*one.trace, one.slice) ||
               (!stretch.empty() && (stretch.back()->trace != one.trace || stretch.back()->step != one.step))) {
-            trains = trains || !pass.backward(*one.trace, one.slice).empty();
+            const bool goes_back = !pass.backward(*one.trace, one.slice).empty();
+            trains = trains || goes_back;
+            if (goes_back && is_of_model(one.name)) learned.insert(learned_by(one));
             close();
             if (one.phase == Phase::optimizer || has_number(*one.trace, one.slice)) continue;
           }
@@ -80,7 +125,14 @@ Cause evaluation_in_loop_cause() {
         }
         close();
         if (!trains) return;
-        for (const auto& one : stretches) {
+        std::set<StepId> with_some;
+        for (const Stretch& one : stretches) with_some.insert(one.front()->step);
+        const bool in_each = with_some.size() >= static_cast<std::size_t>(about.steps);
+        if (in_each) {
+          for (Stretch& one : stretches) one = evaluated_again(about, one, learned);
+          std::erase_if(stretches, [](const Stretch& one) { return one.empty(); });
+        }
+        for (const Stretch& one : stretches) {
           const Trace& trace = *one.front()->trace;
           const std::int64_t from = trace.slices.start_ns[one.front()->slice];
           const std::int64_t until = trace.slices.end_ns(one.back()->slice);
@@ -91,17 +143,20 @@ Cause evaluation_in_loop_cause() {
             for (const std::uint32_t node : each->after) evaluation.add(node, about.work(node), "code", 0, 0.1);
           }
         }
-        // In every step it is part of the method: a teacher, a target network.
-        const bool in_each = per_step.size() >= static_cast<std::size_t>(about.steps);
-        if (in_each || !evaluation.worth_saying()) return;
+        if (!evaluation.worth_saying()) return;
         const Operator& first = *stretches.front().front();
         const Code code = about.code(*first.trace, first.slice);
         const std::optional<Place> call = eval_call(about, *first.trace, code);
         if (about.places.known(*first.trace) && !call && !is_named_so(code)) return;
         Diagnosis found = evaluation.diagnosis(
             {.cause = "evaluation",
-             .sentence = "The model is evaluated among the steps, in some of them",
-             .next = "Evaluate less often, on part of the data, or in larger batches under torch.inference_mode()"});
+             .sentence = in_each ? "Each step evaluates the model on the batch that it learns from"
+                                 : "The model is evaluated among the steps, in some of them",
+             .next = in_each ? "Do so in the steps alone whose result is shown, or make it of what the forward pass of "
+                               "the step gives anyway"
+                             : "Evaluate less often, on part of the data, or in larger batches under "
+                               "torch.inference_mode()",
+             .doubt = in_each ? "that nothing is learned from what it gives is inferred" : ""});
         // What is evaluated is the model that trains: the place is where the loop has it done.
         Place& where = found.finding.where;
         if (call) {

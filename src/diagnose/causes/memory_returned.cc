@@ -172,6 +172,7 @@ void find_returned(const Case& about, std::vector<Diagnosis>& out) {
     evidence.push_back(
         {.text = "A page takes here", .value = measured, .unit = Unit::ns, .query = setting_of("page_ns")});
   }
+  found.is_general = true;  // of whatever takes memory
   out.push_back(std::move(found));
 }
 

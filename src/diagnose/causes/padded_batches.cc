@@ -1,6 +1,10 @@
-// Batches of rows of many lengths, filled up with one word: the model works on it as on any other.
+// Batches of rows of many lengths, filled up with one word, or with frames of one number: the model works on them as on
+// any other.
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +26,12 @@ constexpr double kStays = 0.5;
 // Rows and words in each, of the look-up that most of the steps follow from; 0: not known.
 struct Batch {
   std::int64_t rows = 0, length = 0, words = 0;
+};
+
+// What is said of the batches of a rank, and the sizes that tell tensors of them.
+struct Filled {
+  Source::Padded said;
+  std::vector<Batch> batches;
 };
 
 bool is_table_of(const Operator& one) { return one.name == "aten::embedding" && one.inputs->shapes.size() > 1; }
@@ -49,6 +59,43 @@ bool is_of_words(const Operator& one, const Batch& batch) {
   });
 }
 
+// The lengths that frames have within the model: convolutions take a few off at the ends, or all but every second.
+std::vector<Batch> lengths_of(const std::vector<Operator>& all, const Trace& trace, std::int64_t rows,
+                              std::int64_t length) {
+  constexpr std::int64_t kMostSteps = 8, kOfEnds = 4;
+  std::set<std::int64_t> lengths{length};
+  for (const Operator& one : all) {
+    if (one.trace != &trace) continue;
+    for (const Shape& shape : one.inputs->shapes) {
+      if (shape.sizes.size() < 3 || shape.sizes.front() != rows) continue;
+      for (const std::int64_t size : shape.sizes) {
+        for (std::int64_t step = 1; step <= kMostSteps; step *= 2) {
+          if (length / step > 2 * kOfEnds && std::abs(size - length / step) <= kOfEnds) lengths.insert(size);
+        }
+      }
+    }
+  }
+  std::vector<Batch> out;
+  for (const std::int64_t one : lengths) {
+    if (one <= std::numeric_limits<std::int64_t>::max() / rows) out.push_back({rows, one, rows * one});
+  }
+  return out;
+}
+
+// Of the tables of a rank the one that is filled up least: others may be of features. Without words the longest frames,
+// of which layers make shorter ones.
+Filled filled_of(const Case& about, const std::vector<Operator>& all, const Trace& trace) {
+  const std::vector<Source::Padded> words = about.places.source(trace).padded();
+  const auto least =
+      std::min_element(words.begin(), words.end(), [](const auto& a, const auto& b) { return a.filled < b.filled; });
+  if (const Batch batch = batch_of(all, trace); least != words.end() && batch.words > 0) return {*least, {batch}};
+  const std::vector<Source::Padded> frames = about.places.source(trace).padded_frames();
+  const auto longest =
+      std::max_element(frames.begin(), frames.end(), [](const auto& a, const auto& b) { return a.length < b.length; });
+  if (longest == frames.end()) return {};
+  return {*longest, lengths_of(all, trace, longest->rows, longest->length)};
+}
+
 }  // namespace
 
 Cause padded_batches_cause() {
@@ -57,43 +104,39 @@ Cause padded_batches_cause() {
         const std::vector<Operator>& all = forward_operators(about);
         const Passes& pass = passes(about);
         Gathered work_of(about);
-        const CodeCall* call = nullptr;
-        std::string table;
-        double filled = 0, needless = 0;
+        Source::Padded most;
         for (const Trace& trace : timelines(about.run)) {
-          // Of the tables of one rank the one that is filled up least: others may be of features.
-          const std::vector<Source::Padded> said = about.places.source(trace).padded();
-          const auto least = std::min_element(said.begin(), said.end(),
-                                              [](const auto& a, const auto& b) { return a.filled < b.filled; });
-          const Batch batch = batch_of(all, trace);
-          if (least == said.end() || least->filled < kTelling || batch.words == 0) continue;
-          if (least->filled > filled) {
-            filled = least->filled, needless = least->needless, call = least->call;
-            table = std::string(least->module);
-          }
-          const double low = 1 - least->filled, high = 1 - std::max(least->needless, kStays * least->filled);
+          const auto [said, batches] = filled_of(about, all, trace);
+          if (said.filled < kTelling || batches.empty()) continue;
+          if (said.filled > most.filled) most = said;
+          const double low = 1 - said.filled, high = 1 - std::max(said.needless, kStays * said.filled);
           const std::int64_t call_ns = usual_call_ns(about, trace);
           for (const Operator& one : all) {
-            if (one.trace != &trace || one.phase == Phase::optimizer || !is_of_words(one, batch)) continue;
+            if (one.trace != &trace || one.phase == Phase::optimizer) continue;
+            if (std::none_of(batches.begin(), batches.end(), [&](const Batch& of) { return is_of_words(one, of); })) {
+              continue;
+            }
             work_of.add(pass.nodes(trace, one.slice), one.name, low, high, call_ns);
             work_of.add(pass.backward_nodes(trace, one.slice), one.name, low, high, call_ns);
           }
         }
-        if (call == nullptr || !work_of.worth_saying()) return;
+        if (most.call == nullptr || !work_of.worth_saying()) return;
         Diagnosis found = work_of.diagnosis(
             {.cause = "model",
-             .sentence = "The model works on words that only fill up the rows of its batches",
-             .next = needless >= kStays * filled
+             .sentence = most.length == 0 ? "The model works on words that only fill up the rows of its batches"
+                                          : "The model works on frames that only fill up the rows of its batches",
+             .next = most.needless >= kStays * most.filled
                          ? "Fill up to the longest row of each batch, and no further: in the collate function, or "
                            "cut columns off that hold nothing else"
                          : "Make batches of rows that are about as long: sort the samples by length, or put several "
                            "short ones in a row",
              .doubt = "how much fills up was seen in one step"});
         found.finding.where.op.reset();
-        put_call(*call, found.finding.where);
-        found.finding.where.module = table;
-        found.finding.evidence.push_back({.text = "Of the words", .value = filled, .unit = Unit::ratio});
-        found.finding.evidence.push_back({.text = "For no row at all", .value = needless, .unit = Unit::ratio});
+        put_call(*most.call, found.finding.where);
+        found.finding.where.module = std::string(most.module);
+        found.finding.evidence.push_back(
+            {.text = most.length == 0 ? "Of the words" : "Of the frames", .value = most.filled, .unit = Unit::ratio});
+        found.finding.evidence.push_back({.text = "For no row at all", .value = most.needless, .unit = Unit::ratio});
         out.push_back(std::move(found));
       }};
 }

@@ -23,7 +23,28 @@ struct Again {
   const Source::CalledAgain* said = nullptr;
   TrackId track = TrackId::none;
   Interval time;
+  double part = 1;  // how often it is one
 };
+
+// Of a stretch of time without steps, as of a service: which of the calls it is cannot be told, only how many they are.
+// Parts of modules that are mostly given something new are none.
+std::map<std::string_view, Again> usual_of(const std::vector<Source::CalledAgain>& said) {
+  constexpr double kMostly = 0.5;
+  constexpr std::size_t kFewest = 4, kMostLookedAt = 64;  // called_again.py
+  std::map<std::string_view, std::pair<std::size_t, const Source::CalledAgain*>> found;
+  for (const Source::CalledAgain& one : said) {
+    auto& [count, first] = found[one.module];
+    count++;
+    if (first == nullptr) first = &one;
+  }
+  std::map<std::string_view, Again> out;
+  for (const auto& [module, of] : found) {
+    const auto& [count, first] = of;
+    const double part = static_cast<double>(count) / static_cast<double>(std::min(first->count, kMostLookedAt));
+    if (count >= kFewest && part >= kMostly) out[module] = {.said = first, .part = std::min(1.0, part)};
+  }
+  return out;
+}
 
 // Those of the recorded steps that stand where the step with stacks has them; none inside of another one.
 std::vector<Again> calls_again(const Trace& trace, const std::vector<Source::CalledAgain>& said) {
@@ -32,9 +53,19 @@ std::vector<Again> calls_again(const Trace& trace, const std::vector<Source::Cal
     const StepId step = trace.step_at(trace.slices.start_ns[call.slice]);
     if (step != StepId::none) calls[{step, trace.strings[call.name]}].push_back(call.slice);
   }
+  std::vector<Again> all;
+  if (!has_steps(trace)) {
+    const std::map<std::string_view, Again> usual = usual_of(said);
+    for (const ModuleCall& call : trace.modules) {
+      const auto found = usual.find(trace.strings[call.name]);
+      if (found == usual.end()) continue;
+      all.push_back(found->second);
+      all.back().track = trace.slices.track[call.slice];
+      all.back().time = {trace.slices.start_ns[call.slice], trace.slices.end_ns(call.slice)};
+    }
+  }
   std::map<std::string_view, std::vector<const Source::CalledAgain*>> by_module;
   for (const Source::CalledAgain& one : said) by_module[one.module].push_back(&one);
-  std::vector<Again> all;
   for (auto& [of, slices] : calls) {
     const auto again = by_module.find(of.second);
     if (again == by_module.end()) continue;
@@ -82,55 +113,61 @@ bool draws(const Trace& trace, const std::vector<Again>& calls) {
 }  // namespace
 
 Cause repeated_forward_cause() {
-  return {"repeated_forward", "A module called on the same input again",
-          [](const Case& about, std::vector<Diagnosis>& out) {
-            constexpr double kMostLeft = 0.05;
-            std::map<const Trace*, std::vector<Source::CalledAgain>> said;
-            std::map<const Trace*, std::vector<Again>> again;
-            for (const Trace& trace : timelines(about.run)) {
-              const auto& own = said[&trace] = about.places.source(trace).called_again();
-              if (!own.empty()) again[&trace] = calls_again(trace, own);
-            }
-            Gathered work_of(about);
-            bool chance = false;
-            for (const auto& [trace, calls] : again) chance = chance || draws(*trace, calls);
-            std::set<std::pair<const Trace*, SliceId>> seen;  // outermost operators whose backward pass was added
-            std::map<const Source::CalledAgain*, std::int64_t> weight;
-            for_each_work(about, [&](std::uint32_t node, const Work& work) {
-              const auto found = again.find(work.trace);
-              if (found == again.end()) return;
-              const bool launched = work.device && work.inside != SliceId::none;
-              const Again* call = launched ? call_at(found->second, work.trace->slices.track[work.inside],
-                                                     work.trace->slices.start_ns[work.inside])
-                                           : call_at(found->second, work.track, work.start_ns);
-              if (call == nullptr) return;
-              weight[call->said] += about.cost_ns(node);
-              work_of.add(node, work, call->said->module, 0, kMostLeft);
-              if (work.operation == SliceId::none || !seen.insert({work.trace, work.operation}).second) return;
-              for (const std::uint32_t back : passes(about).backward_nodes(*work.trace, work.operation)) {
-                work_of.add(back, about.work(back), call->said->module, 0, kMostLeft);
-              }
-            });
-            work_of.add_outputs();
-            if (weight.empty() || !work_of.worth_saying()) return;
-            Diagnosis found = work_of.diagnosis(
-                {.cause = "model",
-                 .sentence = "A step calls a module on the same input again, and its weights have not changed",
-                 .next = "Keep what the first call gives, and use it in both places",
-                 .doubt = chance ? "chance makes the two calls differ, as in dropout, which may be meant"
-                                 : "that the inputs are the same was seen in the step with stacks"});
-            const auto heaviest = std::max_element(weight.begin(), weight.end(), [](const auto& a, const auto& b) {
-                                    return a.second < b.second;
-                                  })->first;
-            found.finding.where.op.reset();
-            put_call(*heaviest->call, found.finding.where);
-            found.finding.where.module = std::string(heaviest->module);
-            found.finding.evidence.push_back({.text = "Calls of " + std::string(heaviest->module) + " in a step",
-                                              .value = static_cast<std::int64_t>(heaviest->count),
-                                              .unit = Unit::count});
-            found.is_offer = chance;
-            out.push_back(std::move(found));
-          }};
+  return {
+      "repeated_forward", "A module called on the same input again",
+      [](const Case& about, std::vector<Diagnosis>& out) {
+        constexpr double kMostLeft = 0.05;
+        std::map<const Trace*, std::vector<Source::CalledAgain>> said;
+        std::map<const Trace*, std::vector<Again>> again;
+        for (const Trace& trace : timelines(about.run)) {
+          const auto& own = said[&trace] = about.places.source(trace).called_again();
+          if (!own.empty()) again[&trace] = calls_again(trace, own);
+        }
+        Gathered work_of(about);
+        bool chance = false;
+        for (const auto& [trace, calls] : again) chance = chance || draws(*trace, calls);
+        std::set<std::pair<const Trace*, SliceId>> seen;  // outermost operators whose backward pass was added
+        std::map<const Source::CalledAgain*, std::int64_t> weight;
+        for_each_work(about, [&](std::uint32_t node, const Work& work) {
+          const auto found = again.find(work.trace);
+          if (found == again.end()) return;
+          const bool launched = work.device && work.inside != SliceId::none;
+          const Again* call = launched ? call_at(found->second, work.trace->slices.track[work.inside],
+                                                 work.trace->slices.start_ns[work.inside])
+                                       : call_at(found->second, work.track, work.start_ns);
+          if (call == nullptr) return;
+          weight[call->said] += about.cost_ns(node);
+          work_of.add(node, work, call->said->module, 1 - call->part, 1 - call->part * (1 - kMostLeft));
+          if (work.operation == SliceId::none || !seen.insert({work.trace, work.operation}).second) return;
+          for (const std::uint32_t back : passes(about).backward_nodes(*work.trace, work.operation)) {
+            work_of.add(back, about.work(back), call->said->module, 1 - call->part, 1 - call->part * (1 - kMostLeft));
+          }
+        });
+        work_of.add_outputs();
+        if (weight.empty() || !work_of.worth_saying()) return;
+        const bool of_steps = has_steps(about.trace);
+        Diagnosis found = work_of.diagnosis(
+            {.cause = "model",
+             .sentence = of_steps ? "A step calls a module on the same input again, and its weights have not changed"
+                                  : "A module is called on the same input again and again",
+             .next = of_steps ? "Keep what the first call gives, and use it in both places"
+                              : "Call it once for each input, and keep what it gives until the next one comes",
+             .doubt = chance ? "chance makes the two calls differ, as in dropout, which may be meant"
+                             : "that the inputs are the same was seen in the step with stacks"});
+        const Source::CalledAgain* most =
+            std::max_element(weight.begin(), weight.end(), [](const auto& a, const auto& b) {
+              return a.second < b.second;
+            })->first;
+        found.finding.where.op.reset();
+        put_call(*most->call, found.finding.where);
+        found.finding.where.module = std::string(most->module);
+        found.finding.evidence.push_back(
+            {.text = "Calls of " + std::string(most->module) + (of_steps ? " in a step" : ", looked at"),
+             .value = static_cast<std::int64_t>(most->count),
+             .unit = Unit::count});
+        found.is_offer = chance;
+        out.push_back(std::move(found));
+      }};
 }
 
 }  // namespace stepscope::diagnose::causes

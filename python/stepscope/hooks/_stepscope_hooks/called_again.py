@@ -6,7 +6,9 @@ Looked for in the step that is recorded with stacks, whose times nobody reads.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import weakref
+import zlib
 from threading import get_ident
 
 TYPE_CHECKING = False
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 _MOST_TENSORS = 32  # of a call
 _MOST_MODULES = 20_000  # that are looked at, again with each call
 _MOST_OF_ONE = 64  # module
+_MOST_BYTES = 64 << 20  # of tensors whose contents are compared, all calls together
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -26,7 +29,7 @@ class _Call:
     """What a module was given, and what it is made of. Holds no tensor: one that is gone is another one, wherever its
     memory is. Raises where it cannot be told."""
 
-    def __init__(self, module: Any, args: Any, kwargs: Any, number: int) -> None:
+    def __init__(self, module: Any, args: Any, kwargs: Any, number: int, memory: _Memory) -> None:
         import torch
 
         self.number = number
@@ -37,7 +40,7 @@ class _Call:
         for name, value in _flat(args, kwargs):
             if type(value) in (torch.Tensor, torch.nn.Parameter):
                 self.owners.append(weakref.ref(value if value._base is None else value._base))
-                key.append((name, tuple(value.shape), value.stride(), value.dtype, *_memory(value)))
+                key.append((name, tuple(value.shape), value.stride(), value.dtype, *memory.of(value)))
             elif isinstance(value, _PLAIN):
                 key.append((name, value))
             else:
@@ -48,8 +51,8 @@ class _Call:
             # What a norm that learns keeps of a batch is for later, and nothing that it gives now depends on it.
             keeps = one._buffers if not (one.training and isinstance(one, torch.nn.modules.batchnorm._NormBase)) else {}
             for held in (one._parameters, keeps):
-                key += [_memory(tensor) for tensor in held.values() if tensor is not None]
-            key += [(name, _state(value)) for name, value in vars(one).items() if name not in _OF_TORCH]
+                key += [memory.of(tensor) for tensor in held.values() if tensor is not None]
+            key += [(name, _state(value, memory)) for name, value in vars(one).items() if name not in _OF_TORCH]
         self.key = tuple(key)
 
     def is_same(self, other: _Call) -> bool:
@@ -62,18 +65,34 @@ _OF_TORCH = frozenset(
 )
 
 
-def _memory(tensor: Any) -> tuple[int, int, int]:
-    return tensor.data_ptr(), tensor.storage_offset(), tensor._version
+class _Memory:
+    """Where tensors are, and what tells that they were written to."""
+
+    def __init__(self) -> None:
+        self.bytes = 0  # that were read
+
+    def of(self, tensor: Any) -> tuple[int, int, int]:
+        version = self.contents(tensor) if tensor.is_inference() else tensor._version
+        return tensor.data_ptr(), tensor.storage_offset(), version
+
+    def contents(self, tensor: Any) -> int:
+        """Of a tensor of inference mode, for which torch counts no versions. Not asked of torch, which would record it.
+        Raises where it is too much, or not in the host's memory."""
+        memory = tensor.untyped_storage()
+        self.bytes += memory.nbytes()
+        if tensor.device.type != "cpu" or self.bytes > _MOST_BYTES:
+            raise ValueError("not compared")
+        return zlib.crc32((ctypes.c_char * memory.nbytes()).from_address(memory.data_ptr()))
 
 
-def _state(value: Any) -> Hashable:
+def _state(value: Any, memory: _Memory) -> Hashable:
     """Of what else a module keeps, as a flag that turns part of it off, or what it remembers from call to call."""
     import torch
 
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, torch.Tensor):
-        return (id(value), *_memory(value))
+        return (id(value), *memory.of(value))
     if isinstance(value, (list, tuple, dict)) and len(value) <= _MOST_TENSORS:
         return type(value).__name__, tuple(id(one) for one in (value.values() if isinstance(value, dict) else value))
     return id(value)
@@ -84,6 +103,7 @@ class CalledAgain:
         self.place = place  # of the program, that calls the module now
         self.thread = get_ident()
         self.modules = 0  # that were looked at
+        self.memory = _Memory()
         self.calls: dict[str, int] = {}  # by path of the module
         self.seen: dict[tuple[str, Hashable], _Call] = {}  # the last one of its kind
         self.found: list[tuple[str, int, At]] = []
@@ -95,7 +115,7 @@ class CalledAgain:
         if self.modules > _MOST_MODULES or number > _MOST_OF_ONE or _in_backward():
             return
         with contextlib.suppress(Exception):  # of what has no memory of its own, or cannot be asked
-            call = _Call(module, args, kwargs, number)
+            call = _Call(module, args, kwargs, number, self.memory)
             self.modules += call.modules
             before = self.seen.get((path, call.key))
             self.seen[path, call.key] = call

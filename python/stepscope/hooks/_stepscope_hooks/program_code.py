@@ -34,6 +34,7 @@ ALL_FLOAT64 = "(all float64)"  # one that makes a model float64, or all that fol
 DROPS = "(drops) "  # before the name: what the call gives back is not used
 EACH = "(each) "  # before the name: the loop calls it on each of its items, whatever they are: callbacks, layers
 AGAIN = "(again) "  # before the number of a call, of all in a step, and the module: it was given the same before
+FRAMES = "(frames) "  # the same, with the rows and their length before the module that is given them
 PADDED = "(padded) "  # before thousandths of its words that fill up, of those that no row needs, and the table
 IGNORED = "(ignored) "  # before thousandths of the places of which a loss takes nothing
 MOST_FILES = 200  # whose calls are read
@@ -86,6 +87,8 @@ def seen_in_step(ranges: modules.ModuleRanges) -> list[Call]:
         said += [(f"{AGAIN}{number} {count} {path}", at) for path, number, count, at in ranges.again.rows()]
     if ranges.wasted is not None:
         said += [(f"{PADDED}{filled} {needless} {path}", at) for path, filled, needless, at in ranges.wasted.padded()]
+        for path, filled, needless, rows, length, at in ranges.wasted.padded_frames():
+            said.append((f"{FRAMES}{filled} {needless} {rows} {length} {path}", at))
         said += [(f"{IGNORED}{share}", at) for share, at in ranges.wasted.ignored()]
     own = own_files()
     files = [own.get(os.path.abspath(at[0])) for _, at in said]

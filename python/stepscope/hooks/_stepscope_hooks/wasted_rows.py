@@ -1,7 +1,8 @@
-"""What a model works on for nobody: words that only fill up a batch, and places of which the loss takes nothing.
+"""What a model works on for nobody: words and frames that only fill up a batch, and places of which the loss takes
+nothing.
 
-Tensors of the numbers of words and classes are kept in the step that is recorded with stacks, and looked at when it is
-over.
+Tensors of the numbers of words and classes, and of the frames that a model is given, are kept in the step that is
+recorded with stacks, and looked at when it is over.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     At = tuple[str, int, int]  # file, first line of the function, line
 
 _MOST_KEPT = 8  # of each kind
+_MOST_FRAMES = 2  # tensors: what the model is given, and not what its layers make of it
 _MOST_ELEMENTS = 4_000_000  # of all together
 _SHORTEST, _FEWEST = 8, 2  # words in a row, rows
 _OUTSIDE = 0.1  # as often as a word fills rows up it may stand elsewhere in them
@@ -34,6 +36,7 @@ class WastedRows:
         self.elements = 0  # that are kept
         self.over = False
         self.words: list[tuple[str, Any, int, At | None]] = []  # path of the table, what is looked up, its version
+        self.frames: list[tuple[str, Any, int, At | None]] = []  # the same of what the model is given in rows of frames
         self.targets: list[tuple[Any, int, int, At | None]] = []  # classes, their version, the number of none
         self.replaced = Replaced()  # torch's function for the loss
         self._watch_losses()
@@ -46,6 +49,9 @@ class WastedRows:
             is_rows = args and isinstance(table, torch.nn.Embedding) and args[0].dim() == 2
             if is_rows and self._takes(args[0], self.words):
                 self.words.append((path, args[0], args[0]._version, self.place()))
+            is_framed = args and type(args[0]) is torch.Tensor and args[0].dim() == 3 and args[0].is_floating_point()
+            if is_framed and len(self.frames) < _MOST_FRAMES and self._has_room(args[0]):
+                self.frames.append((path, args[0], args[0]._version, self.place()))
 
     def _watch_losses(self) -> None:
         """Not where something is compiled, which would be compiled again for another function."""
@@ -74,10 +80,13 @@ class WastedRows:
     def _takes(self, tensor: Any, kept: list[Any]) -> bool:
         import torch
 
-        if self.over or len(kept) >= _MOST_KEPT or get_ident() != self.thread or type(tensor) is not torch.Tensor:
+        if len(kept) >= _MOST_KEPT or type(tensor) is not torch.Tensor:
             return False
+        return tensor.dtype in (torch.int64, torch.int32) and self._has_room(tensor)
+
+    def _has_room(self, tensor: Any) -> bool:
         count = tensor.numel()
-        if tensor.dtype not in (torch.int64, torch.int32) or not 0 < count <= _MOST_ELEMENTS - self.elements:
+        if self.over or get_ident() != self.thread or not 0 < count <= _MOST_ELEMENTS - self.elements:
             return False
         self.elements += count
         return True
@@ -85,7 +94,7 @@ class WastedRows:
     def remove(self) -> None:
         """Nothing is kept any more, whoever still has our function."""
         self.over = True
-        self.words, self.targets = [], []
+        self.words, self.frames, self.targets = [], [], []
         self.replaced.undo()
 
     def padded(self) -> Iterator[tuple[str, int, int, At]]:
@@ -97,6 +106,18 @@ class WastedRows:
                     continue
                 filled, needless = max(_filled(words), _filled(words.t()))
                 yield path, round(1000 * filled), round(1000 * needless), at
+
+    def padded_frames(self) -> Iterator[tuple[str, int, int, int, int, At]]:
+        """Of modules that are given rows of frames: the same, with how many rows there are and how long they are. Rows
+        that are all filled up alike are no such."""
+        for path, given, version, at in self.frames:
+            with contextlib.suppress(Exception), _aside():
+                if at is None or given._version != version:
+                    continue
+                for frames in (given, given.transpose(1, 2)):
+                    filled, needless = _filled_frames(frames)
+                    if filled > 0:
+                        yield path, round(1000 * filled), round(1000 * needless), *frames.shape[:2], at
 
     def ignored(self) -> Iterator[tuple[int, At]]:
         """Of losses: thousandths of the places of which they take nothing, and where they are asked for."""
@@ -130,10 +151,29 @@ def _filled(rows: Any) -> tuple[float, float]:
     return max(_at_end(rows), _at_end(rows.flip(1)))
 
 
-def _at_end(rows: Any) -> tuple[float, float]:
-    last = rows[:, -1].mode().values
-    run = (rows.flip(1) == last).long().cumprod(1).sum(1)
-    # A word that stands elsewhere as well is one of them, as an empty field of a board is.
-    if float((rows == last).sum()) > (1 + _OUTSIDE) * float(run.sum()):
+def _filled_frames(frames: Any) -> tuple[float, float]:
+    """The same of frames, (rows, length, numbers of a frame): those all of whose numbers are one and the same."""
+    if frames.shape[0] < _FEWEST or frames.shape[1] < _SHORTEST or frames.shape[2] < _FEWEST:
         return 0.0, 0.0
-    return float(run.float().mean()) / rows.shape[1], float(run.min()) / rows.shape[1]
+    best = 0.0, 0.0
+    for ends in (frames, frames.flip(1)):
+        run = _run((ends == ends[:, -1, 0].mode().values).all(2))
+        if run is not None and bool((run != run[0]).any()):
+            best = max(best, _shares(run, frames.shape[1]))
+    return best
+
+
+def _at_end(rows: Any) -> tuple[float, float]:
+    run = _run(rows == rows[:, -1].mode().values)
+    return (0.0, 0.0) if run is None else _shares(run, rows.shape[1])
+
+
+def _run(fills: Any) -> Any:
+    """How many at the end of each row fill it up; None: such ones stand elsewhere as well, as an empty field of a board
+    does."""
+    run = fills.flip(1).long().cumprod(1).sum(1)
+    return None if float(fills.sum()) > (1 + _OUTSIDE) * float(run.sum()) else run
+
+
+def _shares(run: Any, length: int) -> tuple[float, float]:
+    return float(run.float().mean()) / length, float(run.min()) / length
