@@ -61,16 +61,17 @@ TEST_CASE("advice: ones and zeros that are multiplied with a matrix pick rows of
 
 TEST_CASE("advice: what is done to all rows of a table, of which a few are looked up, could be done to these") {
   struct Job {
-    std::string_view last = "[-1]", rows = "[600]";
+    std::string_view norm = "2", last = "[-1]", rows = "[600]", last_op = "aten::div";
     bool all_taken = false;
   };
   const auto job = [](const Job& given) {
     return advice_of(run_of([&](Thread& thread) {
-      const std::string dims = R"(["", "2", ")" + std::string(given.last) + R"(", "True", ""])";
+      const std::string dims =
+          R"(["", ")" + std::string(given.norm) + R"(", ")" + std::string(given.last) + R"(", "True", ""])";
       thread.op("aten::conv1d", 4 * ms, kMain);
       thread.op("aten::linalg_vector_norm", 4 * ms, kMain,
                 {.sequence = 7, .dims = "[[6000, 64], [], [], [], []]", .concrete = dims});
-      thread.op("aten::div", 4 * ms, kMain, {.sequence = 8, .dims = "[[6000, 64], [6000, 64]]"});
+      thread.op(given.last_op, 4 * ms, kMain, {.sequence = 8, .dims = "[[6000, 64], [6000, 64]]"});
       const std::string picks = "[[6000, 64], [], " + std::string(given.rows) + "]";
       thread.op("aten::index_select", 2 * ms, kMain, {.dims = picks, .concrete = R"(["", "0", ""])"});
       if (given.all_taken) thread.op("aten::matmul", 1 * ms, kMain, {.dims = "[[32, 64], [64, 6000]]"});
@@ -86,7 +87,8 @@ TEST_CASE("advice: what is done to all rows of a table, of which a few are looke
   const Answer by_columns = job({.last = "[0]"});  // needs all rows, the quotient does not: 6 ms become 0.6
   REQUIRE(find(by_columns, "whole_table") != nullptr);
   CHECK(fast_end(*find(by_columns, "whole_table")->gain) == doctest::Approx(at_most(16.0 / 10.6)).epsilon(0.02));
-  CHECK(find(job({.rows = "[3000]"}), "whole_table") == nullptr);   // not few
+  CHECK(find(job({.rows = "[3000]"}), "whole_table") == nullptr);                                     // not few
+  CHECK(find(job({.norm = "1", .last = "[0]", .last_op = "aten::add_"}), "whole_table") == nullptr);  // an update
   CHECK(find(job({.all_taken = true}), "whole_table") == nullptr);  // the others are needed as well
 }
 
@@ -98,7 +100,9 @@ TEST_CASE("advice: factors of low rank that are multiplied out to a weight, with
       thread.op("aten::linear", 4 * ms, kMain, {.sequence = 9, .dims = "[[4, 32, 512], [512, 512], [512]]"});
       thread.op("autograd::engine::evaluate_function: AddmmBackward0", 8 * ms, {}, {.sequence = 9, .fwd_thread = 1});
     });
-    run.traces[0].module_sizes = {{.path = "net", .parameters = 1000, .unread = 0, .learned = learned}};
+    for (const char* path : {"net.a", "net.b", "net.c"}) {
+      run.traces[0].module_sizes.push_back({.path = path, .parameters = 1000, .unread = 0, .learned = learned});
+    }
     return advice_of(run);
   };
   const std::string_view low = "[[512, 8], [8, 512]]";
@@ -112,6 +116,13 @@ TEST_CASE("advice: factors of low rank that are multiplied out to a weight, with
   REQUIRE(find(learns, "low_rank_product") != nullptr);
   CHECK(find(learns, "low_rank_product")->gain->speedup_high < 1.4);
   CHECK(find(job("[[512, 256], [256, 512]]", 100), "low_rank_product") == nullptr);
+  // What passes through a narrow layer and a wide one, of a batch as large as that is wide.
+  const Answer layers = advice_of(run_of([&](Thread& thread) {
+    thread.op("aten::matmul", 2 * ms, kMain, {.dims = low});
+    thread.op("aten::add", 2 * ms, kMain, {.dims = "[[512, 512], [512], []]"});
+    thread.op("aten::linear", 4 * ms, kMain, {.dims = "[[512, 512], [512, 512], [512]]"});
+  }));
+  CHECK(find(layers, "low_rank_product") == nullptr);
 }
 
 TEST_CASE("advice: rows that are looked up by indexing are told with their backward pass, masks and narrow ones not") {
@@ -133,6 +144,8 @@ TEST_CASE("advice: rows that are looked up by indexing are told with their backw
   CHECK(evidence(*found, "Rows at once") == 20000);
   CHECK(find(job("aten::nonzero", table, rows), "rows_by_index") == nullptr);
   CHECK(find(job("aten::empty", "[[5000, 8], []]", "[[5000, 8], [], [20000, 8], [], []]"), "rows_by_index") == nullptr);
+  CHECK(find(job("aten::empty", table, "[[5000, 64], [], [5000, 64], [], []]"), "rows_by_index") ==
+        nullptr);  // columns
   // Elements, picked by an index for each dimension.
   CHECK(find(job("aten::empty", table, "[[5000, 64], [], [20000], [], []]"), "rows_by_index") == nullptr);
 }

@@ -32,8 +32,10 @@ Indexed indexed_in(const Case& about, const Trace& trace) {
   return out;
 }
 
-// How many rows of the table `made` are; 0: it is something else, as of an index for each dimension.
+// How many rows of the table `made` are; 0: it is something else, as of an index for each dimension, or of the sizes of
+// the table itself, as of its columns in another order.
 std::int64_t rows_in(const Sizes& table, const Sizes& made) {
+  if (made == table) return 0;
   const bool rows = made.size() == table.size() && std::equal(table.begin() + 1, table.end(), made.begin() + 1);
   return rows ? made.front() : 0;
 }

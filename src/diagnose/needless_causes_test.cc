@@ -80,9 +80,11 @@ TEST_CASE("advice: a module that is called on the same input again, forward and 
 }
 
 TEST_CASE("advice: in a stretch of time without steps most calls of a module are on the same input again") {
-  const auto job = [](int again, int of) {
+  const auto job = [](int again, int of, bool is_part = true) {
+    int request = 0;  // ranges of one name would be taken for steps
     Run run = run_of(
-        [](Thread& thread) {
+        [is_part, request](Thread& thread) mutable {
+          thread.begin_range();
           thread.op("aten::conv2d", 4 * ms, kMain);
           for (int call = 0; call < 4; call++) {
             thread.begin_range();
@@ -90,6 +92,7 @@ TEST_CASE("advice: in a stretch of time without steps most calls of a module are
             thread.end_range("stepscope.module: keys (Linear)");
             thread.op("aten::argmax", 1 * ms, kMain);
           }
+          thread.end_range((is_part ? "stepscope.module: net" : "request ") + std::to_string(request++));
         },
         true, false);
     for (int call = 0; call < again; call++) {
@@ -105,7 +108,8 @@ TEST_CASE("advice: in a stretch of time without steps most calls of a module are
   REQUIRE(found->gain);  // of 16 ms three quarters of 8 ms
   CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 10)).epsilon(0.02));
   CHECK(find(job(8, 20), "repeated_forward") == nullptr);
-  CHECK(find(job(3, 4), "repeated_forward") == nullptr);  // too few to say how many
+  CHECK(find(job(3, 4), "repeated_forward") == nullptr);           // too few to say how many
+  CHECK(find(job(15, 20, false), "repeated_forward") == nullptr);  // a model that is timed on one input
 }
 
 Run with_words(std::string_view said) {

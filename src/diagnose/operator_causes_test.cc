@@ -406,30 +406,35 @@ TEST_CASE("advice: a model under no_grad in some of the steps is evaluation, in 
 }
 
 TEST_CASE("advice: in each step the model is set to evaluate the batch that it learned from, another batch is none") {
-  const auto job = [](std::string_view evaluated, std::string_view sets) {
+  const auto job = [](std::string_view evaluated, std::string_view model = "net", bool in_main = false) {
     const std::vector<std::string> main{"train.py(30): main"}, scores{"train.py(30): main", "train.py(10): scores"};
     Run run = run_of([&](Thread& thread) {
+      thread.begin_range();
       thread.op("aten::mm", 4 * ms, main, {.sequence = 7, .dims = kTwoSquares});
+      thread.end_range("stepscope.module: net (Net)");
       thread.op("autograd::engine::evaluate_function: MmBackward0", 3 * ms, main, {.sequence = 7, .fwd_thread = 1});
+      thread.begin_range();
       thread.op("aten::mm", 4 * ms, scores, {.dims = evaluated});
+      thread.end_range("stepscope.module: " + std::string(model) + " (Net)");
       thread.op("aten::argmax", 1 * ms, scores, {.dims = kSquare});
       thread.op("aten::randint", 4 * ms, main);  // of the next batch
     });
     run.stack_steps[0].code = {{"train.py", 10, "def scores", 10},
-                               {"train.py", 10, std::string(sets), 11},
+                               {"train.py", in_main ? 30 : 10, "eval", in_main ? 30 : 11},
                                {"train.py", 30, "__next__", 31},
                                {"train.py", 30, "scores", 44}};
     return advice_of(run);
   };
-  const Answer answer = job(kTwoSquares, "eval");
+  const Answer answer = job(kTwoSquares);
   const Finding* found = find(answer, "evaluation_in_loop");
   REQUIRE(found != nullptr);
   CHECK(found->where.line == 44);
   CHECK(found->confidence == "medium");
   REQUIRE(found->gain);
   CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 11)).epsilon(0.02));
-  CHECK(find(job(kTwoSquares, "train"), "evaluation_in_loop") == nullptr);
-  CHECK(find(job("[[64, 256], [256, 256]]", "eval"), "evaluation_in_loop") == nullptr);
+  CHECK(find(job(kTwoSquares, "net", true), "evaluation_in_loop") == nullptr);  // set once, for all steps
+  CHECK(find(job(kTwoSquares, "teacher"), "evaluation_in_loop") == nullptr);
+  CHECK(find(job("[[64, 256], [256, 256]]"), "evaluation_in_loop") == nullptr);  // a quarter of it, as moves in a game
 }
 
 TEST_CASE("advice: what recording costs is no time of the steps where other steps are known") {

@@ -529,6 +529,23 @@ def test_frames_are_of_a_step_and_not_of_what_follows_the_last_one(place: Place,
 
 
 @needs_torch
+def test_frames_of_a_step_that_takes_too_long_are_tried_once_more(place: Place) -> None:
+    text = """
+    def evaluate():
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            net(torch.ones(4, 8))
+    with torch.profiler.record_function("epoch"):
+        train(30, 14, evaluate)
+    """
+    job = place.run(sys.executable, place.script(TRAIN + text))
+    assert job.code == 0
+    (process,) = job.manifest()["processes"]
+    frames = [window["steps"] for window in process["windows"] if window["kind"] == "stacks"]
+    assert len(frames) == 1 and frames[0] in ([16], [17]), job.stderr
+
+
+@needs_torch
 @measured
 def test_the_early_steps_make_room_for_the_better_ones(place: Place) -> None:
     job = place.run(sys.executable, place.script(TRAIN + "    train(30, -1, None)\n"))

@@ -108,8 +108,8 @@ class Reader(nn.Module):
 
 reader = Reader().eval()
 with torch.inference_mode():
-    for request in range(80):
-        reader(torch.randn(1, 400, 64))
+    for request in range(400):
+        reader(torch.randn(1, 100, 64))
 """
 )
 

@@ -13,6 +13,7 @@
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/model_calls.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "diagnose/source.h"
@@ -35,15 +36,6 @@ bool is_of_model(std::string_view name) {
                               model->family == costs::Family::attention || model->family == costs::Family::recurrent);
 }
 
-// Arithmetic of a step: in which, the operator, the sizes of what it is given.
-using Learned = std::tuple<const Trace*, StepId, std::string_view, std::vector<Sizes>>;
-
-Learned learned_by(const Operator& one) {
-  std::vector<Sizes> sizes;
-  for (const Shape& shape : one.inputs->shapes) sizes.push_back(shape.sizes);
-  return {one.trace, one.step, one.name, std::move(sizes)};
-}
-
 // Where the program has the model evaluated by its source: it calls eval() on the way there, or in a loop. nullopt: it
 // calls none.
 std::optional<Place> eval_call(const Case& about, const Trace& trace, const Code& code) {
@@ -55,26 +47,56 @@ std::optional<Place> eval_call(const Case& about, const Trace& trace, const Code
   return place;
 }
 
-// Is it called by a function that sets a model to evaluate?
-bool is_below_eval(const Case& about, const Operator& one) {
+// What steps learn from: their arithmetic, by module and operator with the fewest and the most numbers that it was
+// given, and the program's functions around. A step that ends with its optimizer begins with what is done for the batch
+// before, which is about as large.
+struct Learning {
+  using Key = std::tuple<const Trace*, std::string_view, std::string_view>;
+  std::map<Key, std::pair<std::int64_t, std::int64_t>> arithmetic;
+  std::set<std::pair<std::string, std::int64_t>> functions;  // file, line
+
+  bool has(const Key& key, std::int64_t given) const {
+    const auto found = arithmetic.find(key);
+    return found != arithmetic.end() && given >= found->second.first / 2 && given / 2 <= found->second.second;
+  }
+};
+
+std::int64_t numbers_given(const Operator& one) {
+  const Sizes* first = one.inputs->tensor();
+  return first == nullptr ? 0 : elements(*first);
+}
+
+// Is it called by a function that sets a model to evaluate, and calls nothing that is learned from?
+bool is_below_eval(const Case& about, const Operator& one, const Learning& learning) {
   const Source& source = about.places.source(*one.trace);
   const Code code = about.code(*one.trace, one.slice);
-  return std::any_of(code.stack.begin(), code.stack.end(),
-                     [&](const CodeFrame& frame) { return frame.own && source.calls(frame, "eval"); });
+  return std::any_of(code.stack.begin(), code.stack.end(), [&](const CodeFrame& frame) {
+    return frame.own && source.calls(frame, "eval") && !learning.functions.contains({frame.file, frame.line});
+  });
+}
+
+// The module that is called around it, outermost; nullptr: none.
+const ModelCall* call_around(const Case& about, const Operator& one) {
+  const std::int64_t at = one.trace->slices.start_ns[one.slice];
+  for (const ModelCall& call : model_calls(about)) {
+    if (call.trace == one.trace && call.start_ns <= at && at < call.end_ns) return &call;
+  }
+  return nullptr;
 }
 
 using Stretch = std::vector<const Operator*>;
 
 // Of a stretch what the program evaluates, if all arithmetic of a model in it is also done in the same step to learn
-// from: the name of the operator, and what it is given, are the same. Else empty: a teacher, a target network, moves in
-// a game have models or batches of their own.
-Stretch evaluated_again(const Case& about, const Stretch& stretch, const std::set<Learned>& learned) {
+// from, by the same modules and on about as much. Else empty: a teacher, a target network, moves in a game have
+// models or batches of their own.
+Stretch evaluated_again(const Case& about, const Stretch& stretch, const Learning& learning) {
   Stretch out;
   bool has_model = false;
   for (const Operator* one : stretch) {
-    if (!is_below_eval(about, *one)) continue;
+    if (!is_below_eval(about, *one, learning)) continue;
     if (is_of_model(one->name)) {
-      if (!learned.contains(learned_by(*one))) return {};
+      const ModelCall* call = call_around(about, *one);
+      if (call == nullptr || !learning.has({call->trace, call->module, one->name}, numbers_given(*one))) return {};
       has_model = true;
     }
     out.push_back(one);
@@ -105,7 +127,18 @@ Cause evaluation_in_loop_cause() {
         Stretch stretch;
         bool has_model = false, trains = false;
         std::vector<Stretch> stretches;
-        std::set<Learned> learned;
+        Learning learning;
+        const auto learn = [&](const Operator& one) {
+          const ModelCall* call = call_around(about, one);
+          if (call == nullptr) return;
+          const std::int64_t given = numbers_given(one);
+          auto& [least, most] =
+              learning.arithmetic.try_emplace({call->trace, call->module, one.name}, given, given).first->second;
+          least = std::min(least, given), most = std::max(most, given);
+          for (const CodeFrame& frame : about.code(*one.trace, one.slice).stack) {
+            learning.functions.insert({frame.file, frame.line});
+          }
+        };
         const auto close = [&] {
           if (has_model && stretch.size() > 1) stretches.push_back(stretch);
           stretch.clear();
@@ -116,7 +149,7 @@ Cause evaluation_in_loop_cause() {
               (!stretch.empty() && (stretch.back()->trace != one.trace || stretch.back()->step != one.step))) {
             const bool goes_back = !pass.backward(*one.trace, one.slice).empty();
             trains = trains || goes_back;
-            if (goes_back && is_of_model(one.name)) learned.insert(learned_by(one));
+            if (goes_back && is_of_model(one.name)) learn(one);
             close();
             if (one.phase == Phase::optimizer || has_number(*one.trace, one.slice)) continue;
           }
@@ -125,12 +158,16 @@ Cause evaluation_in_loop_cause() {
         }
         close();
         if (!trains) return;
-        std::set<StepId> with_some;
-        for (const Stretch& one : stretches) with_some.insert(one.front()->step);
-        const bool in_each = with_some.size() >= static_cast<std::size_t>(about.steps);
-        if (in_each) {
-          for (Stretch& one : stretches) one = evaluated_again(about, one, learned);
+        const auto is_in_each = [&] {
+          std::set<StepId> steps;
+          for (const Stretch& one : stretches) steps.insert(one.front()->step);
+          return steps.size() >= static_cast<std::size_t>(about.steps);
+        };
+        const bool in_each = is_in_each();
+        if (in_each) {  // it is part of the method, but for what looks at the very batch again
+          for (Stretch& one : stretches) one = evaluated_again(about, one, learning);
           std::erase_if(stretches, [](const Stretch& one) { return one.empty(); });
+          if (!is_in_each()) return;
         }
         for (const Stretch& one : stretches) {
           const Trace& trace = *one.front()->trace;

@@ -26,6 +26,14 @@ struct Made {
   std::int64_t rows = 0, columns = 0, rank = 0, given = 0;  // of the weight; `given`: rows that it is multiplied with
 };
 
+// Can it be done to what a factor makes as well: a scale, a cast, the sum with a weight?
+bool is_linear(const Operator& one) {
+  const std::string_view name = one.name;
+  if (name == "aten::add" || name == "aten::sub" || name == "aten::to" || name == "aten::_to_copy") return true;
+  const std::vector<Shape>& given = one.inputs->shapes;
+  return (name == "aten::mul" || name == "aten::div") && (given.size() < 2 || elements(given[1].sizes) <= 1);
+}
+
 bool is_of(const Sizes& sizes, const Made& made) {
   return sizes.size() == 2 &&
          ((sizes[0] == made.rows && sizes[1] == made.columns) || (sizes[0] == made.columns && sizes[1] == made.rows));
@@ -35,27 +43,31 @@ bool is_of(const Sizes& sizes, const Made& made) {
 Made made_at(const std::vector<Operator>& all, std::size_t at) {
   Made out;
   const std::vector<Shape>& given = all[at].inputs->shapes;
-  if (!is_product(all[at].name) || given.size() < 2 || given[0].sizes.size() != 2 || given[1].sizes.size() != 2)
-    return {};
+  const bool is_plain = all[at].name == "aten::mm" || all[at].name == "aten::matmul";
+  if (!is_plain || given.size() < 2 || given[0].sizes.size() != 2 || given[1].sizes.size() != 2) return {};
   out.factors = &all[at];
   out.rows = given[0].sizes[0], out.rank = given[0].sizes[1], out.columns = given[1].sizes[1];
   if (out.rank < 1 || given[1].sizes[0] != out.rank || std::min(out.rows, out.columns) / kTimesRank < out.rank)
     return {};
+  bool has_weight = false;
   for (std::size_t k = at + 1; k < all.size() && k <= at + kMostBetween; k++) {
     const Operator& one = all[k];
     if (one.trace != all[at].trace || one.step != all[at].step || one.inputs->shapes.empty()) return {};
     if (is_view(one.name)) continue;
     const std::vector<Shape>& operands = one.inputs->shapes;
     if (is_product(one.name)) {
-      const std::size_t weight = one.name == "aten::addmm" ? 2 : 1;
+      const std::size_t weight = one.name.find("addmm") == std::string_view::npos ? 1 : 2;
       if (operands.size() <= weight || !is_of(operands[weight].sizes, out)) return {};
       const Sizes& with = operands[weight - 1].sizes;
-      if (with.empty() || with.back() < 1) return {};
+      // What is given may be the product itself, on its way through a wide layer.
+      if (with.empty() || with.back() < 1 || elements(with) == elements({out.rows, out.columns})) return {};
+      if (!has_weight && one.name != "aten::linear") return {};  // the product of a graph and what its nodes have
       out.given = elements(with) / with.back();
       out.used = &one;
       return out;
     }
-    if (!is_elementwise(one.name) || !is_of(operands[0].sizes, out)) return {};
+    if (!is_linear(one) || !is_of(operands[0].sizes, out)) return {};
+    has_weight = has_weight || (one.name == "aten::add" && operands.size() > 1 && is_of(operands[1].sizes, out));
     out.between.push_back(&one);
   }
   return {};
@@ -63,11 +75,11 @@ Made made_at(const std::vector<Operator>& all, std::size_t at) {
 
 // Is most of what the models have not learned?
 bool is_frozen(const Trace& trace) {
-  std::int64_t parameters = 0, learned = 0;
+  double parameters = 0, learned = 0;
   for (const ModuleSize& one : trace.module_sizes) {
     if (one.beside != 0) continue;
-    parameters += one.parameters;
-    learned = std::max(learned, one.learned);
+    parameters += static_cast<double>(one.parameters);
+    learned += static_cast<double>(one.learned);
   }
   return learned > 0 && learned < parameters / 2;
 }
@@ -109,8 +121,7 @@ Cause low_rank_product_cause() {
                  .next = "Multiply with one factor after the other: F.linear(x, weight) + F.linear(F.linear(x, A), B) "
                          "in place of F.linear(x, weight + B @ A); where nothing is learned, multiply them out once"});
             found.finding.evidence.push_back({.text = "Rank", .value = rank, .unit = Unit::count});
-            found.finding.evidence.push_back(
-                {.text = "Per step", .value = calls / std::max<std::int64_t>(about.steps, 1), .unit = Unit::count});
+            found.finding.evidence.push_back({.text = "In all recorded steps", .value = calls, .unit = Unit::count});
             out.push_back(std::move(found));
           }};
 }

@@ -26,6 +26,7 @@ constexpr double kStays = 0.5;
 // Rows and words in each, of the look-up that most of the steps follow from; 0: not known.
 struct Batch {
   std::int64_t rows = 0, length = 0, words = 0;
+  bool within = false;  // of frames within the model, whose length is inferred
 };
 
 // What is said of the batches of a rank, and the sizes that tell tensors of them.
@@ -51,6 +52,7 @@ Batch batch_of(const std::vector<Operator>& all, const Trace& trace) {
 bool is_of_words(const Operator& one, const Batch& batch) {
   return std::any_of(one.inputs->shapes.begin(), one.inputs->shapes.end(), [&](const Shape& shape) {
     const auto count = [&](std::int64_t size) { return std::count(shape.sizes.begin(), shape.sizes.end(), size); };
+    if (batch.within) return shape.sizes.size() > 2 && shape.sizes.front() == batch.rows && count(batch.length) > 0;
     const bool both =
         batch.rows == batch.length ? count(batch.rows) > 1 : count(batch.rows) > 0 && count(batch.length) > 0;
     // Heads may be counted as rows: there are several times as many of these then.
@@ -63,21 +65,25 @@ bool is_of_words(const Operator& one, const Batch& batch) {
 std::vector<Batch> lengths_of(const std::vector<Operator>& all, const Trace& trace, std::int64_t rows,
                               std::int64_t length) {
   constexpr std::int64_t kMostSteps = 8, kOfEnds = 4;
-  std::set<std::int64_t> lengths{length};
+  std::set<std::int64_t> lengths, widths;
   for (const Operator& one : all) {
     if (one.trace != &trace) continue;
+    const bool has_weight = is_product(one.name) || one.name.find("conv") != std::string_view::npos;
     for (const Shape& shape : one.inputs->shapes) {
+      const bool is_weight = has_weight && std::find(shape.sizes.begin(), shape.sizes.end(), rows) == shape.sizes.end();
+      if (is_weight) widths.insert(shape.sizes.begin(), shape.sizes.end());
       if (shape.sizes.size() < 3 || shape.sizes.front() != rows) continue;
       for (const std::int64_t size : shape.sizes) {
-        for (std::int64_t step = 1; step <= kMostSteps; step *= 2) {
+        for (std::int64_t step = 1; step <= kMostSteps && size > 0; step *= 2) {
           if (length / step > 2 * kOfEnds && std::abs(size - length / step) <= kOfEnds) lengths.insert(size);
         }
       }
     }
   }
-  std::vector<Batch> out;
-  for (const std::int64_t one : lengths) {
-    if (one <= std::numeric_limits<std::int64_t>::max() / rows) out.push_back({rows, one, rows * one});
+  if (length > std::numeric_limits<std::int64_t>::max() / rows) return {};
+  std::vector<Batch> out{{rows, length, rows * length}};
+  for (const std::int64_t one : lengths) {  // a layer may be as wide as another one is long
+    if (one != length && !widths.contains(one)) out.push_back({.rows = rows, .length = one, .within = true});
   }
   return out;
 }

@@ -46,37 +46,58 @@ std::map<std::string_view, Again> usual_of(const std::vector<Source::CalledAgain
   return out;
 }
 
-// Those of the recorded steps that stand where the step with stacks has them; none inside of another one.
-std::vector<Again> calls_again(const Trace& trace, const std::vector<Source::CalledAgain>& said) {
+bool is_inside(const Trace& trace, SliceId slice, const std::set<SliceId>& modules) {
+  SliceId above = trace.slices.parent[slice];
+  while (above != SliceId::none && !modules.contains(above)) above = trace.slices.parent[above];
+  return above != SliceId::none;
+}
+
+Again at(const Trace& trace, SliceId slice, Again one) {
+  one.track = trace.slices.track[slice];
+  one.time = {trace.slices.start_ns[slice], trace.slices.end_ns(slice)};
+  return one;
+}
+
+// Of a stretch of time. A model that is called on one input alone is being timed, say; what a service makes again is
+// part of a request.
+std::vector<Again> of_stretch(const Trace& trace, const std::vector<Source::CalledAgain>& said) {
+  const std::map<std::string_view, Again> usual = usual_of(said);
+  std::set<SliceId> modules;
+  for (const ModuleCall& call : trace.modules) modules.insert(call.slice);
+  std::vector<Again> out;
+  for (const ModuleCall& call : trace.modules) {
+    const auto found = usual.find(trace.strings[call.name]);
+    if (found == usual.end() || !is_inside(trace, call.slice, modules)) continue;
+    out.push_back(at(trace, call.slice, found->second));
+  }
+  return out;
+}
+
+// Those of the recorded steps that stand where the step with stacks has them.
+std::vector<Again> of_steps(const Trace& trace, const std::vector<Source::CalledAgain>& said) {
   std::map<std::pair<StepId, std::string_view>, std::vector<SliceId>> calls;
   for (const ModuleCall& call : trace.modules) {
     const StepId step = trace.step_at(trace.slices.start_ns[call.slice]);
     if (step != StepId::none) calls[{step, trace.strings[call.name]}].push_back(call.slice);
   }
-  std::vector<Again> all;
-  if (!has_steps(trace)) {
-    const std::map<std::string_view, Again> usual = usual_of(said);
-    for (const ModuleCall& call : trace.modules) {
-      const auto found = usual.find(trace.strings[call.name]);
-      if (found == usual.end()) continue;
-      all.push_back(found->second);
-      all.back().track = trace.slices.track[call.slice];
-      all.back().time = {trace.slices.start_ns[call.slice], trace.slices.end_ns(call.slice)};
-    }
-  }
   std::map<std::string_view, std::vector<const Source::CalledAgain*>> by_module;
   for (const Source::CalledAgain& one : said) by_module[one.module].push_back(&one);
+  std::vector<Again> out;
   for (auto& [of, slices] : calls) {
     const auto again = by_module.find(of.second);
     if (again == by_module.end()) continue;
     std::sort(slices.begin(), slices.end(),
               [&](SliceId a, SliceId b) { return trace.slices.start_ns[a] < trace.slices.start_ns[b]; });
     for (const Source::CalledAgain* one : again->second) {
-      if (one->count != slices.size()) continue;
-      const SliceId slice = slices[one->number - 1];
-      all.push_back({one, trace.slices.track[slice], {trace.slices.start_ns[slice], trace.slices.end_ns(slice)}});
+      if (one->count == slices.size()) out.push_back(at(trace, slices[one->number - 1], {.said = one}));
     }
   }
+  return out;
+}
+
+// None inside of another one.
+std::vector<Again> calls_again(const Trace& trace, const std::vector<Source::CalledAgain>& said) {
+  std::vector<Again> all = has_steps(trace) ? of_steps(trace, said) : of_stretch(trace, said);
   // By thread and time, the longer one first: what is inside of another one goes along with it.
   std::sort(all.begin(), all.end(), [](const Again& a, const Again& b) {
     if (a.track != b.track) return a.track < b.track;
@@ -145,15 +166,16 @@ Cause repeated_forward_cause() {
         });
         work_of.add_outputs();
         if (weight.empty() || !work_of.worth_saying()) return;
-        const bool of_steps = has_steps(about.trace);
+        const bool in_steps = has_steps(about.trace);
         Diagnosis found = work_of.diagnosis(
             {.cause = "model",
-             .sentence = of_steps ? "A step calls a module on the same input again, and its weights have not changed"
+             .sentence = in_steps ? "A step calls a module on the same input again, and its weights have not changed"
                                   : "A module is called on the same input again and again",
-             .next = of_steps ? "Keep what the first call gives, and use it in both places"
+             .next = in_steps ? "Keep what the first call gives, and use it in both places"
                               : "Call it once for each input, and keep what it gives until the next one comes",
-             .doubt = chance ? "chance makes the two calls differ, as in dropout, which may be meant"
-                             : "that the inputs are the same was seen in the step with stacks"});
+             .doubt = chance     ? "chance makes the two calls differ, as in dropout, which may be meant"
+                      : in_steps ? "that the inputs are the same was seen in the step with stacks"
+                                 : "how often the inputs are the same was seen where stacks were recorded"});
         const Source::CalledAgain* most =
             std::max_element(weight.begin(), weight.end(), [](const auto& a, const auto& b) {
               return a.second < b.second;
@@ -161,10 +183,10 @@ Cause repeated_forward_cause() {
         found.finding.where.op.reset();
         put_call(*most->call, found.finding.where);
         found.finding.where.module = std::string(most->module);
-        found.finding.evidence.push_back(
-            {.text = "Calls of " + std::string(most->module) + (of_steps ? " in a step" : ", looked at"),
-             .value = static_cast<std::int64_t>(most->count),
-             .unit = Unit::count});
+        found.finding.evidence.push_back({.text = "Calls of " + std::string(most->module) +
+                                                  (in_steps ? " in a step" : " where stacks were recorded"),
+                                          .value = static_cast<std::int64_t>(most->count),
+                                          .unit = Unit::count});
         found.is_offer = chance;
         out.push_back(std::move(found));
       }};

@@ -25,10 +25,19 @@ constexpr std::size_t kLongestChain = 32;
 
 // Does it go along the last dimension alone?
 bool along_rows(const Operator& one) {
-  const std::string last = std::to_string(static_cast<std::int64_t>(one.inputs->shapes[0].sizes.size()) - 1);
-  return std::any_of(one.inputs->values.begin(), one.inputs->values.end(), [&](const std::string& value) {
-    return value == "-1" || value == "[-1]" || value == last || value == "[" + last + "]";
-  });
+  const Sizes& sizes = one.inputs->shapes[0].sizes;
+  const bool has_order = one.name == "aten::norm" || one.name == "aten::linalg_vector_norm";
+  const std::size_t input = has_order ? 2 : 1;  // that says along which
+  if (input >= one.inputs->values.size()) return false;
+  const std::string& said = one.inputs->values[input];
+  if (one.name == "aten::layer_norm") return said == "[" + std::to_string(sizes.back()) + "]";
+  const std::string last = std::to_string(sizes.size() - 1);
+  return said == "-1" || said == "[-1]" || said == last || said == "[" + last + "]";
+}
+
+// Does it write to what is there, as an optimizer does?
+bool writes(const Operator& one) {
+  return one.phase == Phase::optimizer || one.phase == Phase::zero_grad || one.name.ends_with('_');
 }
 
 // Does it make of each row of `table` one of its own? A product then has its first operand for a table.
@@ -67,7 +76,7 @@ Chain chain_before(const std::vector<Operator>& all, const LookUp& look_up) {
         out.operators.empty() && !one.inputs->shapes.empty() && one.inputs->shapes[0].sizes == table &&
         (one.name == "aten::index" || one.name == "aten::index_select" || one.name == "aten::embedding");
     if (another) continue;
-    if (!is_row_by_row(one, table)) break;
+    if (writes(one) || !is_row_by_row(one, table)) break;
     out.operators.push_back(k);
   }
   return out;
@@ -102,7 +111,8 @@ Cause whole_table_cause() {
               const std::size_t last = chain.operators.front();
               const auto [known, fresh] = chains.try_emplace(last, std::move(chain));
               if (fresh && is_taken_whole(all, looks, *look_up, last)) known->second.operators.clear();
-              known->second.looked_up += std::min(look_up->rows, known->second.rows);
+              const std::int64_t left = known->second.rows - known->second.looked_up;  // more than all are all
+              known->second.looked_up += std::min(look_up->rows, left);
             }
             Gathered needless(about);
             std::int64_t rows = 0, looked_up = 0;

@@ -79,9 +79,9 @@ class _Memory:
         """Of a tensor of inference mode, for which torch counts no versions. Not asked of torch, which would record it.
         Raises where it is too much, or not in the host's memory."""
         memory = tensor.untyped_storage()
-        self.bytes += memory.nbytes()
-        if tensor.device.type != "cpu" or self.bytes > _MOST_BYTES:
+        if tensor.device.type != "cpu" or self.bytes + memory.nbytes() > _MOST_BYTES:
             raise ValueError("not compared")
+        self.bytes += memory.nbytes()
         return zlib.crc32((ctypes.c_char * memory.nbytes()).from_address(memory.data_ptr()))
 
 

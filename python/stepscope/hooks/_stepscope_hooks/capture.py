@@ -370,7 +370,8 @@ class Capture:
     def count(self, phase: int) -> None:
         now = marks.now_ns()
         self.step_s = (now - self.step_began) / 1e9
-        self.last_steps.append((self.boundary, self.step_s))
+        if not self.recordings.with_stacks():  # which make a step longer
+            self.last_steps.append((self.boundary, self.step_s))
         if not self.marks.tried:
             self.open_marks()
         self.marks.step(self.boundary, self.step_began, now, phase)

@@ -107,6 +107,11 @@ def _open_ranges(names: Collection[str] | None) -> list[Any]:
     return [one for one in entered if names is None or one.name in names]
 
 
+def open_now() -> set[int]:
+    """By what Python knows them."""
+    return {id(one) for one in _open_ranges(None)}
+
+
 class Left:
     """Ranges that the last recording of this process left open."""
 
@@ -116,11 +121,12 @@ class Left:
         self.steps = 0  # that have to pass before the others have ended
         self.stopped = 0.0
 
-    def leaves(self, names: Collection[str] | None, in_step: bool) -> None:
-        """A recording has stopped with these ranges open; None: not known which. `in_step`: not between two steps."""
+    def leaves(self, names: Collection[str] | None, in_step: bool, before: Collection[int] = ()) -> None:
+        """A recording has stopped with these ranges open; None: not known which. `in_step`: not between two steps.
+        `before`: what was open when it began, and so is nothing of it (open_now)."""
         self.any = names is None or len(names) > 0
         if self.any:
-            self.known = [weakref.ref(one) for one in _open_ranges(names)]
+            self.known = [weakref.ref(one) for one in _open_ranges(names) if id(one) not in before]
             self.steps = 2 if in_step else 1
             self.stopped = time.monotonic()
 

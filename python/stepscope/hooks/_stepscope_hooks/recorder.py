@@ -90,6 +90,7 @@ class Recorder:
         self.text_bytes = 0
         self.written_steps = 0  # whole ones, that the costs are of
         self.spools: list[Spool] = []
+        self.open_before: set[int] = set()  # ranges of the job's, when stacks of a step began
         self.left_open: set[str] | None = set()  # names of ranges that were open at its stop; None: not known yet
         self.gc_s, self.gc_count, self.gc_began = 0.0, 0, 0.0
         self.gc_range: Any = None  # of the collection that runs, in the recording

@@ -23,6 +23,7 @@ SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of
 STACKS = "stacks"  # one step, or a quarter of a second, after a window, with Python stacks: the code behind the times
 STACKS_S = 0.25
 OVERDUE_S, OVERDUE = 1.0, 20  # a step with stacks that takes so long, and so many times as long as others, is none
+SETTLES_S = 2.0  # that a GPU may take to become idle then
 LATER_STACKS = 3  # steps at most until another one, for ranges that the one before left open
 
 
@@ -43,6 +44,7 @@ class Recordings:
         self.ready: Recorder | None = None  # prepared for the next boundary
         self.stacks_wait = 0  # steps at most, for ranges that the window before left open and for stacks_at
         self.stacks_at = 0  # the step that they are recorded in
+        self.given_up = False  # their step took too long
         self.after_early = False  # they are of the early window, and those of a better one may follow
         self.waiting_told = False  # a user need not read it for every step
         self.time_is_up = False  # of the window in seconds
@@ -145,7 +147,8 @@ class Recordings:
         self.capture.identity = recorder.identity
         recorder.asked = window in self.asked
         recorder.of_forward = self.capture.without_optimizer
-        recorder.early = self.settings.automatic and (self.after_early if window == STACKS else window == plan.EARLY)
+        of_step = kind == STACKS and number is not None
+        recorder.early = self.settings.automatic and (self.after_early if of_step else window == plan.EARLY)
         self.active = (recorder, window)
         self.batches = self.capture.batches
         self.stacks_by_clock = self.stacks_by_clock and window == STACKS
@@ -154,7 +157,9 @@ class Recordings:
             self.marks.part(self.capture.boundary, marks.PART_BEGINS)
         if number is not None:
             recorder.begin_step(number)
-        if kind == STACKS and number is not None and self.capture.by_time is not None:
+        if of_step and self.capture.by_time is not None:
+            with self.notes.guard("looking for open ranges"):
+                recorder.open_before = moments.open_now()
             self.capture.by_time.watch(recorder, self.longest_s())
         if not self.settings.nsys:  # whose report the end of the job completes
             self.termination.arm()
@@ -195,6 +200,9 @@ class Recordings:
         """Once, where no batch is loaded in their step: at the end of a pass, say, if the job loads one ahead."""
         once = recorder.kind == STACKS and not self.stacks_by_clock and self.without_batch is None
         return once and not recorder.early and self.loads and self.capture.batches == self.batches
+
+    def with_stacks(self) -> bool:
+        return self.active is not None and self.active[0].has_frames
 
     def by_clock(self, window: Window | str) -> bool:
         return window == SECONDS or (window == STACKS and self.stacks_by_clock)
@@ -433,25 +441,39 @@ class Recordings:
             return True
         if not moments.fits():
             return False
+        if not device_settles(SETTLES_S):
+            return True  # to stop would hang the job: it goes on until the step ends, or the job
         self.end_open_ranges(recorder)
         self.give_stacks_up()
-        moments.left.leaves(recorder.left_open, in_step=True)
+        if not recorder.early and not self.given_up:  # it may have been a long step: once more, in one that is none
+            self.given_up = True
+            self.stacks_at, self.stacks_wait = self.capture.boundary + 1, LATER_STACKS
         return True
 
     def close_unfinished(self) -> None:
-        assert self.active is not None
-        recorder, window = self.active
-        if window == STACKS and not self.by_clock(window) and not recorder.steps:
+        if self.holds_no_step():
             self.give_stacks_up()
         else:
             self.close(complete=False)
 
+    def holds_no_step(self) -> bool:
+        """Stacks of what followed the last step, it seems: the code behind no time of a step."""
+        assert self.active is not None
+        recorder, window = self.active
+        return window == STACKS and not self.by_clock(window) and not recorder.steps
+
     def give_stacks_up(self) -> None:
-        """They are of what followed the last step, it seems: the code behind no time of a step."""
+        """Nothing of them stays."""
         assert self.active is not None
         recorder = self.active[0]
+        if recorder.ranges is not None:
+            recorder.ranges.calls = {}  # which say nothing of a step
         recorder.stop()
-        self.drop(recorder, "")
+        recorder.profiler = None
+        self.release()
+        self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
+        moments.left.leaves(None, in_step=True, before=recorder.open_before)
+        self.capture.tell_context()
 
     def end_seconds(self) -> bool:
         """False: not here. The end of a step does it then, if one comes before the clock tries again."""
@@ -487,6 +509,8 @@ class Recordings:
     def save_in_child(self) -> None:
         """In a child that was forked off when SIGTERM ended this process."""
         if self.active is not None:
+            if self.holds_no_step():
+                return
             recorder, _ = self.active
             recorder.stop()
             recorder.export(complete=False)

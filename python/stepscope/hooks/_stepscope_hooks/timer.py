@@ -255,7 +255,7 @@ class Timer:
 
     def watch(self, recorder: Recorder, seconds: float) -> None:
         """Ends a step with stacks that goes on for longer."""
-        if seconds < math.inf:
+        if seconds < math.inf and recorder.thread == threading.main_thread().ident:
             self.at(time.monotonic() + seconds, lambda: self.end_overdue(recorder))
 
     def end_overdue(self, recorder: Recorder) -> None:
@@ -265,7 +265,7 @@ class Timer:
         ended: list[bool] = []
         self.on_main_thread(lambda: ended.append(recordings.end_overdue(recorder)))
         if ended == [False]:
-            self.at(time.monotonic() + RETRY_S, lambda: self.end_overdue(recorder))
+            self.at(time.monotonic() + LOOK_S, lambda: self.end_overdue(recorder))
 
     # Requests in seconds -------------------------------------------------------------------------------------------
     def take_requests(self) -> None:

@@ -50,7 +50,8 @@ class WastedRows:
             if is_rows and self._takes(args[0], self.words):
                 self.words.append((path, args[0], args[0]._version, self.place()))
             is_framed = args and type(args[0]) is torch.Tensor and args[0].dim() == 3 and args[0].is_floating_point()
-            if is_framed and len(self.frames) < _MOST_FRAMES and self._has_room(args[0]):
+            is_new = is_framed and all(args[0] is not one for _, one, *_ in self.frames)
+            if is_new and len(self.frames) < _MOST_FRAMES and self._has_room(args[0]):
                 self.frames.append((path, args[0], args[0]._version, self.place()))
 
     def _watch_losses(self) -> None:
