@@ -2,6 +2,8 @@
 // in each of them, where the program sets the model to evaluate the very batch that it learns from.
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -75,13 +77,21 @@ bool is_below_eval(const Case& about, const Operator& one, const Learning& learn
   });
 }
 
+using CallsByStart = std::map<std::pair<const Trace*, std::int64_t>, const ModelCall*>;
+
+CallsByStart calls_by_start(const Case& about) {
+  CallsByStart out;
+  for (const ModelCall& call : model_calls(about)) out.emplace(std::pair{call.trace, call.start_ns}, &call);
+  return out;
+}
+
 // The module that is called around it, outermost; nullptr: none.
-const ModelCall* call_around(const Case& about, const Operator& one) {
+const ModelCall* call_around(const CallsByStart& calls, const Operator& one) {
   const std::int64_t at = one.trace->slices.start_ns[one.slice];
-  for (const ModelCall& call : model_calls(about)) {
-    if (call.trace == one.trace && call.start_ns <= at && at < call.end_ns) return &call;
-  }
-  return nullptr;
+  const auto after = calls.upper_bound({one.trace, at});
+  if (after == calls.begin()) return nullptr;
+  const ModelCall* call = std::prev(after)->second;
+  return call->trace == one.trace && at < call->end_ns ? call : nullptr;
 }
 
 using Stretch = std::vector<const Operator*>;
@@ -89,13 +99,14 @@ using Stretch = std::vector<const Operator*>;
 // Of a stretch what the program evaluates, if all arithmetic of a model in it is also done in the same step to learn
 // from, by the same modules and on about as much. Else empty: a teacher, a target network, moves in a game have
 // models or batches of their own.
-Stretch evaluated_again(const Case& about, const Stretch& stretch, const Learning& learning) {
+Stretch evaluated_again(const Case& about, const Stretch& stretch, const Learning& learning,
+                        const CallsByStart& calls) {
   Stretch out;
   bool has_model = false;
   for (const Operator* one : stretch) {
     if (!is_below_eval(about, *one, learning)) continue;
     if (is_of_model(one->name)) {
-      const ModelCall* call = call_around(about, *one);
+      const ModelCall* call = call_around(calls, *one);
       if (call == nullptr || !learning.has({call->trace, call->module, one->name}, numbers_given(*one))) return {};
       has_model = true;
     }
@@ -128,8 +139,9 @@ Cause evaluation_in_loop_cause() {
         bool has_model = false, trains = false;
         std::vector<Stretch> stretches;
         Learning learning;
+        const CallsByStart calls = calls_by_start(about);
         const auto learn = [&](const Operator& one) {
-          const ModelCall* call = call_around(about, one);
+          const ModelCall* call = call_around(calls, one);
           if (call == nullptr) return;
           const std::int64_t given = numbers_given(one);
           auto& [least, most] =
@@ -165,7 +177,7 @@ Cause evaluation_in_loop_cause() {
         };
         const bool in_each = is_in_each();
         if (in_each) {  // it is part of the method, but for what looks at the very batch again
-          for (Stretch& one : stretches) one = evaluated_again(about, one, learning);
+          for (Stretch& one : stretches) one = evaluated_again(about, one, learning, calls);
           std::erase_if(stretches, [](const Stretch& one) { return one.empty(); });
           if (!is_in_each()) return;
         }
