@@ -308,10 +308,14 @@ class Recordings:
             recorder.kind in ("steps", SECONDS)
             and "stack" not in self.settings.features
             and may_record_again()
+            and not (recorder.early and self.has_workers())  # who get ahead while it is written, until the main window
             and not self.budget.asked
             and not self.settings.nsys
             and (no_steps or self.capture.plan.at(self.capture.boundary + 1) is None)
         )
+
+    def has_workers(self) -> bool:
+        return bool((self.capture.loader or {}).get("workers"))
 
     def close(self, complete: bool) -> None:
         """Ends the running recording and hands it to its file."""
