@@ -122,3 +122,23 @@ def test_a_step_with_frames_loads_a_batch_as_others_do(place: Place, stepscope: 
     done = place.plain(str(stepscope), "report", str(job.folder), "--json")
     functions = json.loads(done.stdout)["answers"]["stacks"]["tables"]["functions"]["rows"]
     assert any("gather" in map(str, row) for row in functions)
+
+
+@needs_torch
+def test_while_workers_load_nothing_holds_the_early_steps_up(place: Place) -> None:
+    """Stacks of step 6 take a moment to write, in which the workers get ahead of the window after it."""
+    text = """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        net = torch.nn.Linear(8, 8)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for (x,) in DataLoader(TensorDataset(torch.ones(36, 8)), batch_size=4, num_workers=1):
+            optimizer.zero_grad()
+            net(x).sum().backward()
+            optimizer.step()
+    """
+    job = place.run(sys.executable, place.script(text))
+    (process,) = job.manifest()["processes"]
+    assert [(window["kind"], window["steps"]) for window in process["windows"]] == [("steps", [1, 2, 3, 4, 5])], (
+        job.stderr
+    )
