@@ -56,6 +56,14 @@ std::optional<std::int64_t> line_in(std::string_view called, std::string_view be
   return line;
 }
 
+// Takes both shares of what fills up from a note; false: they are none.
+bool take_shares(std::string_view& rest, Source::Padded& to) {
+  const auto filled = taken_number(rest), needless = taken_number(rest);
+  if (!filled || !needless || *filled > kThousand || *needless > *filled) return false;
+  to.filled = share_of(*filled), to.needless = share_of(*needless);
+  return true;
+}
+
 }  // namespace
 
 Source::Source(const std::vector<CodeCall>& code) : code_(&code) {
@@ -233,11 +241,13 @@ std::vector<Source::CalledAgain> Source::called_again() const {
 std::vector<Source::Padded> Source::padded() const {
   std::vector<Padded> out;
   for (const CodeCall& call : *code_) {
-    if (!std::string_view(call.called).starts_with(kPadded)) continue;
-    std::string_view rest = std::string_view(call.called).substr(kPadded.size());
-    const auto filled = taken_number(rest), needless = taken_number(rest);
-    if (!filled || !needless || *filled > kThousand || *needless > *filled || rest.empty()) continue;
-    out.push_back({rest, share_of(*filled), share_of(*needless), &call});
+    std::string_view rest = call.called;
+    if (!rest.starts_with(kPadded)) continue;
+    rest.remove_prefix(kPadded.size());
+    Padded one{.call = &call};
+    if (!take_shares(rest, one) || rest.empty()) continue;
+    one.module = rest;
+    out.push_back(one);
   }
   return out;
 }
@@ -245,13 +255,15 @@ std::vector<Source::Padded> Source::padded() const {
 std::vector<Source::Padded> Source::padded_frames() const {
   std::vector<Padded> out;
   for (const CodeCall& call : *code_) {
-    if (!std::string_view(call.called).starts_with(kFrames)) continue;
-    std::string_view rest = std::string_view(call.called).substr(kFrames.size());
-    const auto filled = taken_number(rest), needless = taken_number(rest), rows = taken_number(rest),
-               length = taken_number(rest);
-    if (!filled || !needless || *filled > kThousand || *needless > *filled || rest.empty()) continue;
-    if (!rows || !length || *rows < 1 || *length < 1) continue;
-    out.push_back({rest, share_of(*filled), share_of(*needless), &call, *rows, *length});
+    std::string_view rest = call.called;
+    if (!rest.starts_with(kFrames)) continue;
+    rest.remove_prefix(kFrames.size());
+    Padded one{.call = &call};
+    if (!take_shares(rest, one)) continue;
+    const auto rows = taken_number(rest), length = taken_number(rest);
+    if (!rows || !length || *rows < 1 || *length < 1 || rest.empty()) continue;
+    one.module = rest, one.rows = *rows, one.length = *length;
+    out.push_back(one);
   }
   return out;
 }

@@ -59,23 +59,23 @@ bool is_row_by_row(const Operator& one, Sizes& table) {
 
 bool is_same_place(const Operator& a, const Operator& b) { return a.trace == b.trace && a.step == b.step; }
 
+using Looks = std::map<std::size_t, const LookUp*>;  // by their place among all operators
+
 struct Chain {
   std::vector<std::size_t> operators;  // last first
   std::int64_t rows = 0, looked_up = 0;
 };
 
 // What was done to the table right before its rows are looked up.
-Chain chain_before(const std::vector<Operator>& all, const LookUp& look_up) {
+Chain chain_before(const std::vector<Operator>& all, const Looks& looks, const LookUp& look_up) {
   Chain out{.rows = look_up.table.front()};
   Sizes table = look_up.table;
   for (std::size_t k = look_up.at; k-- > 0 && look_up.at - k <= kLongestChain;) {
     const Operator& one = all[k];
     if (!is_same_place(one, all[look_up.at])) break;
     if (is_view(one.name) || is_without_values(one.name)) continue;
-    const bool another =
-        out.operators.empty() && !one.inputs->shapes.empty() && one.inputs->shapes[0].sizes == table &&
-        (one.name == "aten::index" || one.name == "aten::index_select" || one.name == "aten::embedding");
-    if (another) continue;
+    const auto another = out.operators.empty() ? looks.find(k) : looks.end();
+    if (another != looks.end() && another->second->table == table) continue;
     if (writes(one) || !is_row_by_row(one, table)) break;
     out.operators.push_back(k);
   }
@@ -83,8 +83,7 @@ Chain chain_before(const std::vector<Operator>& all, const LookUp& look_up) {
 }
 
 // Does anything but look-ups take all rows of what the chain made?
-bool is_taken_whole(const std::vector<Operator>& all, const std::map<std::size_t, const LookUp*>& looks,
-                    const LookUp& look_up, std::size_t last) {
+bool is_taken_whole(const std::vector<Operator>& all, const Looks& looks, const LookUp& look_up, std::size_t last) {
   Sizes turned = look_up.table;
   std::reverse(turned.begin(), turned.end());
   for (std::size_t k = last + 1; k < all.size() && is_same_place(all[k], all[last]); k++) {
@@ -102,11 +101,11 @@ Cause whole_table_cause() {
   return {"whole_table", "All rows worked on for a few", [](const Case& about, std::vector<Diagnosis>& out) {
             const std::vector<Operator>& all = forward_operators(about);
             const Passes& pass = passes(about);
-            std::map<std::size_t, const LookUp*> looks;
+            Looks looks;
             for (const LookUp& one : look_ups(about)) looks.emplace(one.at, &one);
             std::map<std::size_t, Chain> chains;  // by their last operator
             for (const auto& [at, look_up] : looks) {
-              Chain chain = chain_before(all, *look_up);
+              Chain chain = chain_before(all, looks, *look_up);
               if (chain.operators.empty()) continue;
               const std::size_t last = chain.operators.front();
               const auto [known, fresh] = chains.try_emplace(last, std::move(chain));

@@ -8,7 +8,7 @@ import time
 
 from . import loader_workers, marks, moments, plan, torch_profiler
 from .budget import Budget
-from .recorder import Recorder, device_settles
+from .recorder import SETTLES_S, Recorder, device_settles
 from .termination import BeforeExec, Termination
 
 TYPE_CHECKING = False
@@ -23,7 +23,6 @@ SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of
 STACKS = "stacks"  # one step, or a quarter of a second, after a window, with Python stacks: the code behind the times
 STACKS_S = 0.25
 OVERDUE_S, OVERDUE = 1.0, 20  # a step with stacks that takes so long, and so many times as long as others, is none
-SETTLES_S = 2.0  # that a GPU may take to become idle then
 LATER_STACKS = 3  # steps at most until another one, for ranges that the one before left open
 
 
