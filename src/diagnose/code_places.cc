@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "diagnose/operators.h"
 #include "model/windows.h"
 
 namespace stepscope::diagnose {
@@ -146,7 +147,62 @@ Code CodePlaces::of_operator(const Trace& trace, SliceId operation) const {
   const Map* map = map_of(trace);
   if (map == nullptr) return {};
   const Landmark* same = landmark_of(*map, trace, operation);
-  return same == nullptr ? Code() : stack_of(*map, map->frames->slices.parent[same->slice]);
+  if (same == nullptr) return {};
+  Code code = stack_of(*map, map->frames->slices.parent[same->slice]);
+  const CodeFrame* own = code.own();
+  if (own == nullptr || code.call_line > 0) return code;
+  // `a @ b` calls nothing that has a frame, `1 - a` what torch writes in Python.
+  const CodeFrame* below = own + 1 == code.stack.data() + code.stack.size() ? nullptr : own + 1;
+  if (below == nullptr || below->is("torch/_tensor.py")) code.call_line = symbol_line(*map, same->slice, *own);
+  return code;
+}
+
+// Where a function of the program has the operator of Python's that an operator is called by: between the calls next to
+// it whose lines are known.
+std::int64_t CodePlaces::symbol_line(const Map& map, SliceId operation, const CodeFrame& own) {
+  constexpr int kMost = 64;  // calls that are looked at in each direction
+  const Trace& frames = *map.frames;
+  const Slices& slices = frames.slices;
+  const std::string_view symbol = symbol_of(frames.name(operation));
+  if (symbol.empty()) return 0;
+  std::vector<SliceId> around;  // up to the frame of the function
+  for (SliceId at = slices.parent[operation]; at != SliceId::none; at = slices.parent[at]) {
+    around.push_back(at);
+    if (frames.kind(at) == SliceKind::python_function && kind_of(map, at) == Map::Frame::own) break;
+  }
+  const auto is_around = [&](SliceId slice) { return std::find(around.begin(), around.end(), slice) != around.end(); };
+  const auto t = static_cast<std::size_t>(map.frames_track);
+  const auto begin = frames.by_track.begin() + frames.track_begin[t],
+             end = frames.by_track.begin() + frames.track_begin[t + 1];
+  const auto first_at = [&](std::int64_t start_ns) {
+    return std::lower_bound(begin, end, start_ns,
+                            [&](SliceId slice, std::int64_t ns) { return slices.start_ns[slice] < ns; });
+  };
+  // Of what the function called: the outermost around a slice, none where that is in no call of this function.
+  const auto neighbor = [&](SliceId slice) {
+    while (slice != SliceId::none && !is_around(slices.parent[slice])) slice = slices.parent[slice];
+    return slice;
+  };
+  const auto line_of = [&](SliceId call) -> std::int64_t {
+    if (frames.kind(call) != SliceKind::python_function) return 0;
+    return map.source.only_call_line(own, read_python_frame(frames.name(call)).function);
+  };
+  std::int64_t before = 0, behind = 0;
+  auto at = first_at(slices.start_ns[operation]);
+  for (int i = 0; i < kMost && before == 0 && at != begin; i++) {
+    const SliceId call = neighbor(*--at);
+    if (call == SliceId::none || is_around(call)) break;  // the function's beginning
+    before = line_of(call);
+    at = first_at(slices.start_ns[call]);
+  }
+  at = first_at(slices.end_ns(operation));
+  for (int i = 0; i < kMost && behind == 0 && at != end; i++) {
+    const SliceId call = neighbor(*at);
+    if (call == SliceId::none) break;  // its end
+    behind = line_of(call);
+    at = first_at(std::max(slices.end_ns(call), slices.start_ns[call] + 1));
+  }
+  return map.source.symbol_line(own, symbol, before, behind);
 }
 
 Code CodePlaces::around(const Trace& trace, SliceId first, SliceId second) const {

@@ -92,6 +92,7 @@ class CodePlaces {
   Code find_heaviest(const Map& map, std::span<const Interval> when) const;
   static Map::Frame kind_of(const Map& map, SliceId frame);
   Code stack_of(const Map& map, SliceId leaf) const;
+  static std::int64_t symbol_line(const Map& map, SliceId operation, const CodeFrame& own);
   static std::int64_t take_out_comprehensions(const Map& map, std::vector<CodeFrame>& stack);
   static bool is_comprehension_of(const Map& map, const CodeFrame& around, const CodeFrame& frame);
 

@@ -56,6 +56,57 @@ TEST_CASE("advice: gradients that no optimizer reads go, and all of the backward
   CHECK(find(advice_of(frozen_layer(true, 0)), "unread_gradients") == nullptr);
 }
 
+// A step of two networks: the second one learns from what the first one makes, of 4 ms in and back each, and then the
+// first one learns through the second.
+Run two_networks(std::string_view said, bool both = true) {
+  std::int64_t number = 0;
+  Run run = run_of([&](Thread& thread) {
+    const auto call = [&](std::string_view path) {
+      thread.begin_range();
+      thread.code(us);
+      thread.op("aten::addmm", 4 * ms, {}, {.sequence = ++number, .dims = "[[64], [32, 128], [128, 64], [], []]"});
+      thread.end_range("stepscope.module: " + std::string(path) + " (Linear)");
+      return number;
+    };
+    const auto back = [&](std::int64_t last, std::int64_t before) {
+      thread.begin_range();
+      for (const std::int64_t sequence : {last, before}) {
+        thread.op(kBackward, 4 * ms, {}, {.sequence = sequence, .fwd_thread = 1});
+      }
+      thread.end_range("backward");
+    };
+    const std::int64_t fake = call("Maker"), judged = call("Judge");
+    call("Judge");
+    back(judged, fake);
+    if (!both) return;
+    const std::int64_t made = call("Maker");
+    back(call("Judge"), made);
+  });
+  run.traces[0].module_sizes = {{"Maker", 8256, 0, 8256}, {"Judge", 8256, 0, 8256}};
+  if (!said.empty()) run.stack_steps[0].code.push_back({"train.py", 20, std::string(said), 33});
+  return run;
+}
+
+TEST_CASE("advice: gradients that are thrown away before an optimizer reads them, in one of two backward passes") {
+  const Answer answer = advice_of(two_networks("(thrown) 1 2 Maker"));
+  const Finding* found = find(answer, "unread_gradients");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.line == 33);
+  CHECK(found->where.module == "Maker");
+  CHECK(found->next.value_or("").find("detach()") != std::string::npos);
+  REQUIRE(found->gain);  // of 36 ms the 4 that go back through the first
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(36.0 / 32)).epsilon(0.02));
+  // Of the other pass only the weight's part would go, which is not known of these; and there all that learns learns.
+  CHECK(find(advice_of(two_networks("")), "unread_gradients") == nullptr);
+  CHECK(find(advice_of(two_networks("(thrown) 3 4 Maker")), "unread_gradients") == nullptr);  // of other passes
+  // Steps that have fewer passes than the one that was seen are told by what they call.
+  Run fewer = two_networks("(thrown) 1 2 Maker");
+  fewer.traces = std::move(two_networks("", false).traces);
+  const Answer of_one = advice_of(fewer);
+  REQUIRE(find(of_one, "unread_gradients") != nullptr);
+  CHECK(fast_end(*find(of_one, "unread_gradients")->gain) == doctest::Approx(at_most(20.0 / 16)).epsilon(0.02));
+}
+
 // A teacher within the model that is trained, called before a student of which one layer, the last one of torch's
 // attention, has no range of its own: it is used within what holds it.
 TEST_CASE("advice: the last layer of torch's attention is used where that is called, what else has no range anywhere") {

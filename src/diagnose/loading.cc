@@ -31,18 +31,23 @@ Code code_below_loader(const Case& about, const Trace& trace) {
   return own != nullptr && std::any_of(std::as_const(code.stack).data(), own, is_loader) ? code : Code();
 }
 
-double lost_to_workers(const Case& about, const Loading& load) {
+void put_lost_to_workers(const Case& about, Loading& load) {
   constexpr double kMostIdle = 0.25, kLeastBusy = 0.2, kLeastLost = 0.1, kMostLost = 0.7;
-  if (!load.idle_cores || *load.idle_cores >= kMostIdle || load.busy_workers.value_or(0) < kLeastBusy) return 0;
+  if (!load.idle_cores || *load.idle_cores >= kMostIdle || load.busy_workers.value_or(0) < kLeastBusy) return;
   // Threads of torch that crowd the cores themselves are a cause of their own.
   const auto ranks = std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1));
   const auto threads = number_set(about.trace, "torch_threads").value_or(1),
              cores = number_set(about.trace, "cores").value_or(threads);
-  if (static_cast<double>(threads) * static_cast<double>(ranks) > static_cast<double>(cores)) return 0;
+  const double wanted = static_cast<double>(threads) * static_cast<double>(ranks);
+  if (wanted > static_cast<double>(cores)) return;
   const double waits = rate_in_steps(about.run, about.trace.rank.rank, "main_thread_wait").value_or(0);
   const double rest = std::max(0.1, 1 - about.share(load.time_ns));  // while it waits for a batch it wants no core
   const double lost = std::min(waits, *load.busy_workers) / rest;
-  return lost < kLeastLost ? 0 : std::min(lost, kMostLost);
+  if (lost < kLeastLost) return;
+  load.lost = load.lost_together = std::min(lost, kMostLost);
+  // Workers first take the cores that the threads leave.
+  const double taken = *load.busy_workers * static_cast<double>(ranks) - (static_cast<double>(cores) - wanted);
+  if (threads > 1) load.lost_together = std::clamp(taken / wanted, load.lost, kMostLost);
 }
 
 Loading look_at_loading(const Case& about) {
@@ -87,7 +92,7 @@ Loading look_at_loading(const Case& about) {
     out.busy_workers = workers;
     out.room = (workers + *out.idle_cores) / workers;
   }
-  if (out.where == LoadsIn::workers) out.lost = lost_to_workers(about, out);
+  if (out.where == LoadsIn::workers) put_lost_to_workers(about, out);
   return out;
 }
 

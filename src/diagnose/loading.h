@@ -30,6 +30,8 @@ struct Loading {
   // Part of its other time in which the thread of the steps could run and the workers had its core; 0: cores are idle,
   // or the workers hardly use any.
   double lost = 0;
+  // The same, at most, of what threads of torch on several cores do together: all of them wait for the last.
+  double lost_together = 0;
 };
 
 // Workers keep up and rest: what the steps wait for is to be handed what is there. One that works hands over late too.

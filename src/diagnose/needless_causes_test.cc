@@ -42,6 +42,27 @@ TEST_CASE("advice: differences of all pairs that are summed up are a product, an
   CHECK(find(job("[[4096, 1], [1, 4096], []]", "aten::sum"), "pairs_by_broadcast") == nullptr);
 }
 
+TEST_CASE("advice: products and cosines of all pairs are a product of matrices") {
+  const auto job = [](std::string_view name, std::string_view behind) {
+    return advice_of(run_of([&](Thread& thread) {
+      thread.op("aten::conv1d", 4 * ms, kMain);
+      thread.op(name, 6 * ms, kMain, {.dims = "[[512, 1, 64], [1, 512, 64], [], []]"});
+      if (!behind.empty()) thread.op(behind, 2 * ms, kMain, {.dims = "[[512, 512, 64], [], [], []]"});
+    }));
+  };
+  const Answer cosines = job("aten::cosine_similarity", "");
+  const Finding* found = find(cosines, "pairs_by_broadcast");
+  REQUIRE(found != nullptr);
+  CHECK(found->next.value_or("").find("F.normalize") != std::string::npos);
+  REQUIRE(found->gain);  // of 6 ms 3 % at best
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(10.0 / 4.18)).epsilon(0.02));
+  const Answer products = job("aten::mul", "aten::sum");
+  REQUIRE(find(products, "pairs_by_broadcast") != nullptr);
+  CHECK(find(products, "pairs_by_broadcast")->next.value_or("").find("einsum") != std::string::npos);
+  CHECK(find(job("aten::mul", "aten::amax"), "pairs_by_broadcast") == nullptr);  // is none
+  CHECK(find(job("aten::mul", ""), "pairs_by_broadcast") == nullptr);
+}
+
 Run encoder_called_twice(std::string_view said, std::string_view within = "aten::relu") {
   std::int64_t sequence = 0;
   Run run = run_of([&](Thread& thread) {

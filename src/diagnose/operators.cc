@@ -52,6 +52,24 @@ bool is_reduction(std::string_view name) {
   return is_any(name, kReductions);
 }
 
+std::string_view symbol_of(std::string_view name) {
+  using Symbol = std::pair<std::string_view, std::string_view>;
+  static constexpr std::array<Symbol, 36> kSymbols{{
+      {"add", "+"},        {"sub", "-"},        {"rsub", "-"},          {"neg", "-"},         {"mul", "*"},
+      {"div", "/"},        {"reciprocal", "/"}, {"floor_divide", "//"}, {"remainder", "%"},   {"pow", "**"},
+      {"matmul", "@"},     {"mm", "@"},         {"bmm", "@"},           {"mv", "@"},          {"dot", "@"},
+      {"__and__", "&"},    {"__iand__", "&"},   {"bitwise_and", "&"},   {"__or__", "|"},      {"__ior__", "|"},
+      {"bitwise_or", "|"}, {"__xor__", "^"},    {"bitwise_xor", "^"},   {"bitwise_not", "~"}, {"eq", "=="},
+      {"ne", "!="},        {"lt", "<"},         {"le", "<="},           {"gt", ">"},          {"ge", ">="},
+      {"index", "[]"},     {"index_put", "[]"}, {"slice", "[]"},        {"select", "[]"},     {"unsqueeze", "[]"},
+      {"copy", "[]"},
+  }};
+  const std::string_view base = base_name(name);
+  const auto found =
+      std::find_if(kSymbols.begin(), kSymbols.end(), [&](const Symbol& one) { return one.first == base; });
+  return found == kSymbols.end() ? std::string_view() : found->second;
+}
+
 bool is_product(std::string_view name) {
   static constexpr std::array<std::string_view, 9> kProducts{
       "mm", "bmm", "addmm", "matmul", "linear", "einsum", "baddbmm", "addbmm", "_addmm_activation"};

@@ -31,6 +31,9 @@ bool is_product(std::string_view name);         // of matrices: mm, bmm, linear,
 // Costs arithmetic on each element, and not only its way through memory: tanh, exp …
 bool is_transcendental(std::string_view name);
 
+// That of Python's operators as which a program writes it: "@" of aten::matmul, "[]" of aten::index; empty: none.
+std::string_view symbol_of(std::string_view name);
+
 // Draws numbers, as dropout that is on does. A library may do so whatever the source calls it.
 bool is_by_chance(std::string_view name);
 

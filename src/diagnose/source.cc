@@ -30,7 +30,8 @@ bool is_library(std::string_view file) {
 }
 
 constexpr std::string_view kConstant = "(constant)";
-constexpr std::string_view kAgain = "(again) ", kPadded = "(padded) ", kFrames = "(frames) ", kIgnored = "(ignored) ";
+constexpr std::string_view kAgain = "(again) ", kThrown = "(thrown) ", kPadded = "(padded) ", kFrames = "(frames) ",
+                           kIgnored = "(ignored) ";
 constexpr std::int64_t kThousand = 1000;
 
 // Takes a whole number, and the space behind it, from the front of a text; nullopt: none is there.
@@ -133,6 +134,37 @@ std::int64_t Source::looped_call_line(const CodeFrame& function, std::string_vie
   return line;
 }
 
+std::int64_t Source::only_call_line(const CodeFrame& function, std::string_view called) const {
+  const std::int64_t first = first_line(function);
+  std::int64_t line = 0;
+  for (const CodeCall* call : of_file(function.file)) {
+    if (call->function_line != first || call->called != called || call->line == line) continue;
+    if (line > 0) return 0;
+    line = call->line;
+  }
+  return line;
+}
+
+std::int64_t Source::symbol_line(const CodeFrame& function, std::string_view symbol, std::int64_t from,
+                                 std::int64_t to) const {
+  constexpr std::string_view kSymbol = "(symbol) ";
+  constexpr std::int64_t kOneExpression = 3;  // lines of it
+  const auto is_between = [&](std::int64_t line) {
+    const bool behind = from == 0 || line >= from, before = to == 0 || line <= to;
+    return from > 0 && to > 0 && from > to ? behind || before : behind && before;
+  };
+  const std::int64_t first = first_line(function);
+  std::int64_t least = 0, most = 0;
+  for (const CodeCall* call : of_file(function.file)) {
+    const std::string_view name = call->called;
+    if (call->function_line != first || !name.starts_with(kSymbol) || name.substr(kSymbol.size()) != symbol) continue;
+    if (!is_between(call->line)) continue;
+    least = least == 0 ? call->line : std::min(least, call->line);
+    most = std::max(most, call->line);
+  }
+  return most - least < kOneExpression ? least : 0;
+}
+
 bool Source::calls_on_each(const CodeFrame& function, std::string_view called, std::int64_t line) const {
   constexpr std::string_view kEach = "(each) ";
   const Calls& calls = of_file(function.file);
@@ -225,12 +257,16 @@ const CodeCall* Source::first_call(std::string_view called) const {
   return found == code_->end() ? nullptr : &*found;
 }
 
-std::vector<Source::CalledAgain> Source::called_again() const {
-  std::vector<CalledAgain> out;
+std::vector<Source::Turn> Source::called_again() const { return turns(kAgain); }
+
+std::vector<Source::Turn> Source::thrown_away() const { return turns(kThrown); }
+
+std::vector<Source::Turn> Source::turns(std::string_view before) const {
+  std::vector<Turn> out;
   for (const CodeCall& call : *code_) {
     std::string_view rest = call.called;
-    if (!rest.starts_with(kAgain)) continue;
-    rest.remove_prefix(kAgain.size());
+    if (!rest.starts_with(before)) continue;
+    rest.remove_prefix(before.size());
     const auto number = taken_number(rest), count = taken_number(rest);
     if (!number || !count || *number < 1 || *number > *count || rest.empty()) continue;
     out.push_back({rest, static_cast<std::size_t>(*number), static_cast<std::size_t>(*count), &call});

@@ -32,6 +32,12 @@ class Source {
   bool calls(const CodeFrame& function, std::string_view called) const { return call_line(function, called) > 0; }
   // The same where a loop calls it in its turns: of several that which most loops are around.
   std::int64_t looped_call_line(const CodeFrame& function, std::string_view called) const;
+  // The one line at which that function calls one of that name; 0: there are several, or none.
+  std::int64_t only_call_line(const CodeFrame& function, std::string_view called) const;
+  // Where that function has such an operator of Python's ("@", "[]") between these lines; the lines may be of a loop's
+  // next turn, the second before the first. 0: not known (as a bound too), or there are several, far from each other.
+  std::int64_t symbol_line(const CodeFrame& function, std::string_view symbol, std::int64_t from,
+                           std::int64_t to) const;
   // Does it call the one at that line on each item of a loop, as of callbacks? Then the loop does not say how often.
   bool calls_on_each(const CodeFrame& function, std::string_view called, std::int64_t line) const;
   // Where that function calls one of that name and never uses what it gives back; nullptr: nowhere.
@@ -59,13 +65,16 @@ class Source {
   // evaluate(). nullptr: there is none.
   const CodeCall* call_in_loop(std::string_view called) const;
 
-  // Calls of modules that were given the same before in the step, as it was seen in the one with stacks.
-  struct CalledAgain {
+  // What is so of a module in one turn of several in a step, as it was seen in the one with stacks.
+  struct Turn {
     std::string_view module;            // its path
-    std::size_t number = 0, count = 0;  // which of its calls in a step, from 1, of how many
+    std::size_t number = 0, count = 0;  // which turn, from 1, of how many
     const CodeCall* call = nullptr;     // where
   };
-  std::vector<CalledAgain> called_again() const;
+  // Calls of modules that were given the same before in the step.
+  std::vector<Turn> called_again() const;
+  // Backward passes that make gradients of a module which are thrown away, and where the program goes back.
+  std::vector<Turn> thrown_away() const;
   // Look-ups of words in a table, of which one word fills up rows; or frames that a module is given, of which those at
   // the ends of rows are all one number. The other two are seen in that step as well.
   struct Padded {
@@ -87,6 +96,7 @@ class Source {
   using Calls = std::vector<const CodeCall*>;
 
   const Calls& of_file(std::string_view file) const;
+  std::vector<Turn> turns(std::string_view before) const;
   bool is_said(const CodeFrame& function, std::string_view what) const;
   const CodeCall* loop_that_calls(const CodeCall& call) const;
 

@@ -333,12 +333,12 @@ struct CodeCall {
   // "item", "forward"; of a function itself "def forward"; of a loop "__next__" and, with its last line, "(turns) 31";
   // where turns need the one before "(carries) 31"; of a function that sets what stays "(keeps)", of one that gives
   // the same whenever it is called "(constant)"; of a call that retains the graph also "backward(retain_graph)"; of one
-  // whose result is not used also "(drops) log"; of one that a loop calls on each of its items also "(each) save"; of a
-  // model "(calls) GPT"; of what asks for it "(float64)", "(all float64)"; of num_workers "(workers)"; of the second of
-  // three calls of a module, which was given the same before, "(again) 2 3 encoder"; of a look-up of which 43.7 % only
-  // fill up rows, 12 % of all for no row at all, "(padded) 437 120 words"; of 16 rows of 900 frames that a module is
-  // given "(frames) 437 120 16 900 encoder"; of a loss that takes nothing of 85 % of the
-  // places "(ignored) 850"; empty: nothing.
+  // whose result is not used also "(drops) log"; of an operator of Python's "(symbol) @"; of one that a loop calls on
+  // each of its items also "(each) save"; of a model "(calls) GPT"; of what asks for it "(float64)", "(all float64)";
+  // of num_workers "(workers)"; of the second of three calls of a module, which was given the same before, "(again) 2 3
+  // encoder"; of a look-up of which 43.7 % only fill up rows, 12 % of all for no row at all, "(padded) 437 120 words";
+  // of 16 rows of 900 frames that a module is given "(frames) 437 120 16 900 encoder"; of a loss that takes nothing of
+  // 85 % of the places "(ignored) 850"; empty: nothing.
   std::string called;
   std::int64_t line = 0;
 };

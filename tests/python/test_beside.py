@@ -91,6 +91,41 @@ def test_a_teacher_that_learns_nothing_is_told_where_it_is_called(place: Place) 
     assert first["gain"]["speedup_high"] > 1.5
 
 
+TWO_NETWORKS = (
+    HEAD
+    + """
+maker, judge = tower(), tower()
+of_maker, of_judge = (torch.optim.SGD(net.parameters(), lr=0.001) for net in (maker, judge))
+for step in range(60):
+    of_judge.zero_grad()
+    made = maker(torch.rand(64, 512))
+    loss = judge(made).mean() - judge(torch.rand(64, 512)).mean()
+    loss.backward()
+    of_judge.step()
+    if step % 3 == 2:
+        of_maker.zero_grad()
+        judge.requires_grad_(False)
+        judge(maker(torch.rand(64, 512))).mean().neg().backward()
+        judge.requires_grad_(True)
+        of_maker.step()
+"""
+)
+
+
+@needs_torch
+@measured
+def test_gradients_that_are_thrown_away_are_told_where_they_are_made(place: Place) -> None:
+    first = advise(place, str(recorded(place, TWO_NETWORKS).folder))["findings"][0]
+    assert first["id"] == "unread_gradients"
+    assert "loss.backward()" in TWO_NETWORKS.splitlines()[first["where"]["line"] - 1]
+    # Of nine products of a step, two of each layer back, those that go back through the maker.
+    assert 1.1 < first["gain"]["speedup_high"] < 2
+    cut = TWO_NETWORKS.replace("judge(made)", "judge(made.detach())")
+    assert cut != TWO_NETWORKS
+    again = advise(place, str(recorded(place, cut).folder))
+    assert "unread_gradients" not in [one["id"] for one in again["findings"]]
+
+
 BESIDE = (
     HEAD
     + """

@@ -156,6 +156,28 @@ def test_rows_of_a_source() -> None:
     assert (5, "(drops) evaluate", 9) not in rows
 
 
+def test_where_a_source_has_operators_of_pythons() -> None:
+    text = """
+        def scores(q: Tensor | None, k) -> dict[str, int]:
+            odds = q @ k.t() / 3
+            odds = (
+                odds
+                * 0.5
+                + mask[:, None]
+            )
+            odds += 1 + 2
+            return -odds > -3, "a %s" % odds, f"{q}" + "b", ~mask & (
+                odds < 4
+            )
+    """
+    rows = program_code._rows(ast.parse(textwrap.dedent(text)))
+    symbols = {(called[len(program_code.SYMBOL) :], line) for _, called, line in rows if "(symbol)" in called}
+    assert symbols == {
+        *(("@", 3), ("/", 3), ("*", 6), ("+", 7), ("[]", 7), ("+", 9)),
+        *(("-", 10), (">", 10), ("~", 10), ("&", 10), ("<", 11)),
+    }
+
+
 def test_functions_that_set_what_stays() -> None:
     def keeps(text: str) -> bool:
         (function,) = ast.parse(textwrap.dedent(text)).body

@@ -33,12 +33,14 @@ void put_slowest(const Case& about, Finding& finding) {
 }
 
 // All that the thread of the steps does is longer for it, half of which at least is the workers' doing.
-void add_lost(const Case& about, double lost, Diagnosis& found) {
+void add_lost(const Case& about, const Loading& load, Diagnosis& found) {
+  const double lost = load.lost;
   for_each_work(about, [&](std::uint32_t node, const Work& work) {
     if (work.trace != &about.trace || work.device || work.role != simulate::NodeRole::host) return;
     const auto cost = static_cast<double>(work.cost_ns);
+    const double most = work.operation == SliceId::none ? lost : load.lost_together;
     found.rewrite.nodes.push_back(
-        {node, static_cast<std::int64_t>((1 - lost) * cost), static_cast<std::int64_t>((1 - lost / 2) * cost)});
+        {node, static_cast<std::int64_t>((1 - most) * cost), static_cast<std::int64_t>((1 - lost / 2) * cost)});
   });
   found.rest_stays = true;
   put_doubt(found.finding, "that the steps wait for a core since the workers have it is inferred from samples");
@@ -64,7 +66,7 @@ Cause loader_slow_workers_cause() {
                                  "Make __getitem__ and collate_fn cheaper, or prepare the data before; more workers "
                                  "would help only with cores of their own",
                                  0, 0.1);
-            if (lost > 0) add_lost(about, lost, found);
+            if (lost > 0) add_lost(about, load, found);
             put_slowest(about, found.finding);
             out.push_back(std::move(found));
           }};

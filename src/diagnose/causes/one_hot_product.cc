@@ -9,6 +9,7 @@
 #include "diagnose/gathered.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
+#include "model/input_text.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -36,6 +37,14 @@ Sizes ones_of(const Operator& one) {
 }
 
 bool is_cast(std::string_view name) { return name == "aten::to" || name == "aten::_to_copy" || name == "aten::copy_"; }
+
+// Is it part of making these, or of counting them up right behind? All but the product is one look at the indices then.
+bool goes_along(const Operator& one, const Sizes& ones) {
+  const OperatorInputs& given = *one.inputs;
+  if (one.name == "aten::zeros") return !given.values.empty() && parse_sizes(given.values[0]) == ones;
+  const bool is_of_ones = !given.shapes.empty() && given.shapes[0].sizes == ones;
+  return is_of_ones && (is_reduction(one.name) || one.name == "aten::zeros_like" || one.name == "aten::zero_");
+}
 
 // The product of these with a matrix; nullptr: there is none right behind.
 const Operator* product_of(const std::vector<Operator>& all, std::size_t maker, const Sizes& ones) {
@@ -72,9 +81,19 @@ Cause one_hot_product_cause() {
                 picked.add(pass.nodes(*one->trace, one->slice), one->name, 0, 0.05);
                 for (const std::uint32_t node : one->after) picked.add(node, about.work(node), one->name, 0, 0.2);
               }
+              const auto last = static_cast<std::size_t>(product - all.data());
+              for (std::size_t k = i - std::min(i, kMostBetween); k < all.size() && k <= last + kMostBetween; k++) {
+                if (k >= i && k <= last) continue;
+                const Operator& one = all[k];
+                const bool is_near = one.trace == product->trace && one.step == product->step;
+                if (!is_near || !goes_along(one, ones)) continue;
+                picked.add(pass.nodes(*one.trace, one.slice), one.name, 0, 0.1);
+                picked.add(pass.backward_nodes(*one.trace, one.slice), one.name, 0, 0.1);
+              }
               picked.add(pass.nodes(*product->trace, product->slice), name, 0, kMostOfProduct);
               picked.add(pass.backward_nodes(*product->trace, product->slice), name, kLeastOfBackward, kMostOfBackward);
             }
+            picked.add_outputs();
             if (!picked.worth_saying()) return;
             Diagnosis found = picked.diagnosis(
                 {.cause = "model",

@@ -35,6 +35,10 @@ struct Filled {
   std::vector<Batch> batches;
 };
 
+bool is_recurrent(std::string_view name) {
+  return name == "aten::lstm" || name == "aten::gru" || name == "aten::rnn_tanh" || name == "aten::rnn_relu";
+}
+
 bool is_table_of(const Operator& one) { return one.name == "aten::embedding" && one.inputs->shapes.size() > 1; }
 
 Batch batch_of(const std::vector<Operator>& all, const Trace& trace) {
@@ -122,8 +126,10 @@ Cause padded_batches_cause() {
             if (std::none_of(batches.begin(), batches.end(), [&](const Batch& of) { return is_of_words(one, of); })) {
               continue;
             }
-            work_of.add(pass.nodes(trace, one.slice), one.name, low, high, call_ns);
-            work_of.add(pass.backward_nodes(trace, one.slice), one.name, low, high, call_ns);
+            // Of a recurrent layer whole turns go, calls and all.
+            const std::int64_t stays_ns = is_recurrent(one.name) ? 0 : call_ns;
+            work_of.add(pass.nodes(trace, one.slice), one.name, low, high, stays_ns);
+            work_of.add(pass.backward_nodes(trace, one.slice), one.name, low, high, stays_ns);
           }
         }
         if (most.call == nullptr || !work_of.worth_saying()) return;

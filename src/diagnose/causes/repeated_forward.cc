@@ -20,7 +20,7 @@ namespace stepscope::diagnose::causes {
 namespace {
 
 struct Again {
-  const Source::CalledAgain* said = nullptr;
+  const Source::Turn* said = nullptr;
   TrackId track = TrackId::none;
   Interval time;
   double part = 1;  // how often it is one
@@ -28,11 +28,11 @@ struct Again {
 
 // Of a stretch of time without steps, as of a service: which of the calls it is cannot be told, only how many they are.
 // Parts of modules that are mostly given something new are none.
-std::map<std::string_view, Again> usual_of(const std::vector<Source::CalledAgain>& said) {
+std::map<std::string_view, Again> usual_of(const std::vector<Source::Turn>& said) {
   constexpr double kMostly = 0.5;
   constexpr std::size_t kFewest = 4, kMostLookedAt = 64;  // called_again.py
-  std::map<std::string_view, std::pair<std::size_t, const Source::CalledAgain*>> found;
-  for (const Source::CalledAgain& one : said) {
+  std::map<std::string_view, std::pair<std::size_t, const Source::Turn*>> found;
+  for (const Source::Turn& one : said) {
     auto& [count, first] = found[one.module];
     count++;
     if (first == nullptr) first = &one;
@@ -60,7 +60,7 @@ Again at(const Trace& trace, SliceId slice, Again one) {
 
 // Of a stretch of time. A model that is called on one input alone is being timed, say; what a service makes again is
 // part of a request.
-std::vector<Again> of_stretch(const Trace& trace, const std::vector<Source::CalledAgain>& said) {
+std::vector<Again> of_stretch(const Trace& trace, const std::vector<Source::Turn>& said) {
   const std::map<std::string_view, Again> usual = usual_of(said);
   std::set<SliceId> modules;
   for (const ModuleCall& call : trace.modules) modules.insert(call.slice);
@@ -74,21 +74,21 @@ std::vector<Again> of_stretch(const Trace& trace, const std::vector<Source::Call
 }
 
 // Those of the recorded steps that stand where the step with stacks has them.
-std::vector<Again> of_steps(const Trace& trace, const std::vector<Source::CalledAgain>& said) {
+std::vector<Again> of_steps(const Trace& trace, const std::vector<Source::Turn>& said) {
   std::map<std::pair<StepId, std::string_view>, std::vector<SliceId>> calls;
   for (const ModuleCall& call : trace.modules) {
     const StepId step = trace.step_at(trace.slices.start_ns[call.slice]);
     if (step != StepId::none) calls[{step, trace.strings[call.name]}].push_back(call.slice);
   }
-  std::map<std::string_view, std::vector<const Source::CalledAgain*>> by_module;
-  for (const Source::CalledAgain& one : said) by_module[one.module].push_back(&one);
+  std::map<std::string_view, std::vector<const Source::Turn*>> by_module;
+  for (const Source::Turn& one : said) by_module[one.module].push_back(&one);
   std::vector<Again> out;
   for (auto& [of, slices] : calls) {
     const auto again = by_module.find(of.second);
     if (again == by_module.end()) continue;
     std::sort(slices.begin(), slices.end(),
               [&](SliceId a, SliceId b) { return trace.slices.start_ns[a] < trace.slices.start_ns[b]; });
-    for (const Source::CalledAgain* one : again->second) {
+    for (const Source::Turn* one : again->second) {
       if (one->count == slices.size()) out.push_back(at(trace, slices[one->number - 1], {.said = one}));
     }
   }
@@ -96,7 +96,7 @@ std::vector<Again> of_steps(const Trace& trace, const std::vector<Source::Called
 }
 
 // None inside of another one.
-std::vector<Again> calls_again(const Trace& trace, const std::vector<Source::CalledAgain>& said) {
+std::vector<Again> calls_again(const Trace& trace, const std::vector<Source::Turn>& said) {
   std::vector<Again> all = has_steps(trace) ? of_steps(trace, said) : of_stretch(trace, said);
   // By thread and time, the longer one first: what is inside of another one goes along with it.
   std::sort(all.begin(), all.end(), [](const Again& a, const Again& b) {
@@ -138,7 +138,7 @@ Cause repeated_forward_cause() {
       "repeated_forward", "A module called on the same input again",
       [](const Case& about, std::vector<Diagnosis>& out) {
         constexpr double kMostLeft = 0.05;
-        std::map<const Trace*, std::vector<Source::CalledAgain>> said;
+        std::map<const Trace*, std::vector<Source::Turn>> said;
         std::map<const Trace*, std::vector<Again>> again;
         for (const Trace& trace : timelines(about.run)) {
           const auto& own = said[&trace] = about.places.source(trace).called_again();
@@ -148,7 +148,7 @@ Cause repeated_forward_cause() {
         bool chance = false;
         for (const auto& [trace, calls] : again) chance = chance || draws(*trace, calls);
         std::set<std::pair<const Trace*, SliceId>> seen;  // outermost operators whose backward pass was added
-        std::map<const Source::CalledAgain*, std::int64_t> weight;
+        std::map<const Source::Turn*, std::int64_t> weight;
         for_each_work(about, [&](std::uint32_t node, const Work& work) {
           const auto found = again.find(work.trace);
           if (found == again.end()) return;
@@ -176,10 +176,9 @@ Cause repeated_forward_cause() {
              .doubt = chance     ? "chance makes the two calls differ, as in dropout, which may be meant"
                       : in_steps ? "that the inputs are the same was seen in the step with stacks"
                                  : "how often the inputs are the same was seen where stacks were recorded"});
-        const Source::CalledAgain* most =
-            std::max_element(weight.begin(), weight.end(), [](const auto& a, const auto& b) {
-              return a.second < b.second;
-            })->first;
+        const Source::Turn* most = std::max_element(weight.begin(), weight.end(), [](const auto& a, const auto& b) {
+                                     return a.second < b.second;
+                                   })->first;
         found.finding.where.op.reset();
         put_call(*most->call, found.finding.where);
         found.finding.where.module = std::string(most->module);

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .deepspeed_flops import DeepSpeedFlops
+    from .gradient_use import GradientUse
     from .notes import Notes
     from .other_profiler import OtherProfiler
     from .process import Identity
@@ -211,6 +212,8 @@ class Capture:
         if self.memory.state is not None:
             self.memory.phase_begins()
         try:
+            if phase == marks.BACKWARD and (gradients := self.gradients_of_pass()) is not None:
+                gradients.backward_begins()
             shown = None
             if (self.recordings.active is not None or self.history.on) and phase in _PHASE_RANGES:
                 shown = self.range(_PHASE_RANGES[phase])
@@ -231,6 +234,8 @@ class Capture:
             if not self.marks.tried:
                 self.open_marks()
             self.marks.end(phase, self.boundary, start, marks.now_ns())
+            if phase == marks.BACKWARD and (gradients := self.gradients_of_pass()) is not None:
+                gradients.backward_ended()
             if phase == marks.FORWARD:
                 self.forward_seen = True
                 self.passes += 1
@@ -241,6 +246,11 @@ class Capture:
         # A pass within a pass, as in a backward pass that recomputes, is a part of it.
         if self.memory.state is not None and not self.open:
             self.memory.phase_ends(phase)
+
+    def gradients_of_pass(self) -> GradientUse | None:
+        """Not of a backward pass within one, which is a part of it."""
+        inside = any(phase == marks.BACKWARD for phase, _, _ in self.open)
+        return None if inside else self.recordings.gradients()
 
     def range(self, name: str) -> Any:
         import torch
@@ -281,6 +291,10 @@ class Capture:
         if self.leader is None or self.boundary == 0:
             self.thread = threading.get_ident()
         self.phase_begins(marks.OPTIMIZER)
+        gradients = self.recordings.gradients()
+        if gradients is not None:
+            with self.notes.guard("looking at gradients"):
+                gradients.optimizer_begins(optimizer)
 
     def optimizer_ends(self, optimizer: Any, kwargs: dict[str, Any]) -> None:
         self.phase_ends(marks.OPTIMIZER)

@@ -198,6 +198,13 @@ def _elements(parameters: list[Any]) -> int:
     return sum(int(getattr(one, "ds_numel", None) or one.numel()) for one in parameters)
 
 
+def every_module(models: list[Any], beside: Sequence[Any] = ()) -> Iterator[tuple[str, Any]]:
+    """Path and module, as they are shown."""
+    for root, model in named(models, beside):
+        for path, module in tree(model, root, lambda one: True):
+            yield path or class_of(module).__name__, module
+
+
 def named(models: list[Any], beside: Sequence[Any] = ()) -> list[tuple[str, Any]]:
     """Each with its path: none for one alone, else the name of its class, numbered where two have the same; so have
     those beside it."""

@@ -21,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .gradient_use import GradientUse
+
 # In place of what is called:
 CARRIES = "(carries)"  # and the last line of the loop that begins there: each turn needs what the one before it made
 TURNS = "(turns)"  # and the last line of the loop that begins there
@@ -36,6 +38,8 @@ EACH = "(each) "  # before the name: the loop calls it on each of its items, wha
 AGAIN = "(again) "  # before the number of a call, of all in a step, and the module: it was given the same before
 PADDED = "(padded) "  # before thousandths of its words that fill up, of those that no row needs, and the table
 FRAMES = "(frames) "  # the same of frames as of sound, with rows and length, and the module that is given them
+THROWN = "(thrown) "  # before the number of a backward pass, of all in a step, and the module whose gradients are
+SYMBOL = "(symbol) "  # before "+" or "[]": an operator of Python's, which calls nothing that frames would name
 IGNORED = "(ignored) "  # before thousandths of the places of which a loss takes nothing
 MOST_FILES = 200  # whose calls are read
 MOST_S = 0.5  # of reading: the job waits
@@ -68,7 +72,7 @@ def calls() -> list[Call]:
             with open(path, "rb") as source, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of its text, which it has heard or not when it was compiled
                 tree = ast.parse(source.read(), path)
-            rows.extend([(name, *row) for row in _rows(tree)])
+            rows.extend([(name, *row) for row in dict.fromkeys(_rows(tree))])
             if time.perf_counter() - began < MOST_S:
                 rows.extend([(name, at, FLOAT64, line) for at, line in sorted(set(doubles.asked_for(tree)))])
                 rows.extend([(name, at, ALL_FLOAT64, line) for at, line in sorted(set(doubles.changed_to(tree)))])
@@ -80,8 +84,8 @@ def calls() -> list[Call]:
     return rows
 
 
-def seen_in_step(ranges: modules.ModuleRanges) -> list[Call]:
-    """What calls of modules and of losses were given, where the program makes them."""
+def seen_in_step(ranges: modules.ModuleRanges, gradients: GradientUse | None) -> list[Call]:
+    """What calls of modules and of losses were given, where the program makes them, and which gradients nobody read."""
     said: list[tuple[str, tuple[str, int, int]]] = []
     if ranges.again is not None:
         said += [(f"{AGAIN}{number} {count} {path}", at) for path, number, count, at in ranges.again.rows()]
@@ -90,6 +94,8 @@ def seen_in_step(ranges: modules.ModuleRanges) -> list[Call]:
         for path, filled, needless, rows, length, at in ranges.wasted.padded_frames():
             said.append((f"{FRAMES}{filled} {needless} {rows} {length} {path}", at))
         said += [(f"{IGNORED}{share}", at) for share, at in ranges.wasted.ignored()]
+    if gradients is not None:
+        said += [(f"{THROWN}{number} {count} {path}", at) for number, count, path, at in gradients.rows()]
     own = own_files()
     files = [own.get(os.path.abspath(at[0])) for _, at in said]
     return [(shown(file), at[1], what, at[2]) for file, (what, at) in zip(files, said) if file is not None]
@@ -149,8 +155,13 @@ def _called_on_each(loop: ast.For | ast.AsyncFor) -> Iterator[tuple[str, int]]:
 
 def _rows(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
     def walk(node: ast.AST, function: int) -> Iterator[tuple[int, str, int]]:
+        types = (getattr(node, "annotation", None), getattr(node, "returns", None))
         for child in ast.iter_child_nodes(node):
+            if child in types:
+                continue
             inside = function
+            if symbol := syntax.symbol(child):
+                yield function, SYMBOL + symbol[0], symbol[1]
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 inside = syntax.first_line(child)
                 yield inside, f"def {child.name}", child.lineno

@@ -27,6 +27,7 @@ from . import (
     waiting,
 )
 from .execution_trace import ExecutionTrace
+from .gradient_use import GradientUse
 from .held_before import held_before
 from .spool import Spool
 
@@ -67,6 +68,7 @@ class Recorder:
         self.identity: Identity = process.rank()  # as at the start: a group may be gone at the end
         self.thread: int | None = None
         self.ranges: modules.ModuleRanges | None = None
+        self.gradients: GradientUse | None = None  # of the step with stacks
         self.profiler: Any = None
         self.sizes: tuple[list[modules.Size], list[modules.Size]] = ([], [])  # of models, and of those beside
         self.held: list[tuple[str, str, str, int]] = []  # before it began
@@ -114,14 +116,20 @@ class Recorder:
         self.identity = process.rank()
         self.thread = threading.get_ident()
         start = time.perf_counter()
+        own: dict[str, str] = {}
         if "modules" in self.features:
-            own = program_code.own_files() if self.kind == "stacks" else None
+            own = program_code.own_files() if self.kind == "stacks" else {}
             self.ranges = modules.ModuleRanges(models, beside, own)
             with contextlib.suppress(Exception):  # of parameters that cannot say yet how large they will be
                 self.sizes = modules.module_sizes(models, beside, optimizers)
         if self.kind == "stacks":  # now: what is done while it records would be among its frames
             with self.notes.guard("reading the program's own source"):
                 self.code = program_code.calls()
+            if "modules" in self.features and optimizers:
+                with self.notes.guard("looking for what gets gradients"):
+                    self.gradients = GradientUse(
+                        modules.every_module(models, beside), optimizers, lambda: modules.own_around(own)
+                    )
         if "memory" in self.features:
             with self.notes.guard("asking what the program holds"):
                 self.held = held_before(models, optimizers)
@@ -236,6 +244,8 @@ class Recorder:
         if self.ranges is not None:
             self.ranges.in_steps(len(self.steps))
             self.ranges.remove()
+        if self.gradients is not None:
+            self.gradients.remove()
         if self.on_gc in gc.callbacks:
             gc.callbacks.remove(self.on_gc)
 
@@ -261,7 +271,7 @@ class Recorder:
             # Not of a step that was cut off, as by the end of the job, which a child of it then writes.
             if self.ranges is not None and (self.part_steps or self.complete):
                 with self.notes.guard("looking at what modules were given"):
-                    seen = program_code.seen_in_step(self.ranges)
+                    seen = program_code.seen_in_step(self.ranges, self.gradients)
             self.profiler.add_metadata_json("stepscope_code", json.dumps([*self.code, *seen]))
         if self.boundary_s:  # as a median: in one of them a part was written
             usual_s = sorted(self.boundary_s)[(len(self.boundary_s) - 1) // 2]

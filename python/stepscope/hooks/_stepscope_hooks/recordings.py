@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from .capture import Capture
+    from .gradient_use import GradientUse
     from .requests import Request
     from .settings import Window
 
@@ -199,6 +200,10 @@ class Recordings:
         """Once, where no batch is loaded in their step: at the end of a pass, say, if the job loads one ahead."""
         once = recorder.kind == STACKS and not self.stacks_by_clock and self.without_batch is None
         return once and not recorder.early and self.loads and self.capture.batches == self.batches
+
+    def gradients(self) -> GradientUse | None:
+        """What looks at gradients in the step with stacks; None: nothing does."""
+        return None if self.active is None else self.active[0].gradients
 
     def with_stacks(self) -> bool:
         return self.active is not None and self.active[0].has_frames
