@@ -153,22 +153,31 @@ Code CodePlaces::of_operator(const Trace& trace, SliceId operation) const {
   if (own == nullptr || code.call_line > 0) return code;
   // `a @ b` calls nothing that has a frame, `1 - a` what torch writes in Python.
   const CodeFrame* below = own + 1 == code.stack.data() + code.stack.size() ? nullptr : own + 1;
-  if (below == nullptr || below->is("torch/_tensor.py")) code.call_line = symbol_line(*map, same->slice, *own);
+  if (below == nullptr || below->is("torch/_tensor.py")) {
+    const auto [known, is_new] = map->symbol_lines.try_emplace(same->slice, 0);
+    if (is_new) known->second = symbol_line(*map, same->slice, code);
+    code.call_line = known->second;
+  }
   return code;
 }
 
 // Where a function of the program has the operator of Python's that an operator is called by: between the calls next to
 // it whose lines are known.
-std::int64_t CodePlaces::symbol_line(const Map& map, SliceId operation, const CodeFrame& own) {
-  constexpr int kMost = 64;  // calls that are looked at in each direction
+std::int64_t CodePlaces::symbol_line(const Map& map, SliceId operation, const Code& code) {
+  constexpr int kMost = 16;             // calls that are looked at in each direction
+  constexpr std::size_t kDeepest = 64;  // slices between the function and what it calls
   const Trace& frames = *map.frames;
   const Slices& slices = frames.slices;
-  const std::string_view symbol = symbol_of(frames.name(operation));
+  const CodeFrame& own = *code.own();
+  std::string_view symbol = symbol_of(frames.name(operation));
+  // `2 / a` multiplies with 1 / a.
+  if (code.below("__rdiv__") != nullptr || code.below("__rtruediv__") != nullptr) symbol = "/";
   if (symbol.empty()) return 0;
   std::vector<SliceId> around;  // up to the frame of the function
   for (SliceId at = slices.parent[operation]; at != SliceId::none; at = slices.parent[at]) {
     around.push_back(at);
     if (frames.kind(at) == SliceKind::python_function && kind_of(map, at) == Map::Frame::own) break;
+    if (around.size() == kDeepest) return 0;
   }
   const auto is_around = [&](SliceId slice) { return std::find(around.begin(), around.end(), slice) != around.end(); };
   const auto t = static_cast<std::size_t>(map.frames_track);
@@ -180,7 +189,9 @@ std::int64_t CodePlaces::symbol_line(const Map& map, SliceId operation, const Co
   };
   // Of what the function called: the outermost around a slice, none where that is in no call of this function.
   const auto neighbor = [&](SliceId slice) {
-    while (slice != SliceId::none && !is_around(slices.parent[slice])) slice = slices.parent[slice];
+    for (std::size_t up = 0; slice != SliceId::none && !is_around(slices.parent[slice]); up++) {
+      slice = up < kDeepest * kDeepest ? slices.parent[slice] : SliceId::none;
+    }
     return slice;
   };
   const auto line_of = [&](SliceId call) -> std::int64_t {
@@ -202,7 +213,14 @@ std::int64_t CodePlaces::symbol_line(const Map& map, SliceId operation, const Co
     behind = line_of(call);
     at = first_at(std::max(slices.end_ns(call), slices.start_ns[call] + 1));
   }
-  return map.source.symbol_line(own, symbol, before, behind);
+  const std::int64_t line = map.source.symbol_line(own, symbol, before, behind);
+  // `0 < a` asks whether a > 0.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTurned{
+      {{"<", ">"}, {">", "<"}, {"<=", ">="}, {">=", "<="}}};
+  for (const auto& [from, to] : kTurned) {
+    if (line == 0 && symbol == from) return map.source.symbol_line(own, to, before, behind);
+  }
+  return line;
 }
 
 Code CodePlaces::around(const Trace& trace, SliceId first, SliceId second) const {

@@ -80,6 +80,7 @@ class CodePlaces {
     Interval frames_time;                                                           // of frames_track
     LeafTime leaves;                                                                // of frames_track
     mutable std::map<std::array<std::int64_t, 4>, Code> heaviest;                   // by stretches
+    mutable std::unordered_map<SliceId, std::int64_t> symbol_lines;                 // of operators
     enum class Frame : std::uint8_t { own, model, other };
     mutable std::unordered_map<StringId, Frame> kinds;  // of frames, by their names as recorded
   };
@@ -92,7 +93,7 @@ class CodePlaces {
   Code find_heaviest(const Map& map, std::span<const Interval> when) const;
   static Map::Frame kind_of(const Map& map, SliceId frame);
   Code stack_of(const Map& map, SliceId leaf) const;
-  static std::int64_t symbol_line(const Map& map, SliceId operation, const CodeFrame& own);
+  static std::int64_t symbol_line(const Map& map, SliceId operation, const Code& code);
   static std::int64_t take_out_comprehensions(const Map& map, std::vector<CodeFrame>& stack);
   static bool is_comprehension_of(const Map& map, const CodeFrame& around, const CodeFrame& frame);
 

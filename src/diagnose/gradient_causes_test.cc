@@ -99,6 +99,14 @@ TEST_CASE("advice: gradients that are thrown away before an optimizer reads them
   // Of the other pass only the weight's part would go, which is not known of these; and there all that learns learns.
   CHECK(find(advice_of(two_networks("")), "unread_gradients") == nullptr);
   CHECK(find(advice_of(two_networks("(thrown) 3 4 Maker")), "unread_gradients") == nullptr);  // of other passes
+  // Two ranks, of which one was seen to read all.
+  Run ranks = two_networks("(thrown) 1 2 Maker");
+  Run other = two_networks("");
+  other.traces[0].rank.rank = 1;
+  other.traces[0].module_sizes.push_back({"Other", 64, 64, 0});
+  ranks.traces.push_back(std::move(other.traces[0]));
+  derive::derive_run(ranks, 1);
+  CHECK(find(advice_of(ranks), "unread_gradients") != nullptr);
   // Steps that have fewer passes than the one that was seen are told by what they call.
   Run fewer = two_networks("(thrown) 1 2 Maker");
   fewer.traces = std::move(two_networks("", false).traces);

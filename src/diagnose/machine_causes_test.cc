@@ -224,13 +224,15 @@ TEST_CASE("advice: a worker that is waited for is busy meanwhile, whatever it sa
 }
 
 TEST_CASE("advice: workers that keep up take the cores of the steps where none is idle") {
-  const auto job = [](double idle, double waits) {
-    Run run = run_of([](Thread& thread) {
+  const auto job = [](double idle, double waits, std::string_view given = {}) {
+    Run run = run_of([&](Thread& thread) {
       thread.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 4 * ms);
-      thread.op("aten::mm", 6 * ms, {"train.py(30): main"});
+      thread.op("aten::mm", 6 * ms, {"train.py(30): main"}, {.dims = given});
     });
+    note(run, "torch_threads", "2");
+    note(run, "cores", "2");
     note(run, "loader_workers", "2");
-    note(run, "loader_busy_permille", "400");
+    note(run, "loader_busy_permille", given.empty() ? "400" : "900");
     note(run, "loader_cpu_permille", "700");
     note(run, "batches_ready_permille", "950");
     sample(run, "host", "cpu_idle", idle);
@@ -244,8 +246,41 @@ TEST_CASE("advice: workers that keep up take the cores of the steps where none i
   REQUIRE(found->gain);
   CHECK(fast_end(*found->gain) == doctest::Approx(10 / (6 * 0.5)).epsilon(0.02));  // half of the rest is waits
   CHECK(found->gain->speedup_low == doctest::Approx(at_least(10 / (6 * 0.75 + 0.4))).epsilon(0.02));
+  // What is large enough for both threads loses what the workers take of both cores, 0.63 of each, at most.
+  const Answer large = job(0.1, 0.3, "[[256, 256], [256, 256]]"), small = job(0.1, 0.3, "[[64, 64], [64, 64]]");
+  const auto fastest = [](const Answer& of) { return fast_end(*find(of, "loader_slow_workers")->gain); };
+  CHECK(fastest(large) == doctest::Approx(10 / (6 * 0.37)).epsilon(0.02));
+  CHECK(fastest(small) == doctest::Approx(10 / (6 * 0.5)).epsilon(0.02));
   CHECK(find(job(0.1, 0.02), "loader_slow_workers") == nullptr);
   CHECK(find(job(1, 0.3), "loader_slow_workers") == nullptr);
+}
+
+TEST_CASE("advice: batches that are ready and are handed over tensor by tensor") {
+  const auto job = [](int tensors, std::string_view busy) {
+    Run run = run_of([&](Thread& thread) {
+      thread.begin_range();
+      for (int i = 0; i < tensors; i++) {
+        thread.code(40 * us);
+        thread.op("aten::set_", 10 * us, {"train.py(30): main"});
+      }
+      thread.end_range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+      thread.op("aten::mm", 6 * ms, {"train.py(30): main"});
+    });
+    note(run, "loader_workers", "2");
+    note(run, "loader_busy_permille", busy);
+    note(run, "loader_cpu_permille", "700");
+    note(run, "batches_ready_permille", "950");
+    sample(run, "host", "cpu_idle", 1);
+    return advice_of(run);
+  };
+  const Answer pieces = job(100, "100");
+  const Finding* found = find(pieces, "loader_hand_over");
+  REQUIRE(found != nullptr);
+  CHECK(evidence(*found, "Tensors in a batch") == 100);
+  REQUIRE(found->gain);  // of 5 ms 2 % are left at best
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(11 / 6.1)).epsilon(0.03));
+  CHECK(find(job(8, "100"), "loader_hand_over") == nullptr);
+  CHECK(find(job(100, "990"), "loader_hand_over") == nullptr);  // the workers are what is waited for
 }
 
 TEST_CASE("advice: memory of another node") {

@@ -182,6 +182,36 @@ TEST_CASE("advice: what a backward pass asks for itself is not asked for behind 
   CHECK(find(advice_of(behind_backward(true)), "exposed_communication") == nullptr);
 }
 
+// Two ranks of which one sends a buffer of 40 MB to the other, in `every`-th of four steps of 9 ms.
+Run sent_around(int every) {
+  return two_ranks([&](TraceFixture& f) {
+    const TrackId cpu = f.host("1"), worker = f.host("2");
+    std::int64_t at_ns = 0;
+    for (int step = 0; step < 4; step++) {
+      const std::int64_t begin_ns = at_ns;
+      if (step % every == 0) {
+        f.op(cpu, "c10d::broadcast_", at_ns, 20 * us);
+        f.op(worker, "gloo:broadcast", at_ns + 10 * us, 4 * ms, {.dims = "[[10000000]]", .types = R"(["float"])"},
+             "user_annotation");
+        at_ns += 4 * ms + 20 * us;
+      }
+      f.op(cpu, "aten::mm", at_ns, 5 * ms, {.dims = "[[64, 64], [64, 64]]"});
+      at_ns += 5 * ms + 10 * us;
+      f.annotation(cpu, "ProfilerStep#" + std::to_string(step), begin_ns, at_ns - begin_ns);
+    }
+  });
+}
+
+TEST_CASE("advice: what one rank sends to all others in each step") {
+  const Answer each = advice_of(sent_around(1));
+  const Finding* found = find(each, "state_broadcast");
+  REQUIRE(found != nullptr);
+  CHECK(found->next.value_or("").find("broadcast_buffers=False") != std::string::npos);
+  REQUIRE(found->gain);
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(9.03 / 5.03)).epsilon(0.02));
+  CHECK(find(advice_of(sent_around(4)), "state_broadcast") == nullptr);
+}
+
 TEST_CASE("advice: the group that moves most goes between machines") {
   const auto job = [](bool tensor_outside) {
     std::vector<Rank> ranks;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,7 +69,10 @@ bool take_shares(std::string_view& rest, Source::Padded& to) {
 }  // namespace
 
 Source::Source(const std::vector<CodeCall>& code) : code_(&code) {
-  for (const CodeCall& call : code) files_[call.file].push_back(&call);
+  for (const CodeCall& call : code) {
+    files_[call.file].push_back(&call);
+    functions_[call.file][call.function_line].push_back(&call);
+  }
 }
 
 const Source::Calls& Source::of_file(std::string_view file) const {
@@ -77,15 +81,22 @@ const Source::Calls& Source::of_file(std::string_view file) const {
   return calls == files_.end() ? none : calls->second;
 }
 
+const Source::Calls& Source::of_function(const CodeFrame& function) const {
+  static const Calls none;
+  const auto file = functions_.find(function.file);
+  if (file == functions_.end()) return none;
+  const auto at = file->second.find(first_line(function));
+  return at == file->second.end() ? none : at->second;
+}
+
 bool Source::is_own(std::string_view file) const { return files_.empty() ? !is_library(file) : files_.contains(file); }
 
 std::int64_t Source::first_line(const CodeFrame& function) const {
   if (function.function == "<module>") return 1;
-  std::int64_t first = 0;
-  for (const CodeCall* call : of_file(function.file)) {
-    if (call->function_line <= function.line) first = std::max(first, call->function_line);
-  }
-  return first;
+  const auto file = functions_.find(function.file);
+  if (file == functions_.end()) return 0;
+  const auto behind = file->second.upper_bound(function.line);
+  return behind == file->second.begin() ? 0 : std::max<std::int64_t>(0, std::prev(behind)->first);
 }
 
 bool Source::is_one_function(const CodeFrame& a, const CodeFrame& b) const {
@@ -135,10 +146,9 @@ std::int64_t Source::looped_call_line(const CodeFrame& function, std::string_vie
 }
 
 std::int64_t Source::only_call_line(const CodeFrame& function, std::string_view called) const {
-  const std::int64_t first = first_line(function);
   std::int64_t line = 0;
-  for (const CodeCall* call : of_file(function.file)) {
-    if (call->function_line != first || call->called != called || call->line == line) continue;
+  for (const CodeCall* call : of_function(function)) {
+    if (call->called != called || call->line == line) continue;
     if (line > 0) return 0;
     line = call->line;
   }
@@ -153,11 +163,10 @@ std::int64_t Source::symbol_line(const CodeFrame& function, std::string_view sym
     const bool behind = from == 0 || line >= from, before = to == 0 || line <= to;
     return from > 0 && to > 0 && from > to ? behind || before : behind && before;
   };
-  const std::int64_t first = first_line(function);
   std::int64_t least = 0, most = 0;
-  for (const CodeCall* call : of_file(function.file)) {
+  for (const CodeCall* call : of_function(function)) {
     const std::string_view name = call->called;
-    if (call->function_line != first || !name.starts_with(kSymbol) || name.substr(kSymbol.size()) != symbol) continue;
+    if (!name.starts_with(kSymbol) || name.substr(kSymbol.size()) != symbol) continue;
     if (!is_between(call->line)) continue;
     least = least == 0 ? call->line : std::min(least, call->line);
     most = std::max(most, call->line);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -96,12 +97,14 @@ class Source {
   using Calls = std::vector<const CodeCall*>;
 
   const Calls& of_file(std::string_view file) const;
+  const Calls& of_function(const CodeFrame& function) const;
   std::vector<Turn> turns(std::string_view before) const;
   bool is_said(const CodeFrame& function, std::string_view what) const;
   const CodeCall* loop_that_calls(const CodeCall& call) const;
 
   const std::vector<CodeCall>* code_;
   std::unordered_map<std::string_view, Calls> files_;
+  std::unordered_map<std::string_view, std::map<std::int64_t, Calls>> functions_;  // of a file, by first line
 };
 
 // The place is a call by the program's source; which function makes it is not said there by name, nor for which module.

@@ -16,6 +16,7 @@ const std::vector<std::string> kHere{"train.py(30): main"};
 struct Pictures {
   std::string_view first = "aten::to", second = "aten::div", divisor = "[3, 1, 1]";
   std::string_view until = "96", behind = "[[3, 96, 96], []]";
+  std::string_view again = {}, look = {};
 };
 
 Answer pictures(const Pictures& given) {
@@ -24,7 +25,9 @@ Answer pictures(const Pictures& given) {
       const std::string both = "[[3, 1000, 1000], " + std::string(given.divisor) + "]";
       const std::string to = R"(["", "1", "0", ")" + std::string(given.until) + R"(", "1"])";
       thread.op(given.first, 4 * ms, kHere, {.dims = "[[3, 1000, 1000], [], [], [], []]"});
-      thread.op(given.second, 4 * ms, kHere, {.dims = both});
+      const bool other = turn == 1 && !given.again.empty();
+      thread.op(other ? given.again : given.second, 4 * ms, kHere, {.dims = both});
+      if (!given.look.empty()) thread.op(given.look, 5 * us, kHere, {.dims = "[[3, 1000, 1000], []]"});
       thread.op("aten::slice", 5 * us, kHere, {.dims = "[[3, 1000, 1000], [], [], [], []]", .concrete = to});
       const std::string rows = "[[3, " + std::string(given.until) + ", 1000], [], [], [], []]";
       thread.op("aten::slice", 5 * us, kHere, {.dims = rows, .concrete = R"(["", "2", "0", "96", "1"])"});
@@ -48,8 +51,42 @@ TEST_CASE("advice: what is done to all of a tensor that is cut off behind it cou
   // Its other parts are used as well; it was there before; the sum has another tensor's part everywhere.
   CHECK(find(pictures({.behind = "[[3, 1000, 1000], []]"}), "work_cut_off") == nullptr);
   CHECK(find(pictures({.first = "aten::mul_", .second = "aten::div_"}), "work_cut_off") == nullptr);
+  // What comes behind the first one is no turn of a loop, and may use all of it; behind the second one nothing comes.
+  const Answer other_turn = pictures({.again = "aten::add"});
+  REQUIRE(find(other_turn, "work_cut_off") != nullptr);
+  CHECK(fast_end(*find(other_turn, "work_cut_off")->gain) == doctest::Approx(at_most(22.02 / 14.1)).epsilon(0.02));
+  const Answer looked_at = pictures({.look = "aten::view"});
+  CHECK(find(looked_at, "work_cut_off") == nullptr);
   const Answer sum = pictures({.divisor = "[3, 1000, 1000]"});
   CHECK(find(sum, "work_cut_off") == nullptr);
+}
+
+TEST_CASE("advice: an order by chance of all, of which a few are taken, unless it is gone through") {
+  const auto job = [](int slices, bool taken = false) {
+    return advice_of(run_of([&](Thread& thread) {
+      for (int turn = 0; turn < 2; turn++) {
+        thread.op("aten::randperm", 5 * ms, kHere, {.dims = "[[], []]", .concrete = R"(["500000", ""])"});
+        for (int i = 0; i < slices; i++) {
+          thread.op("aten::slice", 5 * us, kHere,
+                    {.dims = "[[500000], [], [], [], []]", .concrete = R"(["", "0", "0", "256", "1"])"});
+          thread.op("aten::index", 10 * us, kHere,
+                    {.dims = "[[500000], [[256]]]", .types = R"(["long int", "TensorList"])"});
+        }
+      }
+      if (taken)
+        thread.op("aten::index_select", 10 * us, kHere,
+                  {.dims = "[[500000], [], [500000]]", .types = R"(["float", "", "long int"])"});
+      thread.op("aten::addmm", 5 * ms, kHere);
+    }));
+  };
+  const Answer answer = job(1);
+  const Finding* found = find(answer, "work_cut_off");
+  REQUIRE(found != nullptr);
+  CHECK(found->next.value_or("").find("randint") != std::string::npos);
+  REQUIRE(found->gain);
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(15.0 / 5)).epsilon(0.02));
+  CHECK(find(job(2), "work_cut_off") == nullptr);
+  CHECK(find(job(1, true), "work_cut_off") == nullptr);
 }
 
 TEST_CASE("advice: odds of all words where the last one's are taken") {
@@ -91,6 +128,25 @@ TEST_CASE("advice: a diagonal that is spread out to a matrix, and what is done t
   CHECK(find(job("aten::diag_embed", "[[160, 48], [], [], []]", "[160, 32, 32]"), "diagonal_matrix") == nullptr);
   CHECK(find(job("aten::diag", "[[48, 48], []]", "[48, 48]"), "diagonal_matrix") == nullptr);  // takes it out
   CHECK(find(job("aten::diag", "[[48], []]", "[48, 48]"), "diagonal_matrix") != nullptr);
+}
+
+TEST_CASE("advice: a matrix that a diagonal was added to is full, and a weight may be as large as one") {
+  const auto job = [](std::string_view behind, std::string_view given) {
+    return advice_of(run_of([&](Thread& thread) {
+      thread.op("aten::diag", 1 * us, kHere, {.dims = "[[512], []]", .concrete = R"(["", "0"])"});
+      thread.op(behind, 1 * us, kHere, {.dims = given});
+      for (int i = 0; i < 10; i++) thread.op("aten::relu", 100 * us, kHere, {.dims = "[[64, 512]]"});
+      thread.op("aten::mm", 5 * ms, kHere, {.dims = "[[64, 512], [512, 512]]"});
+      thread.op("aten::linear", 5 * ms, kHere, {.dims = "[[64, 512], [512, 512], []]"});
+      thread.op("aten::linalg_cholesky", 5 * ms, kHere, {.dims = "[[512, 512], []]"});
+    }));
+  };
+  CHECK(find(job("aten::add", "[[512, 512], [512, 512], []]"), "diagonal_matrix") == nullptr);
+  const Answer answer = job("aten::relu", "[[64, 512]]");
+  const Finding* found = find(answer, "diagonal_matrix");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);  // of 16 ms the 5 of the decomposition
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 11)).epsilon(0.02));
 }
 
 }  // namespace stepscope::diagnose

@@ -94,6 +94,29 @@ def unknown_optimizer(two: Two) -> None:
     two.step(torch.optim.SGD([*two.maker.parameters(), *two.judge.parameters()], lr=0.1))
 
 
+def every_fourth(two: Two) -> None:
+    """The maker's optimizer steps in another step, for which gradients are added up."""
+    two.back(two.judge(two.maker(torch.randn(3, 4))).sum())
+    two.step(two.of_judge)
+
+
+def read_by_the_program(two: Two) -> None:
+    """Gradients of two losses, of which it makes one itself."""
+    own = []
+    for _ in range(2):
+        two.of_maker.zero_grad()
+        two.back(two.maker(torch.randn(3, 4)).sum())
+        own.append([one.grad for one in two.maker.parameters()])
+    for one, *grads in zip(two.maker.parameters(), *own):
+        one.grad = sum(grads)
+    two.step(two.of_maker)
+
+
+def too_many(two: Two) -> None:
+    for _ in range(20):
+        judge_first(two)
+
+
 CASES: list[tuple[Callable[[Two], None], Said]] = [
     (judge_first, {(1, 2, "Maker"), (2, 2, "Judge")}),
     (maker_first, {(2, 2, "Maker"), (1, 2, "Judge")}),
@@ -101,6 +124,9 @@ CASES: list[tuple[Callable[[Two], None], Said]] = [
     (set_to_zero, set()),
     (gathered, set()),
     (unknown_optimizer, set()),
+    (every_fourth, set()),
+    (read_by_the_program, set()),
+    (too_many, set()),
 ]
 
 

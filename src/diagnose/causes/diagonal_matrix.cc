@@ -2,8 +2,9 @@
 // as many numbers, nearly all of them zeros, and n times as much arithmetic or more.
 #include <algorithm>
 #include <cstdint>
-#include <set>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "diagnose/cause.h"
@@ -15,7 +16,8 @@
 namespace stepscope::diagnose::causes {
 namespace {
 
-constexpr std::int64_t kLeastRows = 8;  // of a matrix: of fewer a call costs more than what it does
+constexpr std::int64_t kLeastRows = 10;  // of a matrix: of fewer more than kMost would be left
+constexpr std::size_t kNear = 8;         // operators from the diagonal to a product with it
 // Of an operator on the matrix: on the diagonal alone it has an n-th of the numbers.
 constexpr double kMost = 0.1;
 
@@ -37,9 +39,25 @@ bool is_of_matrices(std::string_view name) {
          begins("aten::triangular_solve") || begins("aten::logdet") || begins("aten::det");
 }
 
-bool is_given(const Operator& one, const Sizes& sizes) {
-  return std::any_of(one.inputs->shapes.begin(), one.inputs->shapes.end(),
-                     [&](const Shape& shape) { return shape.sizes == sizes; });
+// The matrices that were spread out in a step so far, by their sizes, and with which operator.
+using Spread = std::map<Sizes, std::size_t>;
+
+// How many of what an operator is given have such sizes, and which these are.
+std::pair<std::int64_t, Spread::const_iterator> given_of(const Operator& one, const Spread& spread) {
+  std::int64_t count = 0;
+  auto found = spread.end();
+  for (const Shape& shape : one.inputs->shapes) {
+    const auto at = spread.find(shape.sizes);
+    if (at == spread.end()) continue;
+    if (found == spread.end()) found = at;
+    count += at == found ? 1 : 0;
+  }
+  return {count, found};
+}
+
+// With another matrix of these sizes it gives a full one, which others then have as well.
+bool gives_full(std::string_view name) {
+  return name.starts_with("aten::add") || name.starts_with("aten::sub") || is_product(name);
 }
 
 }  // namespace
@@ -50,25 +68,30 @@ Cause diagonal_matrix_cause() {
         const std::vector<Operator>& all = forward_operators(about);
         const Passes& pass = passes(about);
         Gathered full(about);
-        std::set<Sizes> spread;  // in this step so far
+        Spread spread;
         std::int64_t rows = 0;
-        bool any = false;
         for (std::size_t i = 0; i < all.size(); i++) {
           const Operator& one = all[i];
           if (i > 0 && (one.trace != all[i - 1].trace || one.step != all[i - 1].step)) spread.clear();
-          if (const Sizes made = spread_by(one); !made.empty()) spread.insert(made);
-          if (spread.empty() || one.phase == Phase::optimizer || is_view(one.name)) continue;
-          const auto given =
-              std::find_if(spread.begin(), spread.end(), [&](const Sizes& sizes) { return is_given(one, sizes); });
+          if (const Sizes made = spread_by(one); !made.empty()) spread[made] = i;
+          // A layer has a weight, which may be as large.
+          const bool is_other = one.phase == Phase::optimizer || is_view(one.name) || one.name == "aten::linear";
+          if (spread.empty() || is_other) continue;
+          const auto [count, given] = given_of(one, spread);
           if (given == spread.end()) continue;
-          // What is told of is what a matrix is needed for; the rest goes along.
-          if (is_of_matrices(one.name)) any = true, rows = std::max(rows, given->back());
-          const std::int64_t call_ns = usual_call_ns(about, *one.trace);
-          full.add(pass.nodes(*one.trace, one.slice), one.name, 0, kMost, call_ns);
-          full.add(pass.backward_nodes(*one.trace, one.slice), one.name, 0, kMost, call_ns);
+          const bool too_far = is_product(one.name) && i - given->second > kNear;
+          const bool is_full = count > 1 && gives_full(one.name);
+          if (!too_far && (!is_full || is_product(one.name))) {
+            // What is told of is what a matrix is needed for; the rest goes along.
+            if (is_of_matrices(one.name)) rows = std::max(rows, given->first.back());
+            const std::int64_t call_ns = usual_call_ns(about, *one.trace);
+            full.add(pass.nodes(*one.trace, one.slice), one.name, 0, kMost, call_ns);
+            full.add(pass.backward_nodes(*one.trace, one.slice), one.name, 0, kMost, call_ns);
+          }
+          if (is_full) spread.erase(given);
         }
         full.add_outputs();
-        if (!any || !full.worth_saying()) return;
+        if (rows == 0 || !full.worth_saying()) return;
         Diagnosis found = full.diagnosis(
             {.cause = "model",
              .sentence = "Diagonals are spread out to full matrices, which are multiplied, factorized or solved",

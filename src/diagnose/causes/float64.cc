@@ -28,11 +28,13 @@ struct Left {
   std::int64_t call_ns = kFloat64CallNs;
 };
 
-// Is it of an LSTM on the host that is given float64, or of its backward pass?
+// Is it of an LSTM on the host that is given float64, or of its backward pass? Sequences that are packed are done word
+// by word in any type.
 bool is_of_unrolled(const Case& about, const Work& work) {
   const SliceId call = passes(about).reason(*work.trace, work.operation);
-  return !work.device && work.trace->name(call) == "aten::lstm" &&
-         inputs(about).of(*work.trace, call).has_type("double");
+  if (work.device || about.has_device() || work.trace->name(call) != "aten::lstm") return false;
+  const OperatorInputs& given = inputs(about).of(*work.trace, call);
+  return given.has_type("double") && !given.shapes.empty() && given.shapes[0].sizes.size() == 3;
 }
 
 // What float32 leaves of it; nullopt: it is no work on float64. The operator that it is of, as far in as inputs are

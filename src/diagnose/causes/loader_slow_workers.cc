@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "diagnose/gathered.h"
+#include "diagnose/inputs.h"
 #include "diagnose/loading.h"
 #include "diagnose/queries.h"
 #include "diagnose/reading.h"
@@ -32,13 +33,17 @@ void put_slowest(const Case& about, Finding& finding) {
                               .query = setting_of("loader_busy_permille")});
 }
 
+constexpr std::int64_t kGrain = 32768;  // elements that torch gives a thread at least
+
 // All that the thread of the steps does is longer for it, half of which at least is the workers' doing.
 void add_lost(const Case& about, const Loading& load, Diagnosis& found) {
   const double lost = load.lost;
   for_each_work(about, [&](std::uint32_t node, const Work& work) {
     if (work.trace != &about.trace || work.device || work.role != simulate::NodeRole::host) return;
     const auto cost = static_cast<double>(work.cost_ns);
-    const double most = work.operation == SliceId::none ? lost : load.lost_together;
+    const bool is_shared =
+        work.operation != SliceId::none && inputs(about).of(*work.trace, work.operation).elements() >= kGrain;
+    const double most = is_shared ? load.lost_together : lost;
     found.rewrite.nodes.push_back(
         {node, static_cast<std::int64_t>((1 - most) * cost), static_cast<std::int64_t>((1 - lost / 2) * cost)});
   });

@@ -2,6 +2,7 @@
 // reads a few rows for.
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -70,6 +71,7 @@ Cause one_hot_product_cause() {
             const Passes& pass = passes(about);
             Gathered picked(about);
             std::int64_t columns = 0;
+            std::set<std::size_t> along;  // with one of two products next to each other
             for (std::size_t i = 0; i < all.size(); i++) {
               const Sizes ones = ones_of(all[i]);
               if (ones.empty() || ones.back() < kLeastColumns) continue;
@@ -86,7 +88,7 @@ Cause one_hot_product_cause() {
                 if (k >= i && k <= last) continue;
                 const Operator& one = all[k];
                 const bool is_near = one.trace == product->trace && one.step == product->step;
-                if (!is_near || !goes_along(one, ones)) continue;
+                if (!is_near || !goes_along(one, ones) || !along.insert(k).second) continue;
                 picked.add(pass.nodes(*one.trace, one.slice), one.name, 0, 0.1);
                 picked.add(pass.backward_nodes(*one.trace, one.slice), one.name, 0, 0.1);
               }

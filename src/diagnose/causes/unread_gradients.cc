@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +30,7 @@ namespace stepscope::diagnose::causes {
 namespace {
 
 constexpr std::string_view kAccumulate = "AccumulateGrad";
+constexpr std::size_t kMostPasses = 16;  // of a step, that are looked at
 
 // Operators that make the gradients of what they were given and of their weights in one: part of it is left.
 constexpr double kLeastOfBoth = 0.4, kMostOfBoth = 0.8;
@@ -57,18 +59,24 @@ struct BackwardPass {
 };
 
 std::vector<BackwardPass> backward_passes(const Trace& trace, const ModulePaths& paths) {
-  std::vector<BackwardPass> out;
+  std::vector<BackwardPass> all;
   for (std::size_t i = 0; i < trace.slices.size(); i++) {
     const auto slice = static_cast<SliceId>(i);
     if (trace.kind(slice) != SliceKind::user_annotation || trace.name(slice) != "backward") continue;
-    out.push_back({.when = {trace.slices.start_ns[slice], trace.slices.end_ns(slice)}, .models = {}});
+    all.push_back({.when = {trace.slices.start_ns[slice], trace.slices.end_ns(slice)}, .models = {}});
   }
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.when.start < b.when.start; });
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.when.start < b.when.start; });
+  std::vector<BackwardPass> out;
+  for (BackwardPass& pass : all) {  // one within another is a part of it
+    if (out.empty() || pass.when.start >= out.back().when.end) out.push_back(std::move(pass));
+  }
   for (std::uint32_t row = 0; row < trace.modules.size(); row++) {
     if (paths.call_around(trace.modules[row].slice) != ModulePaths::none) continue;
-    const auto into = std::upper_bound(out.begin(), out.end(), trace.slices.start_ns[trace.modules[row].slice],
+    const std::int64_t start_ns = trace.slices.start_ns[trace.modules[row].slice];
+    const auto into = std::upper_bound(out.begin(), out.end(), start_ns,
                                        [](std::int64_t ns, const BackwardPass& pass) { return ns < pass.when.start; });
-    if (into != out.end()) into->models.insert(trace.strings[trace.modules[row].name]);
+    const bool is_again = into != out.begin() && start_ns < into[-1].when.end;  // of a pass that recomputes
+    if (into != out.end() && !is_again) into->models.insert(trace.strings[trace.modules[row].name]);
   }
   return out;
 }
@@ -110,6 +118,9 @@ class Unread {
     const Trace* seen = trace_with_frames(about_.run, trace_);
     if (thrown.empty() || seen == nullptr) return;
     const std::vector<BackwardPass> known = backward_passes(*seen, ModulePaths(*seen));
+    const bool fits =
+        std::any_of(thrown.begin(), thrown.end(), [&](const Source::Turn& one) { return one.count == known.size(); });
+    if (!fits || known.size() > kMostPasses) return;
     uses_.resize(1 + known.size(), uses_[0]);
     for (const Source::Turn& one : thrown) {
       if (one.count != known.size()) continue;
@@ -120,9 +131,23 @@ class Unread {
       use.learned.erase(learned);
     }
     passes_ = backward_passes(trace_, paths_);
-    for (BackwardPass& pass : passes_) {
+    for (std::size_t begin = 0, end = 0; begin < passes_.size(); begin = end) {
+      const StepId step = trace_.step_at(passes_[begin].when.start);
+      while (end < passes_.size() && trace_.step_at(passes_[end].when.start) == step) end++;
+      number_passes(known, std::span(passes_).subspan(begin, end - begin));
+    }
+  }
+
+  // Of a step: those of a step that went the same way are known by their turns, any other by what models it called.
+  void number_passes(const std::vector<BackwardPass>& known, std::span<BackwardPass> passes) const {
+    const auto same = [](const BackwardPass& a, const BackwardPass& b) { return a.models == b.models; };
+    if (std::equal(passes.begin(), passes.end(), known.begin(), known.end(), same)) {
+      for (std::size_t k = 0; k < passes.size(); k++) passes[k].number = k + 1;
+      return;
+    }
+    for (BackwardPass& pass : passes) {
       for (std::size_t k = 0; k < known.size(); k++) {
-        if (known[k].models != pass.models) continue;
+        if (!same(known[k], pass)) continue;
         // Two that run the same models and differ in what is read cannot be told from one another.
         const bool is_only = pass.number == 0 || uses_[pass.number].unread == uses_[k + 1].unread;
         pass.number = is_only ? k + 1 : 0;
@@ -245,7 +270,9 @@ class Unread {
     if (const auto module = use.unread.find(module_of(forward)); module != use.unread.end()) back.module = *module;
     if (use.unread_models.contains(model) && first != use.first_learned_ns.end()) {
       back.is_needless = start_ns < first->second;
-      back.is_apart = !use.learned_models.contains(model);
+      // What is thrown away passes the gradient on to what was called before it and learns.
+      const bool leads_on = pass > 0 && !back.is_needless;
+      back.is_apart = !use.learned_models.contains(model) && !leads_on;
       if (back.is_apart) back.model = trace_.strings[model];
     }
     if (!back.is_needless && !back.is_apart && back.module.empty()) return nullptr;
@@ -312,12 +339,14 @@ Diagnosis without_optimizer(const Gathered& needless, std::string_view optimizer
        .called = std::string(optimizer)});
 }
 
-Diagnosis thrown_away(const Gathered& needless) {
+Diagnosis thrown_away(const Gathered& needless, bool whole) {
   return needless.diagnosis(
       {.cause = "autograd",
        .sentence = "A backward pass makes gradients that are thrown away before any optimizer reads them",
-       .next = "Cut the graph before that model where this loss needs nothing of it, discriminator(fake.detach()), or "
-               "switch its gradients off for this pass, model.requires_grad_(False)",
+       .next = whole
+                   ? "Cut the graph before that model where this loss needs nothing of it: discriminator(fake.detach())"
+                   : "Switch the gradients of its parameters off for this pass, model.requires_grad_(False), and on "
+                     "again behind it",
        .doubt = "that nothing else reads these gradients is inferred: they are gone before their optimizer steps"});
 }
 
@@ -334,7 +363,8 @@ Cause unread_gradients_cause() {
             if (known.empty()) return;
             Gathered needless(about);
             Heaviest modules, models;
-            std::map<std::size_t, std::int64_t> by_pass;  // where gradients are thrown away; 0: no optimizer has them
+            // Time by pass, 0: of what no optimizer has; and of that what goes whole.
+            std::map<std::pair<const Trace*, std::size_t>, std::int64_t> by_pass, whole;
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
               const auto of = known.find(work.trace);
               if (of == known.end() || work.operation == SliceId::none) return;
@@ -352,14 +382,17 @@ Cause unread_gradients_cause() {
               needless.add(node, work, work.trace->name(work.operation), left.least, left.most);
               if (!back->module.empty()) modules.add(back->module, work, about.on_path(node));
               models.add(back->model, work, about.on_path(node));
-              by_pass[back->pass] += about.on_path(node);
+              by_pass[{work.trace, back->pass}] += about.on_path(node);
+              if (back->is_needless) whole[{work.trace, back->pass}] += about.on_path(node);
             });
             if (!needless.worth_saying()) return;
-            const Trace& trace = *needless.names().first().example.trace;
-            const std::size_t pass = std::max_element(by_pass.begin(), by_pass.end(), [](const auto& a, const auto& b) {
-                                       return a.second < b.second;
-                                     })->first;
-            Diagnosis found = pass > 0 ? thrown_away(needless) : without_optimizer(needless, optimizer_class(trace));
+            const auto heaviest = std::max_element(by_pass.begin(), by_pass.end(),
+                                                   [](const auto& a, const auto& b) { return a.second < b.second; });
+            const Trace& trace = *heaviest->first.first;
+            const std::size_t pass = heaviest->first.second;
+            const bool mostly_whole = 2 * whole[heaviest->first] > heaviest->second;
+            Diagnosis found =
+                pass > 0 ? thrown_away(needless, mostly_whole) : without_optimizer(needless, optimizer_class(trace));
             if (!modules.empty()) {
               found.finding.where.module = std::string(all_unread(known.at(&trace).use(pass), modules.first().name));
             }

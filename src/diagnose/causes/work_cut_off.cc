@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,8 +21,10 @@ namespace {
 constexpr std::int64_t kTimesAsMany = 3;          // elements as are left, at least
 constexpr std::int64_t kLeastElements = 1 << 14;  // of the whole: of fewer a call costs more than what it does
 constexpr double kMostMore = 1.5;                 // a slice does not lie in one piece
-constexpr std::size_t kLongestChain = 32;
-constexpr std::int64_t kLongest = std::int64_t{1} << 40;  // of a dimension: more is no tensor
+constexpr std::size_t kLongestChain = 32, kMostCuts = 8, kFarthest = 1024;  // operators
+constexpr std::int64_t kLongest = std::int64_t{1} << 40;                    // of a dimension: more is no tensor
+
+bool is_same_place(const Operator& a, const Operator& b) { return a.trace == b.trace && a.step == b.step; }
 
 bool is_cut(std::string_view name) { return name == "aten::slice" || name == "aten::narrow" || name == "aten::select"; }
 
@@ -55,6 +58,13 @@ std::optional<Sizes> left_by(const Operator& cut) {
   return sizes;
 }
 
+// Does it cut along the last dimension?
+bool is_last(const Operator& cut, std::size_t dimensions) {
+  const auto last = static_cast<std::int64_t>(dimensions) - 1;
+  const std::int64_t along = cut.inputs->number(1, last);
+  return along == last || along == -1;
+}
+
 // What is left of a tensor behind all cuts of it that come in a row.
 struct Cut {
   Sizes whole;
@@ -68,19 +78,18 @@ std::optional<Cut> cut_at(const std::vector<Operator>& all, std::size_t at) {
   Cut out{.whole = all[at].inputs->shapes[0].sizes, .left = 0, .in_rows = true, .last = at};
   if (elements(out.whole) < kLeastElements) return std::nullopt;
   Sizes now = out.whole;
-  for (std::size_t k = at; k < all.size() && is_cut(all[k].name); k++) {
-    if (all[k].inputs->shapes.empty() || all[k].inputs->shapes[0].sizes != now) break;
+  for (std::size_t k = at; k < all.size() && k - at < kMostCuts && is_cut(all[k].name); k++) {
+    if (!is_same_place(all[k], all[at]) || all[k].inputs->shapes.empty() || all[k].inputs->shapes[0].sizes != now)
+      break;
     const std::optional<Sizes> left = left_by(all[k]);
     if (!left || left->empty()) return std::nullopt;
+    out.in_rows = out.in_rows && (*left == now || !is_last(all[k], now.size()));
     now = *left;
     out.last = k;
   }
-  out.in_rows = now.back() == out.whole.back();
   out.left = elements(now);
   return out.left > 0 && out.left <= elements(out.whole) / kTimesAsMany ? std::optional(out) : std::nullopt;
 }
-
-bool is_same_place(const Operator& a, const Operator& b) { return a.trace == b.trace && a.step == b.step; }
 
 bool is_given(const Operator& one, const Sizes& sizes) {
   return std::any_of(one.inputs->shapes.begin(), one.inputs->shapes.end(),
@@ -109,11 +118,49 @@ bool is_in_place(const Operator& one, bool in_rows, const Sizes& whole) {
 
 bool is_beside(const Operator& one) { return is_without_values(one.name) || (is_view(one.name) && !is_cut(one.name)); }
 
+// Indices in an order by chance, as they were made; of each number how often more than slices of as many were taken.
+using Orders = std::map<Sizes, std::int64_t>;
+
+bool makes_order(const Operator& one, const Sizes& whole) {
+  return one.name == "aten::randperm" && whole.size() == 1 && one.inputs->number(0, 0) == whole[0];
+}
+
+Orders orders_of(const std::vector<Operator>& all) {
+  Orders out;
+  for (const Operator& one : all) {
+    if (one.name == "aten::randperm") out[{one.inputs->number(0, 0)}]++;
+    if (!is_cut(one.name) || one.inputs->shapes.empty()) continue;
+    if (const auto made = out.find(one.inputs->shapes[0].sizes); made != out.end()) made->second--;
+  }
+  return out;
+}
+
+// Is an order used otherwise than by a slice? There may be other tensors of as many numbers, which are no indices.
+bool takes_order(const Operator& one, const Sizes& whole) {
+  if (is_cut(one.name)) return false;
+  const std::vector<Shape>& given = one.inputs->shapes;
+  const bool looks_up = one.name.starts_with("aten::index") || one.name == "aten::gather";  // in its first input
+  for (std::size_t k = looks_up ? 1 : 0; k < given.size(); k++) {
+    if (std::find(given[k].list.begin(), given[k].list.end(), whole) != given[k].list.end()) return true;
+    const bool is_whole = k < one.inputs->types.size() && one.inputs->types[k].starts_with("long");
+    if (is_whole && given[k].sizes == whole) return true;
+  }
+  return false;
+}
+
 // What was done to all of it right before it is cut, last first.
-std::vector<std::size_t> chain_before(const std::vector<Operator>& all, const Cut& cut, std::size_t at) {
+std::vector<std::size_t> chain_before(const std::vector<Operator>& all, const Cut& cut, std::size_t at,
+                                      const Orders& orders) {
   std::vector<std::size_t> chain;
   for (std::size_t k = at; k-- > 0 && at - k <= kLongestChain && is_same_place(all[k], all[at]);) {
-    if (is_beside(all[k])) continue;
+    if (is_beside(all[k])) {
+      if (is_given(all[k], cut.whole)) return {};  // another look at it, which may be used
+      continue;
+    }
+    if (makes_order(all[k], cut.whole)) {  // an order that is gone through slice by slice is wanted whole
+      if (const auto made = orders.find(cut.whole); made != orders.end() && made->second >= 0) chain.push_back(k);
+      break;
+    }
     if (!is_in_place(all[k], cut.in_rows, cut.whole)) break;
     chain.push_back(k);
     if (all[k].name == "aten::linear") break;  // before it another width is cut
@@ -126,15 +173,19 @@ std::vector<std::size_t> chain_before(const std::vector<Operator>& all, const Cu
 // Is anything else given what the chain made, or another slice of it? The next turn of a loop goes through all of it
 // anew.
 bool is_used_whole(const std::vector<Operator>& all, const Cut& cut, const std::vector<std::size_t>& chain) {
-  for (std::size_t k = cut.last + 1; k < all.size() && is_same_place(all[k], all[cut.last]); k++) {
-    if (!is_given(all[k], cut.whole)) continue;
+  const bool is_order = makes_order(all[chain.back()], cut.whole);
+  for (std::size_t k = cut.last + 1; k < all.size() && k - cut.last < kFarthest; k++) {
+    if (!is_same_place(all[k], all[cut.last])) break;
+    if (is_order ? !takes_order(all[k], cut.whole) : !is_given(all[k], cut.whole)) continue;
+    if (is_order || chain.size() < 2) return true;
     auto next = chain.rbegin();
-    for (; next != chain.rend() && k < all.size(); k++) {
+    for (; k < all.size(); k++) {
       if (is_beside(all[k])) continue;
+      if (next == chain.rend()) break;
       if (all[k].name != all[*next].name) return true;
       ++next;
     }
-    return chain.size() < 2 || next != chain.rend();
+    return k == all.size() || !is_cut(all[k].name) || !is_given(all[k], cut.whole);
   }
   return false;
 }
@@ -142,39 +193,48 @@ bool is_used_whole(const std::vector<Operator>& all, const Cut& cut, const std::
 }  // namespace
 
 Cause work_cut_off_cause() {
-  return {"work_cut_off", "Work that is cut off", [](const Case& about, std::vector<Diagnosis>& out) {
-            const std::vector<Operator>& all = forward_operators(about);
-            const Passes& pass = passes(about);
-            Gathered needless(about);
-            std::int64_t most = 0, left = 0;
-            for (std::size_t i = 1; i < all.size(); i++) {
-              const std::optional<Cut> cut = cut_at(all, i);
-              if (!cut) continue;
-              const std::vector<std::size_t> chain = chain_before(all, *cut, i);
-              if (!chain.empty() && !is_used_whole(all, *cut, chain)) {
-                const double part = static_cast<double>(cut->left) / static_cast<double>(elements(cut->whole));
-                for (const std::size_t at : chain) {
-                  const Operator& one = all[at];
-                  const std::int64_t call_ns = usual_call_ns(about, *one.trace);
-                  needless.add(pass.nodes(*one.trace, one.slice), one.name, part, kMostMore * part, call_ns);
-                  needless.add(pass.backward_nodes(*one.trace, one.slice), one.name, part, kMostMore * part, call_ns);
-                }
-                if (elements(cut->whole) > most) most = elements(cut->whole), left = cut->left;
+  return {
+      "work_cut_off", "Work that is cut off", [](const Case& about, std::vector<Diagnosis>& out) {
+        const std::vector<Operator>& all = forward_operators(about);
+        const Passes& pass = passes(about);
+        Gathered needless(about);
+        const Orders orders = orders_of(all);
+        std::int64_t most = 0, left = 0, drawn_ns = 0;
+        for (std::size_t i = 1; i < all.size(); i++) {
+          const std::optional<Cut> cut = cut_at(all, i);
+          if (!cut) continue;
+          const std::vector<std::size_t> chain = chain_before(all, *cut, i, orders);
+          if (!chain.empty() && !is_used_whole(all, *cut, chain)) {
+            const double part = static_cast<double>(cut->left) / static_cast<double>(elements(cut->whole));
+            for (const std::size_t at : chain) {
+              const Operator& one = all[at];
+              const std::int64_t call_ns = usual_call_ns(about, *one.trace);
+              const std::vector<std::uint32_t>& nodes = pass.nodes(*one.trace, one.slice);
+              needless.add(nodes, one.name, part, kMostMore * part, call_ns);
+              if (makes_order(one, cut->whole)) {
+                for (const std::uint32_t node : nodes) drawn_ns += about.on_path(node);
               }
-              i = cut->last;
+              needless.add(pass.backward_nodes(*one.trace, one.slice), one.name, part, kMostMore * part, call_ns);
             }
-            needless.add_outputs();
-            if (!needless.worth_saying()) return;
-            Diagnosis found = needless.diagnosis(
-                {.cause = "model",
-                 .sentence = "All of a tensor is worked on, and most of it is cut off right behind",
-                 .next = "Cut first, and work on what is left: crop pictures before they are changed, take x[:, -1] "
-                         "before the last layer",
-                 .doubt = "that nothing else needs what is cut off is inferred from sizes"});
-            found.finding.evidence.push_back({.text = "Elements worked on", .value = most, .unit = Unit::count});
-            found.finding.evidence.push_back({.text = "Left", .value = left, .unit = Unit::count});
-            out.push_back(std::move(found));
-          }};
+            if (elements(cut->whole) > most) most = elements(cut->whole), left = cut->left;
+          }
+          i = cut->last;
+        }
+        needless.add_outputs();
+        if (!needless.worth_saying()) return;
+        Diagnosis found = needless.diagnosis(
+            {.cause = "model",
+             .sentence = "All of a tensor is worked on, and most of it is cut off right behind",
+             .next = 2 * drawn_ns > needless.time_ns()
+                         ? "Draw as many as are wanted: torch.randint(n, (k,)) in place of torch.randperm(n)[:k], or "
+                           "random.sample(range(n), k) where none may come twice"
+                         : "Cut first, and work on what is left: crop pictures before they are changed, take "
+                           "x[:, -1] before the last layer",
+             .doubt = "that nothing else needs what is cut off is inferred from sizes"});
+        found.finding.evidence.push_back({.text = "Elements worked on", .value = most, .unit = Unit::count});
+        found.finding.evidence.push_back({.text = "Left", .value = left, .unit = Unit::count});
+        out.push_back(std::move(found));
+      }};
 }
 
 }  // namespace stepscope::diagnose::causes

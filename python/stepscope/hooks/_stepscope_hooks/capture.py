@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .deepspeed_flops import DeepSpeedFlops
-    from .gradient_use import GradientUse
     from .notes import Notes
     from .other_profiler import OtherProfiler
     from .process import Identity
@@ -212,8 +211,6 @@ class Capture:
         if self.memory.state is not None:
             self.memory.phase_begins()
         try:
-            if phase == marks.BACKWARD and (gradients := self.gradients_of_pass()) is not None:
-                gradients.backward_begins()
             shown = None
             if (self.recordings.active is not None or self.history.on) and phase in _PHASE_RANGES:
                 shown = self.range(_PHASE_RANGES[phase])
@@ -225,6 +222,8 @@ class Capture:
             self.marks.begin(phase, self.boundary, start)
         except Exception as error:
             self.notes.problem(f"marking a phase failed: {error!r}")
+        if phase == marks.BACKWARD and self.recordings.gradients() is not None:
+            self.look_at_gradients(begins=True)
 
     def phase_ends(self, phase: int) -> None:
         if threading.get_ident() != self.thread or not self.open or self.open[-1][0] != phase:
@@ -234,8 +233,6 @@ class Capture:
             if not self.marks.tried:
                 self.open_marks()
             self.marks.end(phase, self.boundary, start, marks.now_ns())
-            if phase == marks.BACKWARD and (gradients := self.gradients_of_pass()) is not None:
-                gradients.backward_ended()
             if phase == marks.FORWARD:
                 self.forward_seen = True
                 self.passes += 1
@@ -243,14 +240,25 @@ class Capture:
                 shown.__exit__(None, None, None)
         except Exception as error:
             self.notes.problem(f"marking a phase failed: {error!r}")
+        if phase == marks.BACKWARD and self.recordings.gradients() is not None:
+            self.look_at_gradients(begins=False)
         # A pass within a pass, as in a backward pass that recomputes, is a part of it.
         if self.memory.state is not None and not self.open:
             self.memory.phase_ends(phase)
 
-    def gradients_of_pass(self) -> GradientUse | None:
-        """Not of a backward pass within one, which is a part of it."""
-        inside = any(phase == marks.BACKWARD for phase, _, _ in self.open)
-        return None if inside else self.recordings.gradients()
+    def look_at_gradients(self, begins: bool) -> None:
+        """Beside a backward pass; not of one within another, which is a part of it."""
+        gradients = self.recordings.gradients()
+        around = [phase for phase, _, _ in (self.open[:-1] if begins else self.open)]
+        if gradients is None or marks.BACKWARD in around:
+            return
+        with self.notes.guard("looking at gradients"):
+            if marks.OPTIMIZER in around:
+                gradients.give_up()
+            elif begins:
+                gradients.backward_begins()
+            else:
+                gradients.backward_ended()
 
     def range(self, name: str) -> Any:
         import torch
@@ -292,9 +300,12 @@ class Capture:
             self.thread = threading.get_ident()
         self.phase_begins(marks.OPTIMIZER)
         gradients = self.recordings.gradients()
-        if gradients is not None:
+        if gradients is not None and threading.get_ident() == self.thread:
             with self.notes.guard("looking at gradients"):
-                gradients.optimizer_begins(optimizer)
+                if any(phase == marks.BACKWARD for phase, _, _ in self.open):
+                    gradients.give_up()
+                else:
+                    gradients.optimizer_begins(optimizer)
 
     def optimizer_ends(self, optimizer: Any, kwargs: dict[str, Any]) -> None:
         self.phase_ends(marks.OPTIMIZER)

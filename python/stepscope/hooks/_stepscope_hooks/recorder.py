@@ -271,7 +271,8 @@ class Recorder:
             # Not of a step that was cut off, as by the end of the job, which a child of it then writes.
             if self.ranges is not None and (self.part_steps or self.complete):
                 with self.notes.guard("looking at what modules were given"):
-                    seen = program_code.seen_in_step(self.ranges, self.gradients)
+                    gradients = self.gradients if self.part_steps else None  # which are alike in steps
+                    seen = program_code.seen_in_step(self.ranges, gradients)
             self.profiler.add_metadata_json("stepscope_code", json.dumps([*self.code, *seen]))
         if self.boundary_s:  # as a median: in one of them a part was written
             usual_s = sorted(self.boundary_s)[(len(self.boundary_s) - 1) // 2]
