@@ -183,14 +183,15 @@ TEST_CASE("advice: what a backward pass asks for itself is not asked for behind 
 }
 
 // Two ranks of which one sends a buffer of 40 MB to the other, in `every`-th of four steps of 9 ms.
-Run sent_around(int every) {
+Run sent_around(int every, bool by_ddp = true) {
   return two_ranks([&](TraceFixture& f) {
     const TrackId cpu = f.host("1"), worker = f.host("2");
     std::int64_t at_ns = 0;
     for (int step = 0; step < 4; step++) {
       const std::int64_t begin_ns = at_ns;
       if (step % every == 0) {
-        f.op(cpu, "c10d::broadcast_", at_ns, 20 * us);
+        f.annotation(cpu, by_ddp ? "DistributedDataParallel.forward" : "forward", at_ns, 4 * ms + 20 * us);
+        f.op(cpu, "c10d::broadcast_", at_ns + us, 19 * us);
         f.op(worker, "gloo:broadcast", at_ns + 10 * us, 4 * ms, {.dims = "[[10000000]]", .types = R"(["float"])"},
              "user_annotation");
         at_ns += 4 * ms + 20 * us;
@@ -202,7 +203,7 @@ Run sent_around(int every) {
   });
 }
 
-TEST_CASE("advice: what one rank sends to all others in each step") {
+TEST_CASE("advice: buffers that DistributedDataParallel sends in each step") {
   const Answer each = advice_of(sent_around(1));
   const Finding* found = find(each, "state_broadcast");
   REQUIRE(found != nullptr);
@@ -210,6 +211,7 @@ TEST_CASE("advice: what one rank sends to all others in each step") {
   REQUIRE(found->gain);
   CHECK(fast_end(*found->gain) == doctest::Approx(at_most(9.03 / 5.03)).epsilon(0.02));
   CHECK(find(advice_of(sent_around(4)), "state_broadcast") == nullptr);
+  CHECK(find(advice_of(sent_around(1, false)), "state_broadcast") == nullptr);  // the program's own
 }
 
 TEST_CASE("advice: the group that moves most goes between machines") {

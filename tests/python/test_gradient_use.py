@@ -112,6 +112,20 @@ def read_by_the_program(two: Two) -> None:
     two.step(two.of_maker)
 
 
+def made_in_part(two: Two) -> None:
+    """The same of what all losses share, and not of what is each one's own."""
+    two.judge.requires_grad_(False)
+    shared = [two.maker.weight]
+    own = []
+    for _ in range(2):
+        two.maker.weight.grad = None
+        two.back(two.maker(torch.randn(3, 4)).sum())
+        own.append([one.grad for one in shared])
+    for one, *grads in zip(shared, *own):
+        one.grad = sum(grads)
+    two.step(two.of_maker)
+
+
 def too_many(two: Two) -> None:
     for _ in range(20):
         judge_first(two)
@@ -126,6 +140,7 @@ CASES: list[tuple[Callable[[Two], None], Said]] = [
     (unknown_optimizer, set()),
     (every_fourth, set()),
     (read_by_the_program, set()),
+    (made_in_part, set()),
     (too_many, set()),
 ]
 

@@ -42,17 +42,17 @@ bool is_of_matrices(std::string_view name) {
 // The matrices that were spread out in a step so far, by their sizes, and with which operator.
 using Spread = std::map<Sizes, std::size_t>;
 
-// How many of what an operator is given have such sizes, and which these are.
+// Which of what an operator is given is such, by its sizes, and how many are matrices as large, of whatever batch.
 std::pair<std::int64_t, Spread::const_iterator> given_of(const Operator& one, const Spread& spread) {
-  std::int64_t count = 0;
+  const std::vector<Shape>& shapes = one.inputs->shapes;
   auto found = spread.end();
-  for (const Shape& shape : one.inputs->shapes) {
-    const auto at = spread.find(shape.sizes);
-    if (at == spread.end()) continue;
-    if (found == spread.end()) found = at;
-    count += at == found ? 1 : 0;
-  }
-  return {count, found};
+  for (std::size_t k = 0; k < shapes.size() && found == spread.end(); k++) found = spread.find(shapes[k].sizes);
+  if (found == spread.end()) return {0, found};
+  const Sizes& made = found->first;  // of two dimensions or more
+  const auto is_as_large = [&](const Shape& shape) {
+    return shape.sizes.size() > 1 && std::equal(shape.sizes.end() - 2, shape.sizes.end(), made.end() - 2);
+  };
+  return {std::count_if(shapes.begin(), shapes.end(), is_as_large), found};
 }
 
 // With another matrix of these sizes it gives a full one, which others then have as well.

@@ -1,7 +1,7 @@
-// What one rank sends to all others in each step: buffers of the model, as DistributedDataParallel sends them before
-// each forward pass, or weights that all ranks have.
+// Buffers of the model, which DistributedDataParallel sends from one rank to all others before each forward pass.
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "diagnose/communicating.h"
@@ -10,29 +10,43 @@
 
 namespace stepscope::diagnose::causes {
 
+namespace {
+
+// What an optimizer, a loader or the program sends itself is needed.
+bool is_of_buffers(const Trace& trace, SliceId call) {
+  while (call != SliceId::none && trace.name(call) != "DistributedDataParallel.forward") {
+    call = trace.slices.parent[call];
+  }
+  return call != SliceId::none;
+}
+
+}  // namespace
+
 Cause state_broadcast_cause() {
-  return {"state_broadcast", "State that is sent around in each step",
+  return {"state_broadcast", "Buffers that are sent around in each step",
           [](const Case& about, std::vector<Diagnosis>& out) {
             const Communicating& all = communicating(about);
             Gathered sent(about);
             std::vector<std::uint32_t> gone;
             const Collective* first = nullptr;
-            std::int64_t count = 0, bytes = 0;
+            std::set<StepId> steps;
+            std::int64_t bytes = 0;
             for (const Collective& one : all.collectives) {
               if (one.kind != CollectiveKind::broadcast || one.step == StepId::none) continue;
-              count++;
+              if (!is_of_buffers(about.trace, one.call)) continue;
+              steps.insert(one.step);
               if (first == nullptr) first = &one;
               bytes = std::max(bytes, one.bytes);
               sent.add(one.nodes, to_string(one.kind), 0, 0);
               gone.insert(gone.end(), one.nodes.begin(), one.nodes.end());
             }
-            // Once in a while, as at a beginning or for a decision, is another matter.
-            if (first == nullptr || count < about.steps) return;
+            // Where the model only now and then runs so, most steps have nothing of it.
+            if (first == nullptr || static_cast<std::int64_t>(steps.size()) < about.steps) return;
             sent.add_relieved(gone);
             if (!sent.worth_saying()) return;
             Diagnosis found = sent.diagnosis(
                 {.cause = "communication",
-                 .sentence = "One rank sends the same state to all others in each step",
+                 .sentence = "One rank sends the buffers of the model to all others before each forward pass",
                  .next = "Send what never changes once: DistributedDataParallel(model, broadcast_buffers=False) "
                          "leaves buffers as each rank has them, of batch norms the statistics of its own batches",
                  .doubt = "that all ranks have the same without it is not known"});

@@ -362,7 +362,8 @@ Cause unread_gradients_cause() {
             }
             if (known.empty()) return;
             Gathered needless(about);
-            Heaviest modules, models;
+            Heaviest models;
+            std::map<std::pair<const Trace*, std::size_t>, Heaviest> modules;  // by pass
             // Time by pass, 0: of what no optimizer has; and of that what goes whole.
             std::map<std::pair<const Trace*, std::size_t>, std::int64_t> by_pass, whole;
             for_each_work(about, [&](std::uint32_t node, const Work& work) {
@@ -380,7 +381,7 @@ Cause unread_gradients_cause() {
               }
               if (left.least == 1) return;
               needless.add(node, work, work.trace->name(work.operation), left.least, left.most);
-              if (!back->module.empty()) modules.add(back->module, work, about.on_path(node));
+              if (!back->module.empty()) modules[{work.trace, back->pass}].add(back->module, work, about.on_path(node));
               models.add(back->model, work, about.on_path(node));
               by_pass[{work.trace, back->pass}] += about.on_path(node);
               if (back->is_needless) whole[{work.trace, back->pass}] += about.on_path(node);
@@ -393,8 +394,8 @@ Cause unread_gradients_cause() {
             const bool mostly_whole = 2 * whole[heaviest->first] > heaviest->second;
             Diagnosis found =
                 pass > 0 ? thrown_away(needless, mostly_whole) : without_optimizer(needless, optimizer_class(trace));
-            if (!modules.empty()) {
-              found.finding.where.module = std::string(all_unread(known.at(&trace).use(pass), modules.first().name));
+            if (const Heaviest& of_pass = modules[heaviest->first]; !of_pass.empty()) {
+              found.finding.where.module = std::string(all_unread(known.at(&trace).use(pass), of_pass.first().name));
             }
             if (pass > 0) {
               for (const Source::Turn& one : about.places.source(trace).thrown_away()) {

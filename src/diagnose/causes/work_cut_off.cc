@@ -118,8 +118,12 @@ bool is_in_place(const Operator& one, bool in_rows, const Sizes& whole) {
 
 bool is_beside(const Operator& one) { return is_without_values(one.name) || (is_view(one.name) && !is_cut(one.name)); }
 
-// Indices in an order by chance, as they were made; of each number how often more than slices of as many were taken.
-using Orders = std::map<Sizes, std::int64_t>;
+// Indices in an order by chance: how often so many were put in order on a rank, and how many slices were taken of
+// those.
+struct Drawn {
+  std::int64_t orders = 0, slices = 0;
+};
+using Orders = std::map<std::pair<const Trace*, Sizes>, Drawn>;
 
 bool makes_order(const Operator& one, const Sizes& whole) {
   return one.name == "aten::randperm" && whole.size() == 1 && one.inputs->number(0, 0) == whole[0];
@@ -128,11 +132,22 @@ bool makes_order(const Operator& one, const Sizes& whole) {
 Orders orders_of(const std::vector<Operator>& all) {
   Orders out;
   for (const Operator& one : all) {
-    if (one.name == "aten::randperm") out[{one.inputs->number(0, 0)}]++;
+    if (one.name == "aten::randperm") out[{one.trace, Sizes{one.inputs->number(0, 0)}}].orders++;
+  }
+  for (const Operator& one : all) {
     if (!is_cut(one.name) || one.inputs->shapes.empty()) continue;
-    if (const auto made = out.find(one.inputs->shapes[0].sizes); made != out.end()) made->second--;
+    const auto made = out.find({one.trace, one.inputs->shapes[0].sizes});
+    if (made != out.end()) made->second.slices++;
   }
   return out;
+}
+
+// A few of each order: of one that came once nobody knows whether it is gone through in steps to come.
+bool is_drawn(const Orders& orders, const Operator& order, const Cut& cut) {
+  constexpr std::int64_t kTimesAsManyDrawn = 32;  // of more, as many that differ may not be cheaper to draw
+  const auto made = orders.find({order.trace, cut.whole});
+  return made != orders.end() && made->second.orders > 1 && made->second.slices <= made->second.orders &&
+         cut.left <= elements(cut.whole) / kTimesAsManyDrawn;
 }
 
 // Is an order used otherwise than by a slice? There may be other tensors of as many numbers, which are no indices.
@@ -157,8 +172,8 @@ std::vector<std::size_t> chain_before(const std::vector<Operator>& all, const Cu
       if (is_given(all[k], cut.whole)) return {};  // another look at it, which may be used
       continue;
     }
-    if (makes_order(all[k], cut.whole)) {  // an order that is gone through slice by slice is wanted whole
-      if (const auto made = orders.find(cut.whole); made != orders.end() && made->second >= 0) chain.push_back(k);
+    if (makes_order(all[k], cut.whole)) {
+      if (is_drawn(orders, all[k], cut)) chain.push_back(k);
       break;
     }
     if (!is_in_place(all[k], cut.in_rows, cut.whole)) break;
@@ -170,22 +185,36 @@ std::vector<std::size_t> chain_before(const std::vector<Operator>& all, const Cu
   return chain;
 }
 
+// Of the first input of such sizes; empty: not known.
+std::string_view type_of(const Operator& one, const Sizes& sizes) {
+  const std::vector<Shape>& given = one.inputs->shapes;
+  for (std::size_t k = 0; k < std::min(given.size(), one.inputs->types.size()); k++) {
+    if (given[k].sizes == sizes) return one.inputs->types[k];
+  }
+  return {};
+}
+
 // Is anything else given what the chain made, or another slice of it? The next turn of a loop goes through all of it
 // anew.
-bool is_used_whole(const std::vector<Operator>& all, const Cut& cut, const std::vector<std::size_t>& chain) {
+bool is_used_whole(const std::vector<Operator>& all, const Cut& cut, std::size_t at,
+                   const std::vector<std::size_t>& chain) {
   const bool is_order = makes_order(all[chain.back()], cut.whole);
   for (std::size_t k = cut.last + 1; k < all.size() && k - cut.last < kFarthest; k++) {
     if (!is_same_place(all[k], all[cut.last])) break;
     if (is_order ? !takes_order(all[k], cut.whole) : !is_given(all[k], cut.whole)) continue;
     if (is_order || chain.size() < 2) return true;
+    // What is given in the type that was cut may be what the chain made, as by a layer for the next one.
+    const std::string_view type = type_of(all[k], cut.whole);
+    if (!type.empty() && type == type_of(all[at], cut.whole)) return true;
     auto next = chain.rbegin();
-    for (; k < all.size(); k++) {
+    for (; k < all.size() && is_same_place(all[k], all[cut.last]); k++) {
       if (is_beside(all[k])) continue;
       if (next == chain.rend()) break;
       if (all[k].name != all[*next].name) return true;
       ++next;
     }
-    return k == all.size() || !is_cut(all[k].name) || !is_given(all[k], cut.whole);
+    return k == all.size() || !is_same_place(all[k], all[cut.last]) || !is_cut(all[k].name) ||
+           !is_given(all[k], cut.whole);
   }
   return false;
 }
@@ -204,7 +233,7 @@ Cause work_cut_off_cause() {
           const std::optional<Cut> cut = cut_at(all, i);
           if (!cut) continue;
           const std::vector<std::size_t> chain = chain_before(all, *cut, i, orders);
-          if (!chain.empty() && !is_used_whole(all, *cut, chain)) {
+          if (!chain.empty() && !is_used_whole(all, *cut, i, chain)) {
             const double part = static_cast<double>(cut->left) / static_cast<double>(elements(cut->whole));
             for (const std::size_t at : chain) {
               const Operator& one = all[at];

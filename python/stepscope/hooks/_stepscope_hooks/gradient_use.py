@@ -95,6 +95,11 @@ class GradientUse:
             if not self.read[number - 1]:
                 continue
             used = self.read[number - 1] | self.waiting[number - 1]
+            for (
+                keys
+            ) in self.reads.values():  # who reads some of it lets the program make the rest, as for several losses
+                if keys & self.read[number - 1]:
+                    used |= keys
             for path, keys in self.owned.items():
                 if at is not None and keys & thrown and not keys & used:
                     yield number, count, path, at

@@ -203,7 +203,8 @@ class Recordings:
 
     def gradients(self) -> GradientUse | None:
         """What looks at gradients in the step with stacks; None: nothing does."""
-        return None if self.active is None else self.active[0].gradients
+        active = self.active  # which a call by the clock may end between two looks at it
+        return None if active is None else active[0].gradients
 
     def with_stacks(self) -> bool:
         return self.active is not None and self.active[0].has_frames
