@@ -211,7 +211,7 @@ std::int64_t CodePlaces::symbol_line(const Map& map, SliceId operation, const Co
     const SliceId call = neighbor(*at);
     if (call == SliceId::none) break;  // its end
     behind = line_of(call);
-    at = first_at(std::max(slices.end_ns(call), slices.start_ns[call] + 1));
+    at = std::max(first_at(slices.end_ns(call)), at + 1);
   }
   const std::int64_t line = map.source.symbol_line(own, symbol, before, behind);
   // `0 < a` asks whether a > 0.

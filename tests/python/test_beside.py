@@ -116,11 +116,11 @@ for step in range(60):
 def test_gradients_that_are_thrown_away_are_told_where_they_are_made(place: Place) -> None:
     folder = recorded(place, TWO_NETWORKS).folder
     assert folder is not None
-    first = advise(place, str(folder.rename(place.folder / "attached")))["findings"][0]
-    assert first["id"] == "unread_gradients"
-    assert "loss.backward()" in TWO_NETWORKS.splitlines()[first["where"]["line"] - 1]
+    # Where cores are idle, the one thread that tests have comes before it.
+    found = finding(advise(place, str(folder.rename(place.folder / "attached"))), "unread_gradients")
+    assert "loss.backward()" in TWO_NETWORKS.splitlines()[found["where"]["line"] - 1]
     # Of a step's products in five networks forward and four back, those of one of these.
-    assert 1.1 < first["gain"]["speedup_high"] < 2
+    assert 1.1 < found["gain"]["speedup_high"] < 2
     cut = TWO_NETWORKS.replace("judge(made)", "judge(made.detach())")
     assert cut != TWO_NETWORKS
     again = advise(place, str(recorded(place, cut).folder))

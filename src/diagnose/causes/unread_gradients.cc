@@ -336,7 +336,7 @@ Diagnosis without_optimizer(const Gathered& needless, std::string_view optimizer
        .next = "Freeze them before the first step, module.requires_grad_(False), and run what needs no gradient at all "
                "under torch.no_grad()",
        .doubt = "that nothing else reads these gradients is inferred: no optimizer of the job has the parameters",
-       .called = std::string(optimizer)});
+       .called = optimizer});
 }
 
 Diagnosis thrown_away(const Gathered& needless, bool whole) {

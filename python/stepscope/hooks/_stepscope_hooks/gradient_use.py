@@ -95,9 +95,8 @@ class GradientUse:
             if not self.read[number - 1]:
                 continue
             used = self.read[number - 1] | self.waiting[number - 1]
-            for (
-                keys
-            ) in self.reads.values():  # who reads some of it lets the program make the rest, as for several losses
+            # Who reads some of it lets the program make the rest, as for several losses.
+            for keys in self.reads.values():
                 if keys & self.read[number - 1]:
                     used |= keys
             for path, keys in self.owned.items():
