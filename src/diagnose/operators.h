@@ -22,6 +22,9 @@ struct Operator {
   std::vector<std::uint32_t> after;  // nodes of the code behind it
 };
 
+// Of one rank, in one step?
+inline bool is_same_place(const Operator& a, const Operator& b) { return a.trace == b.trace && a.step == b.step; }
+
 // What a call is made of, as far as it matters to whether it could be one with its neighbors.
 bool is_view(std::string_view name);            // costs nothing but the call: another look at the same memory
 bool is_without_values(std::string_view name);  // gives memory that nobody has written to: empty, resize_ …

@@ -205,13 +205,13 @@ Run sent_around(int every, bool by_ddp = true) {
 
 TEST_CASE("advice: buffers that DistributedDataParallel sends in each step") {
   const Answer each = advice_of(sent_around(1));
-  const Finding* found = find(each, "state_broadcast");
+  const Finding* found = find(each, "buffer_broadcast");
   REQUIRE(found != nullptr);
   CHECK(found->next.value_or("").find("broadcast_buffers=False") != std::string::npos);
   REQUIRE(found->gain);
   CHECK(fast_end(*found->gain) == doctest::Approx(at_most(9.03 / 5.03)).epsilon(0.02));
-  CHECK(find(advice_of(sent_around(4)), "state_broadcast") == nullptr);
-  CHECK(find(advice_of(sent_around(1, false)), "state_broadcast") == nullptr);  // the program's own
+  CHECK(find(advice_of(sent_around(4)), "buffer_broadcast") == nullptr);
+  CHECK(find(advice_of(sent_around(1, false)), "buffer_broadcast") == nullptr);  // the program's own
 }
 
 TEST_CASE("advice: the group that moves most goes between machines") {

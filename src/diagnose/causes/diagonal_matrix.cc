@@ -72,7 +72,7 @@ Cause diagonal_matrix_cause() {
         std::int64_t rows = 0;
         for (std::size_t i = 0; i < all.size(); i++) {
           const Operator& one = all[i];
-          if (i > 0 && (one.trace != all[i - 1].trace || one.step != all[i - 1].step)) spread.clear();
+          if (i > 0 && !is_same_place(one, all[i - 1])) spread.clear();
           if (const Sizes made = spread_by(one); !made.empty()) spread[made] = i;
           // A layer has a weight, which may be as large.
           const bool is_other = one.phase == Phase::optimizer || is_view(one.name) || one.name == "aten::linear";

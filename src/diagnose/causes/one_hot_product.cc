@@ -87,7 +87,7 @@ Cause one_hot_product_cause() {
               for (std::size_t k = i - std::min(i, kMostBetween); k < all.size() && k <= last + kMostBetween; k++) {
                 if (k >= i && k <= last) continue;
                 const Operator& one = all[k];
-                const bool is_near = one.trace == product->trace && one.step == product->step;
+                const bool is_near = is_same_place(one, *product);
                 if (!is_near || !goes_along(one, ones) || !along.insert(k).second) continue;
                 picked.add(pass.nodes(*one.trace, one.slice), one.name, 0, 0.1);
                 picked.add(pass.backward_nodes(*one.trace, one.slice), one.name, 0, 0.1);

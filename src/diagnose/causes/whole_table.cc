@@ -57,8 +57,6 @@ bool is_row_by_row(const Operator& one, Sizes& table) {
   return is_elementwise(one.name) && (first == table || elements(first) == table.front());
 }
 
-bool is_same_place(const Operator& a, const Operator& b) { return a.trace == b.trace && a.step == b.step; }
-
 using Looks = std::map<std::size_t, const LookUp*>;  // by their place among all operators
 
 struct Chain {

@@ -24,8 +24,6 @@ constexpr double kMostMore = 1.5;                 // a slice does not lie in one
 constexpr std::size_t kLongestChain = 32, kMostCuts = 8, kFarthest = 1024;  // operators
 constexpr std::int64_t kLongest = std::int64_t{1} << 40;                    // of a dimension: more is no tensor
 
-bool is_same_place(const Operator& a, const Operator& b) { return a.trace == b.trace && a.step == b.step; }
-
 bool is_cut(std::string_view name) { return name == "aten::slice" || name == "aten::narrow" || name == "aten::select"; }
 
 // What such an operator leaves of a tensor; nullopt: not known.

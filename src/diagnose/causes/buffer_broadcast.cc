@@ -22,8 +22,8 @@ bool is_of_buffers(const Trace& trace, SliceId call) {
 
 }  // namespace
 
-Cause state_broadcast_cause() {
-  return {"state_broadcast", "Buffers that are sent around in each step",
+Cause buffer_broadcast_cause() {
+  return {"buffer_broadcast", "Buffers that are sent around in each step",
           [](const Case& about, std::vector<Diagnosis>& out) {
             const Communicating& all = communicating(about);
             Gathered sent(about);
