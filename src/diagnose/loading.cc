@@ -45,9 +45,10 @@ void put_lost_to_workers(const Case& about, Loading& load) {
   const double lost = std::min(waits, *load.busy_workers) / rest;
   if (lost < kLeastLost) return;
   load.lost = load.lost_together = std::min(lost, kMostLost);
-  // Workers first take the cores that the threads leave.
+  // Workers first take the cores that the threads leave. Each thread has its part of an operator, and all wait for the
+  // one whose core was taken.
   const double taken = *load.busy_workers * static_cast<double>(ranks) - (static_cast<double>(cores) - wanted);
-  if (threads > 1) load.lost_together = std::clamp(taken / wanted, load.lost, kMostLost);
+  if (threads > 1) load.lost_together = std::clamp(taken, load.lost, kMostLost);
 }
 
 Loading look_at_loading(const Case& about) {

@@ -223,6 +223,13 @@ TEST_CASE("advice: what grows with each step is worth what it costs the job, how
   // Of 21 ms the 10 that do not grow are left.
   CHECK(found->gain->speedup_high == doctest::Approx(at_most(21.0 / 10)).epsilon(0.01));
   CHECK(found->gain->speedup_low == doctest::Approx(21.0 / 11.5).epsilon(0.05));
+  // What grows until it is as much as the program keeps is worth as much.
+  Run level = job(64);
+  mark(level, 200, [](int i) { return i < 30 ? (10 * ms) + i * (11 * ms / 30) : 21 * ms; });
+  const Answer levelled = advice_of(level);
+  REQUIRE(find(levelled, "memory_growth") != nullptr);
+  REQUIRE(find(levelled, "memory_growth")->gain);
+  CHECK(find(levelled, "memory_growth")->gain->speedup_high == doctest::Approx(at_most(21.0 / 10)).epsilon(0.01));
   Run even = job(64);
   mark(even, 200, [](int) { return 10 * ms; });
   CHECK(find(advice_of(even), "memory_growth") == nullptr);

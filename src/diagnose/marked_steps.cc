@@ -124,6 +124,26 @@ std::optional<GrowingSteps> growing_steps(const Case& about) {
   return out;
 }
 
+std::optional<GrowingSteps> grown_since_recorded(const Case& about) {
+  constexpr double kGrown = 1.2, kLevel = 0.95;
+  const Marked all = marked(about);
+  if (all.ns.size() < kFewestSteps || !about.now.window.whole_steps) return std::nullopt;
+  const simulate::StepWindow& window = about.now.window;
+  GrowingSteps out{.usual_ns = median_of(all.ns),
+                   .early_ns = (window.end_ns - window.start_ns) / std::max<std::int64_t>(about.steps, 1),
+                   .late_ns = median_between(all.ns, 0.75, 1)};
+  double before = 0;
+  for (int quarter = 0; quarter < 4; quarter++) {
+    const auto here = static_cast<double>(median_between(all.ns, 0.25 * quarter, 0.25 * (quarter + 1)));
+    if (here < kLevel * before) return std::nullopt;
+    before = here;
+  }
+  if (out.early_ns <= 0 || static_cast<double>(out.usual_ns) < kGrown * static_cast<double>(out.early_ns)) {
+    return std::nullopt;
+  }
+  return out;
+}
+
 std::optional<LongSteps> long_steps(const Case& about) {
   constexpr double kFarLonger = 1.5, kMostOften = 0.34, kAsLongAsThese = 0.5;
   constexpr std::int64_t kFewestLong = 3;

@@ -39,6 +39,9 @@ struct Recompiled {
 
 // nullopt: they do not, or too few steps are marked.
 std::optional<GrowingSteps> growing_steps(const Case& about);
+// Those that grew until what is kept was as much as the program keeps: usual ones are far longer than the recorded
+// ones, which are the early ones here, although nobody recorded them, and become no shorter.
+std::optional<GrowingSteps> grown_since_recorded(const Case& about);
 std::optional<LongSteps> long_steps(const Case& about);
 std::optional<Recompiled> recompiled(const Case& about);
 

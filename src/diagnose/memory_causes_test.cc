@@ -97,10 +97,14 @@ TEST_CASE("advice: memory that comes anew from the system in each step costs its
   REQUIRE(find(recorded, "memory_returned") != nullptr);
   CHECK_FALSE(find(recorded, "memory_returned")->gain);
   CHECK(find(recorded, "memory_returned")->sentence.starts_with("Where it was recorded"));
-  // But not where steps before the recording had few, or where half of the memory was there.
+  // But not where steps before the recording had few, or the heap was left as it had been, or where half of the memory
+  // was there.
   CHECK(find(advice({.others = "[40, 0]",
                      .around = R"({"before": [20, 0], "after": [20, 0], "recording_ns": 1200000000})"}),
              "memory_returned") == nullptr);
+  CHECK(
+      find(advice({.others = "[40, 0]", .around = R"({"after": [40, 0], "recording_ns": 1200000000, "kept": false})"}),
+           "memory_returned") == nullptr);
   CHECK(find(advice({.own = "[4, 2048]", .others = "[40, 0]"}), "memory_returned") == nullptr);
   // Not measured: a page takes from 0.25 to 1.5 us.
   const Answer unknown = advice({.page_ns = ""});

@@ -211,6 +211,11 @@ std::optional<FaultsAround> faults_around_recording(const Trace& history, const 
     if (after.steps <= 0) continue;
     out.before = before.each(), out.after = after.each();
     if (before.steps >= std::max(kFewestSteps, static_cast<double>(steps) + kFewestMore)) return out;
+    bool kept = true;  // as older recordings did
+    if (note["kept"].get(kept) == simdjson::SUCCESS && !kept) {
+      out.before = out.after;
+      return out;
+    }
     // Ranks wait for one another, and hosts for their devices: there steps are longer for more than pages.
     const bool alone = recorded.rank.world_size <= 1 && recorded.device.size() == 0;
     if (first.steps < kFewestRecorded || out.recording_ns < 0 || !alone) continue;

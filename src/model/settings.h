@@ -67,7 +67,7 @@ double page_bytes(const Trace& trace);
 inline constexpr double kManyPageFaults = 500;                            // of a step: they take 0.1 ms or more
 inline constexpr std::string_view kPageFaults = "stepscope_page_faults";  // key of [steps, faults of the middle one]
 // Key of {"before": the same until something was recorded, "after": …, "recording_ns": …, "recorded": [steps of that
-// recording, faults of the one that has the least]}.
+// recording, faults of the one that has the least], "kept": false where the heap was left as it had been}.
 inline constexpr std::string_view kPageFaultsAround = "stepscope_page_faults_around";
 
 // What torch.compile compiled in a process: the newest 64 forward and backward passes; of Run::history.

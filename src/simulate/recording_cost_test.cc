@@ -220,6 +220,9 @@ TEST_CASE("recording cost: where a recording keeps memory that went back before,
   CHECK(from_its_beginning("[5, 2048]", "") == doctest::Approx(2));
   CHECK(from_its_beginning("[2, 2048]", "250") == doctest::Approx(2));  // too few
   CHECK(from_its_beginning("[5, 300]", "250") == doctest::Approx(2));   // hardly any
+  // The heap was left as it had been: what was recorded says nothing of other steps.
+  CHECK(usual_ms(R"({"recorded": [5, 2048], "after": [60, 0], "recording_ns": 23500000, "kept": false})", 60, "250") ==
+        doctest::Approx(2));
 }
 
 }  // namespace

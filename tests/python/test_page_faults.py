@@ -59,9 +59,9 @@ def test_what_is_recorded_is_no_step_of_these(system: System) -> None:
     counted.leave_out()
     system.go(counted, 5, SHORT_S, counts=False)
     before = counted.counted()
-    assert before is not None and counted.around_recording() is None
+    assert before is not None and counted.around_recording(kept=True) is None
     system.go(counted, 10, SHORT_S)
-    around = counted.around_recording()
+    around = counted.around_recording(kept=True)
     assert around is not None and around["before"] == before and around["after"] == (9, 3)
 
 
@@ -73,8 +73,20 @@ def test_where_a_job_is_recorded_from_its_beginning_recorded_steps_stand_for_tho
         recorder.step_begins()
         system.steps += more
         recorder.step_ended()
-    assert counted.around_recording() is None  # nothing came after it
+    assert counted.around_recording(kept=True) is None  # nothing came after it
     system.go(counted, 4, LONG_S)
-    around = counted.around_recording()
+    around = counted.around_recording(kept=True)
     assert around is not None and around["recorded"] == (3, 3) and around["after"] == (3, 3)
     assert "before" not in around
+
+
+def test_where_the_heap_is_what_it_was_no_recorded_step_stands_for_any_other(system: System) -> None:
+    counted, recorder = PageFaults(), PageFaults()
+    counted.leave_out(recorder)
+    recorder.step_begins()
+    system.steps += 5
+    recorder.step_ended()
+    system.go(counted, 4, LONG_S)
+    around = counted.around_recording(kept=False)
+    assert around is not None and around["after"] == (3, 3) and not around["kept"]
+    assert "recorded" not in around and "before" not in around

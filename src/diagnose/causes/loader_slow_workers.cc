@@ -41,8 +41,11 @@ void add_lost(const Case& about, const Loading& load, Diagnosis& found) {
   for_each_work(about, [&](std::uint32_t node, const Work& work) {
     if (work.trace != &about.trace || work.device || work.role != simulate::NodeRole::host) return;
     const auto cost = static_cast<double>(work.cost_ns);
-    const bool is_shared =
-        work.operation != SliceId::none && inputs(about).of(*work.trace, work.operation).elements() >= kGrain;
+    const auto is_large = [&](SliceId slice) {
+      return slice != SliceId::none && inputs(about).of(*work.trace, slice).elements() >= kGrain;
+    };
+    // In the backward pass the operator has the inputs, and what autograd calls it by has none.
+    const bool is_shared = work.operation != SliceId::none && (is_large(work.operation) || is_large(work.slice));
     const double most = is_shared ? load.lost_together : lost;
     found.rewrite.nodes.push_back(
         {node, static_cast<std::int64_t>((1 - most) * cost), static_cast<std::int64_t>((1 - lost / 2) * cost)});

@@ -108,7 +108,8 @@ Cause memory_growth_cause() {
               // Behind the call its old memory is given back.
               for (const std::uint32_t node : one.after) grown.add(node, about.work(node), one.name, 0, 0.1);
             }
-            const std::optional<GrowingSteps> job = growing_steps(about);
+            std::optional<GrowingSteps> job = growing_steps(about);
+            if (!job && !grown.names().empty()) job = grown_since_recorded(about);
             if (grown.names().empty() || (!grown.worth_saying() && !job)) return;
             // A model that only answers is given a word more with each call, and the next request begins anew.
             if (!job && !goes_back(about.trace) && !model_calls(about).empty()) return;

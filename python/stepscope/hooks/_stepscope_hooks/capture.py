@@ -139,7 +139,8 @@ class Capture:
         import torch
 
         number, world, source = self.identity = process.rank(self.identity)
-        faults, around = self.page_faults.counted(), self.page_faults.around_recording()
+        faults = self.page_faults.counted()
+        around = self.page_faults.around_recording(kept=not self.recordings.heap.is_known)
         compiled = []
         with self.notes.guard("asking what was compiled"):
             compiled = compilations.told()

@@ -1,7 +1,8 @@
 """How often the process waits for a page of new memory, in steps that nobody records and in those of a recording.
 
 What is made anew comes from the system page by page, once glibc has given the old memory back. A recording changes how
-often: what it keeps lies behind the job's own in the heap, and glibc gives back only what has nothing behind it.
+often: what it keeps lies behind the job's own in the heap, and glibc gives back only what has nothing behind it. Behind
+the recording heap.py puts that right, if it can.
 """
 
 from __future__ import annotations
@@ -83,15 +84,18 @@ class PageFaults:
     def counted(self) -> tuple[int, int] | None:
         return _middle(self.of_steps)
 
-    def around_recording(self) -> dict[str, Any] | None:
-        """Before the first recording and after it, and in the step of it that has the least, as far as there are such
-        steps. None: there are none to compare."""
+    def around_recording(self, kept: bool) -> dict[str, Any] | None:
+        """Before the first recording, as far as there are such steps, and after it; `kept`: the heap may not be what it
+        was, and what a recording that the job began with counted is told too, of the step that has the least. None:
+        there are none after it."""
         after = _middle(self.since)
         if self.until is None or after is None:
             return None
-        counts = {"before": self.until[0], "recorded": self.recorded.least() if self.recorded is not None else None}
+        counts = {"before": self.until[0]}
+        if kept and self.recorded is not None:
+            counts["recorded"] = self.recorded.least()
         known = {when: count for when, count in counts.items() if count is not None}
-        return {**known, "after": after, "recording_ns": self.until[1]} if known else None
+        return {**known, "after": after, "recording_ns": self.until[1], "kept": kept}
 
     def least(self) -> tuple[int, int] | None:
         """Steps, and the faults of the one that has the least; None: nobody counted."""

@@ -8,6 +8,7 @@ import time
 
 from . import loader_workers, marks, moments, plan, torch_profiler
 from .budget import Budget
+from .heap import Heap
 from .recorder import SETTLES_S, Recorder, device_settles
 from .termination import BeforeExec, Termination
 
@@ -32,6 +33,7 @@ class Recordings:
         self.capture = capture
         self.settings, self.notes, self.marks = capture.settings, capture.notes, capture.marks
         self.budget = Budget(capture.settings)
+        self.heap = Heap()
         self.termination = Termination(capture.notes, self.save_in_child)
         self.before_exec = BeforeExec(self.program_ends)
         self.takers: list[Callable[[], bool]] = []  # say whether the next step is another profiler's
@@ -61,6 +63,9 @@ class Recordings:
         before, start = self.counted_s(), time.perf_counter()
         try:
             act()
+            if self.active is None:
+                with self.notes.guard("clearing up the heap"):
+                    self.heap.recording_ended()
         finally:
             rest = time.perf_counter() - start - (self.counted_s() - before)
             self.budget.other_s += max(0.0, rest)
@@ -133,6 +138,8 @@ class Recordings:
         kind = window if isinstance(window, str) else "steps"
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
+        with self.notes.guard("looking at the heap"):
+            self.heap.recording_begins()
         try:
             if kind != STACKS and self.capture.boundary > 0:  # also those that have made no step yet
                 with self.notes.guard("looking for optimizers"):
@@ -179,6 +186,8 @@ class Recordings:
             self.marks.part(capture.boundary, marks.PART_WRITTEN)
         elif (self.by_clock(current) and not self.time_is_up) or window == current:
             self.record_on(recorder)
+            with self.notes.guard("clearing up the heap"):
+                self.heap.recorded_step_ended()
         else:
             again = self.stacks_come_again(recorder)
             if recorder.kind == "steps":

@@ -1,0 +1,133 @@
+"""A recording leaves the heap of the job as it was: what the job takes of memory, and how often it waits for pages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import Place, needs_torch
+
+from stepscope.hooks._stepscope_hooks import heap
+
+HOOKS = Path(heap.__file__).parents[1]
+
+# 48 activations of 4 MiB in each step, and small tensors beside them.
+JOB = """
+import resource
+import torch
+torch.manual_seed(0)
+parts = [torch.nn.Linear(256, 256), torch.nn.LayerNorm(256), torch.nn.GELU(), torch.nn.Dropout(0.1)]
+model = torch.nn.Sequential(*[part for _ in range(12) for part in parts])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+rows, faults = torch.rand(4096, 256), []
+for step in range(40):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    loss = model(rows).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step >= 20:
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+sizes = {line.split(":")[0]: int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("Vm")}
+print("job", sizes["VmHWM"] // 1024, sizes["VmRSS"] // 1024, sum(faults) // len(faults))
+"""
+
+
+def figures(said: str) -> tuple[int, int, int]:
+    """MiB at the peak and at the end, and pages that a step waited for."""
+    (line,) = [line for line in said.splitlines() if line.startswith("job ")]
+    peak, end, faults = map(int, line.split()[1:])
+    return peak, end, faults
+
+
+@needs_torch
+def test_a_recording_keeps_none_of_the_memory_that_the_job_gives_back(place: Place) -> None:
+    """Left to itself torch's profiler makes the heap grow by all activations in each recorded step: by 1,000 MiB, all
+    of which stayed, and no step waited for a page any more."""
+    script = str(place.script(JOB))
+    alone = figures(subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout)
+    run = place.run(sys.executable, script)
+    assert run.code == 0, run.stderr
+    beside = figures(run.stdout)
+    assert beside[0] < alone[0] + 600, (alone, beside)
+    assert beside[1] < alone[1] + 350, (alone, beside)
+    if alone[2] > 2000:  # else its memory happens to stay
+        assert beside[2] > alone[2] / 10, (alone, beside)
+
+
+# 200 blocks of 1 MiB with something small behind each; then the blocks are given back.
+HOLES = """
+import ctypes, sys
+sys.path.insert(0, sys.argv[1])
+from _stepscope_hooks import heap
+MIB = 1 << 20
+c = ctypes.CDLL(None)
+c.malloc.restype, c.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+c.free.argtypes = [ctypes.c_void_p]
+c.mallopt(-3, 64 * MIB)  # M_MMAP_THRESHOLD
+c.mallopt(-1, 64 * MIB)  # M_TRIM_THRESHOLD
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 // MIB
+own = heap.Heap()
+own.recording_begins()
+blocks, behind = [], []
+for _ in range(200):
+    blocks.append(c.malloc(MIB))
+    ctypes.memset(blocks[-1], 1, MIB)
+    behind.append(c.malloc(2000))
+    ctypes.memset(behind[-1], 7, 2000)
+full = resident()
+for block in blocks:
+    c.free(block)
+STEP
+holes = own.glibc.holes_bytes()
+whole = all(bytes((ctypes.c_char * 2000).from_address(one)) == bytes([7]) * 2000 for one in behind)
+more = [c.malloc(MIB) for _ in range(100)]
+for one in more:
+    ctypes.memset(one, 3, MIB)
+print(full - before, holes // MIB, whole, sum(min(blocks) <= one <= max(blocks) for one in more), resident() - full)
+"""
+
+
+def holes_after(step: str) -> tuple[int, int, bool, int, int]:
+    """MiB that went back, MiB of holes, whether what lies between them is whole, how many of 100 new blocks lie in
+    holes, and MiB that the process has more than before it gave anything back."""
+    program = HOLES.replace("STEP", step + "\nbefore = resident()")
+    out = subprocess.run([sys.executable, "-c", program, str(HOOKS)], capture_output=True, text=True, check=True)
+    back, holes, whole, inside, more = out.stdout.split()
+    return int(back), int(holes), whole == "True", int(inside), int(more)
+
+
+def has_glibc() -> bool:
+    return heap.Heap().glibc is not None
+
+
+@pytest.mark.skipif(not has_glibc(), reason="another C library or allocator")
+def test_holes_that_a_recording_leaves_are_taken_out_of_use_and_have_no_pages() -> None:
+    back, holes, whole, inside, more = holes_after("own.recording_ended()")
+    assert back > 180 and holes < 15 and whole
+    assert inside < 15  # what the job makes next lies behind them, as if they were not there
+    assert more < 0
+    back, holes, whole, inside, _ = holes_after("own.disturbed = False; own.recording_ended()")
+    assert back < 20 and holes > 180 and whole and inside == 100  # nothing was recorded: left alone
+
+
+@pytest.mark.skipif(not has_glibc(), reason="another C library or allocator")
+def test_between_recorded_steps_pages_of_holes_go_back_and_the_holes_stay() -> None:
+    back, holes, whole, inside, _ = holes_after("own.recorded_step_ended()")
+    assert back > 180 and holes > 180 and whole and inside == 100
+
+
+def test_with_another_allocator_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    def library_of(self: heap.Glibc, function: object) -> bytes:
+        return b"libjemalloc.so.2" if function is self.c.malloc else b"libc.so.6"
+
+    monkeypatch.setattr(heap.Glibc, "library_of", library_of)
+    other = heap.Heap()
+    assert other.glibc is None
+    other.recording_begins()
+    other.recorded_step_ended()
+    other.recording_ended()
+    assert not other.is_known and other.taken_bytes == 0
