@@ -51,9 +51,8 @@ inline void put_doubt(Finding& finding, std::string_view doubt) {
 }
 
 // By so much of the share of a step that goes, what is left of it on the host runs faster at best, since that no longer
-// takes its caches and cores, and slower at least, since what comes in its place takes something too. How far this
-// holds: examples/gallery/README.md.
-inline constexpr double kRestFaster = 0.3, kRestSlower = 0.05;
+// takes its caches, cores and memory; at least it takes as long. How far this holds: examples/gallery/README.md.
+inline constexpr double kRestFaster = 0.4;
 inline double rest_at_best(const Case& about, double gone) { return about.has_device() ? 1 : 1 - kRestFaster * gone; }
 
 // What is less of the steps is not worth a sentence.

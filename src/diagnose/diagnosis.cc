@@ -75,7 +75,6 @@ void allow_for_rest(const Case& about, bool rest_stays, Prediction& made) {
   if (about.has_device() || made.speedup_low <= 1) return;
   const auto gone = [](double speedup) { return 1 - 1 / speedup; };
   if (!rest_stays) made.speedup_high /= rest_at_best(about, gone(made.speedup_high));
-  made.speedup_low /= 1 + kRestSlower * gone(made.speedup_low);
   // What is to be expected is the middle of what may be left of the step; the range is told around its speedup, of
   // which the far end says less than of the step.
   const double expected = 2 / (1 / made.speedup_low + 1 / made.speedup_high);

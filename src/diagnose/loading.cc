@@ -46,9 +46,11 @@ void put_lost_to_workers(const Case& about, Loading& load) {
   if (lost < kLeastLost) return;
   load.lost = load.lost_together = std::min(lost, kMostLost);
   // Workers first take the cores that the threads leave. Each thread has its part of an operator, and all wait for the
-  // one whose core was taken.
+  // one whose core was taken, of which the system leaves it half against one worker.
+  constexpr double kHalfOfCore = 0.5;
   const double taken = *load.busy_workers * static_cast<double>(ranks) - (static_cast<double>(cores) - wanted);
-  if (threads > 1) load.lost_together = std::clamp(taken, load.lost, kMostLost);
+  const double of_one = std::min(taken, kHalfOfCore);
+  if (threads > 1) load.lost_together = std::clamp(std::max(taken / wanted, of_one), load.lost, kMostLost);
 }
 
 Loading look_at_loading(const Case& about) {

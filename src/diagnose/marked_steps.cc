@@ -126,8 +126,14 @@ std::optional<GrowingSteps> growing_steps(const Case& about) {
 
 std::optional<GrowingSteps> grown_since_recorded(const Case& about) {
   constexpr double kGrown = 1.2, kLevel = 0.95;
-  const Marked all = marked(about);
-  if (all.ns.size() < kFewestSteps || !about.now.window.whole_steps) return std::nullopt;
+  Marked all = marked(about);
+  if (all.ns.size() < kFewestSteps || makes_up(about, all)) return std::nullopt;
+  const std::vector<Step>& recorded = about.trace.steps;
+  if (!about.now.window.whole_steps || recorded.empty() || recorded.back().number == kAbsent ||
+      recorded.back().number >= all.number.front())
+    return std::nullopt;
+  for (std::size_t i = 0; i < all.ns.size(); i++)  // what waits and compiles is longer by something else
+    all.ns[i] -= all.waiting_ns[i] + static_cast<std::int64_t>(all.compiling_ns[i]);
   const simulate::StepWindow& window = about.now.window;
   GrowingSteps out{.usual_ns = median_of(all.ns),
                    .early_ns = (window.end_ns - window.start_ns) / std::max<std::int64_t>(about.steps, 1),

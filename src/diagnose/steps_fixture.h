@@ -26,7 +26,6 @@ inline constexpr std::string_view kSquare = "[[256, 256]]", kTwoSquares = "[[256
 
 // What a gain is told as that the graph played has: docs/advice.md, "Gain".
 inline double at_most(double played) { return played / (1 - kRestFaster * (1 - 1 / played)); }
-inline double at_least(double played) { return played / (1 + kRestSlower * (1 - 1 / played)); }
 
 // That high end, before the range was put around the speedup of the middle step.
 inline double fast_end(const Gain& gain) {

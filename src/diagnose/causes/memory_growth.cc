@@ -109,7 +109,7 @@ Cause memory_growth_cause() {
               for (const std::uint32_t node : one.after) grown.add(node, about.work(node), one.name, 0, 0.1);
             }
             std::optional<GrowingSteps> job = growing_steps(about);
-            if (!job && !grown.names().empty()) job = grown_since_recorded(about);
+            if (!job && grown.worth_saying()) job = grown_since_recorded(about);
             if (grown.names().empty() || (!grown.worth_saying() && !job)) return;
             // A model that only answers is given a word more with each call, and the next request begins anew.
             if (!job && !goes_back(about.trace) && !model_calls(about).empty()) return;

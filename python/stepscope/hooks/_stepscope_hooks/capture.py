@@ -140,7 +140,7 @@ class Capture:
 
         number, world, source = self.identity = process.rank(self.identity)
         faults = self.page_faults.counted()
-        around = self.page_faults.around_recording(kept=not self.recordings.heap.is_known)
+        around = self.page_faults.around_recording(kept=not self.recordings.heap.is_as_it_was)
         compiled = []
         with self.notes.guard("asking what was compiled"):
             compiled = compilations.told()
@@ -498,6 +498,7 @@ class Capture:
         return (
             self.recordings.active is not None
             or self.recordings.stacks_wait > 0
+            or self.recordings.heap.disturbed
             or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
         )
 

@@ -6,14 +6,16 @@ in each recorded step: 1.8 GB instead of 0.2 for a network of 0.4 GB of activati
 lies behind these holes stays there; so the job has room afterwards that never goes back to the system, and its steps no
 longer wait for new pages: 30 % shorter ones in some jobs.
 
-Between recorded steps the pages of holes go back to the system. Once all is written, holes beyond those that were there
-before are taken out of use: allocated, and never touched again, so that they are addresses without memory.
+Between recorded steps free pages go back to the system once there are many. When all is written, holes beyond those
+that were there before are taken out of use: allocated, and never touched again, so that they are addresses without
+memory.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import re
 import threading
 import time
@@ -22,14 +24,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+try:
+    import resource
+except ImportError:  # a Python that was built without it
+    resource = None  # type: ignore[assignment]
+
 _WORTH_BYTES = 8 << 20  # less changes nothing
-_GIVES_BACK_BYTES = 64 << 20  # holes of a recorded step
-_LARGEST_BYTES, _SMALLEST_BYTES = 16 << 20, 64 << 10  # of a piece that is taken out of use
+_GIVES_BACK_BYTES = 1 << 30  # holes of recorded steps: the next one waits for the pages of less than that
+_SMALLEST_BYTES = 64 << 10  # of a hole that is taken out of use
 _MOST_TAKEN_BYTES = 64 << 30  # of addresses
-_BESIDE_TOP_BYTES = 64
-_SOON_S = 60.0  # until another recording: what is cleared up in between is not quite what there was before
+_MOST_S, _SLOW_S = 0.1, 0.01  # to take holes out of use; to ask for them between steps
+_SOON_S = 60.0  # for so long what was there before tells what is the job's own
+_MAPPED, _OF_A_THREAD = 2, 4  # bits of the word before a block: mapped for itself, of another heap than the main one
+_FLAGS = 7  # all bits of that word that are no size
 _DONT_NEED = 4  # MADV_DONTNEED: the pages are gone, what is read there is 0
 _REST = re.compile(rb'<total type="rest" count="\d+" size="(\d+)"')
+_LARGEST = re.compile(rb'<(?:size|unsorted) from="\d+" to="(\d+)"')
+# By these a job says itself what its heap keeps.
+_OF_THE_JOB = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_")
 
 
 class _Place(ctypes.Structure):  # Dl_info
@@ -41,19 +53,18 @@ class _Place(ctypes.Structure):  # Dl_info
     ]
 
 
-class _Mallinfo(ctypes.Structure):  # struct mallinfo2; of older ones all are ints
+class _Mallinfo(ctypes.Structure):  # struct mallinfo2
     _fields_ = [(f"f{i}", ctypes.c_size_t) for i in range(9)] + [("keepcost", ctypes.c_size_t)]
 
 
-class _OldMallinfo(ctypes.Structure):
-    _fields_ = [(f"f{i}", ctypes.c_int) for i in range(9)] + [("keepcost", ctypes.c_uint)]
-
-
 class Glibc:
-    """Its functions. Raises AttributeError or OSError where the process has another C library or allocator."""
+    """Its functions. Raises AttributeError or OSError where the process has another C library or allocator, or an older
+    one, which does not tell of its heap what it should, or where the job has settings or limits of its own."""
 
     def __init__(self) -> None:
         c = self.c = ctypes.CDLL(None)
+        self.mallinfo: Any = c.mallinfo2  # since 2.33
+        self.mallinfo.restype = _Mallinfo
         c.malloc.restype, c.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
         c.free.restype, c.free.argtypes = None, [ctypes.c_void_p]
         c.sbrk.restype, c.sbrk.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t]
@@ -62,15 +73,12 @@ class Glibc:
         c.malloc_info.argtypes = [ctypes.c_int, ctypes.c_void_p]
         c.open_memstream.restype, c.open_memstream.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p]
         c.fclose.argtypes = [ctypes.c_void_p]
-        try:
-            self.mallinfo: Any = c.mallinfo2
-            self.mallinfo.restype = _Mallinfo
-        except AttributeError:  # before 2.33
-            self.mallinfo = c.mallinfo
-            self.mallinfo.restype = _OldMallinfo
-        libraries = {self.library_of(one) for one in (c.malloc, c.free, c.malloc_info)}
-        if len(libraries) != 1:
+        if len({self.library_of(one) for one in (c.malloc, c.free, c.malloc_info)}) != 1:
             raise OSError("another allocator takes the place of glibc's")
+        if any(name in os.environ for name in _OF_THE_JOB) or "malloc" in os.environ.get("GLIBC_TUNABLES", ""):
+            raise OSError("the job says itself what its heap keeps")
+        if addresses_count():
+            raise OSError("what is taken out of use would count")
 
     def library_of(self, function: Any) -> bytes:
         place = _Place()
@@ -79,12 +87,9 @@ class Glibc:
             raise OSError("no library has it")
         return bytes(place.file)
 
-    def top_bytes(self) -> int:
-        """Free ones at the end of the main heap, which goes back to the system once it is large."""
-        return int(self.mallinfo().keepcost)
-
-    def holes_bytes(self) -> int | None:
-        """Free ones of the main heap before that; None: it does not tell."""
+    def holes(self) -> tuple[int, list[int]] | None:
+        """Free bytes of the main heap before its end, which goes back to the system once it is large; and the largest
+        free pieces that are known, the largest first. None: it does not tell."""
         text, size = ctypes.c_void_p(), ctypes.c_size_t()
         stream = self.c.open_memstream(ctypes.byref(text), ctypes.byref(size))
         if not stream:
@@ -95,19 +100,30 @@ class Glibc:
             told = ctypes.string_at(text.value, size.value) if text.value else b""
         finally:
             self.c.free(text)
-        free = _REST.search(told)  # of heap 0, the first one
-        return None if free is None else max(0, int(free[1]) - self.top_bytes())
+        main = told.partition(b"</heap>")[0]
+        free = _REST.search(main)
+        if free is None:
+            return None
+        bytes_free = max(0, int(free[1]) - int(self.mallinfo().keepcost))
+        sizes = (int(one) & ~_FLAGS for one in _LARGEST.findall(main))
+        return bytes_free, sorted(sizes, reverse=True)
 
-    def take_hole(self, size: int, until: int) -> int | None:
-        """The address of so many bytes of a hole before `until`; None: no hole has them."""
+    def end_of_holes(self) -> int:
+        """The address behind which the main heap is free."""
+        return int(self.c.sbrk(0)) - int(self.mallinfo().keepcost)
+
+    def take(self, size: int, until: int) -> int | None:
+        """The address of a hole of so many bytes before `until`; None: there is none any more."""
         address = self.c.malloc(size)
         if not address:
             return None
-        if address < until:
-            return int(address)
-        if address < self.c.sbrk(0):
+        of = ctypes.c_size_t.from_address(address - ctypes.sizeof(ctypes.c_size_t)).value
+        if of & _MAPPED:
+            return None  # never touched, and to free it would change what glibc maps later
+        if of & _OF_A_THREAD or address >= until:
             self.c.free(address)
-        return None  # else it was mapped for itself: never touched either, and to free it changes what glibc maps later
+            return None
+        return int(address)
 
     def forget(self, address: int, size: int) -> bool:
         """The pages in there go back to the system."""
@@ -115,12 +131,36 @@ class Glibc:
         last = (address + size) // mmap.PAGESIZE * mmap.PAGESIZE
         return last <= first or self.c.madvise(first, last - first, _DONT_NEED) == 0
 
+    def free(self, address: int) -> None:
+        self.c.free(address)
+
+    def trim(self) -> None:
+        """All free pages of all heaps go back to the system."""
+        self.c.malloc_trim(0)
+
+
+def addresses_count() -> bool:
+    """Does the system limit what a process may allocate without touching it?"""
+    if resource is not None:
+        limits = (resource.getrlimit(one)[0] for one in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+        if any(limit != resource.RLIM_INFINITY for limit in limits):
+            return True
+    try:
+        with open("/proc/sys/vm/overcommit_memory") as told:
+            return told.read().strip() == "2"
+    except OSError:
+        return False
+
 
 class Heap:
+    """That of one process: a child that was forked off has its own."""
+
     def __init__(self) -> None:
-        self.before: int | None = None  # bytes of holes when something was recorded for the first time in a while
-        self.cleared_s = 0.0  # when it was cleared up
+        self.before: int | None = None  # bytes of holes when something was recorded
+        self.before_s = 0.0  # when that was
         self.disturbed = False  # something was recorded since it was cleared up
+        self.spoiled = False  # it could not be cleared up
+        self.asking_s = 0.0  # what it took to ask, the last time
         self.taken_bytes = 0
         self.glibc: Glibc | None = None
         try:
@@ -129,56 +169,78 @@ class Heap:
             pass
 
     @property
-    def is_known(self) -> bool:
-        """Nothing was recorded that changed it for good, as far as can be told."""
-        return self.glibc is not None and self.before is not None
+    def is_as_it_was(self) -> bool:
+        """As far as can be told."""
+        return self.before is not None and not self.spoiled and not self.disturbed
 
-    @property
-    def looks(self) -> bool:
-        return self.glibc is not None and threading.current_thread() is threading.main_thread()  # whose heap it is
+    def holes(self) -> tuple[int, list[int]] | None:
+        """As Glibc has them. None: not known, or this is not the thread whose heap it is."""
+        if self.glibc is None or threading.current_thread() is not threading.main_thread():
+            return None
+        start = time.perf_counter()
+        told = self.glibc.holes()
+        self.asking_s = time.perf_counter() - start
+        return told
 
-    def recording_begins(self) -> None:
-        long_ago = not self.disturbed and time.monotonic() - self.cleared_s > _SOON_S
-        if (self.before is None or long_ago) and self.looks:
-            assert self.glibc is not None
-            self.before = self.glibc.holes_bytes()
-        self.disturbed = self.before is not None
+    def recording_begins(self, warm: bool) -> None:
+        """`warm`: the job has the memory by now that it will have."""
+        if self.disturbed:
+            return
+        self.disturbed = True
+        if self.before is None or time.monotonic() - self.before_s > _SOON_S:
+            told = self.holes() if warm else None
+            self.before, self.before_s = None if told is None else told[0], time.monotonic()
+            self.spoiled = self.spoiled or told is None
+
+    def more(self) -> tuple[int, list[int]] | None:
+        """Bytes of holes that were not there before, and the largest of all."""
+        told = None if self.before is None else self.holes()
+        return None if told is None or self.before is None else (told[0] - self.before, told[1])
 
     def recorded_step_ended(self) -> None:
+        """Another one follows. Nothing is recorded here."""
+        if self.glibc is None or self.asking_s > _SLOW_S:
+            return
         more = self.more()
-        if more is not None and more >= _GIVES_BACK_BYTES:
-            assert self.glibc is not None
-            self.glibc.c.malloc_trim(0)
-
-    def more(self) -> int | None:
-        """Bytes of holes that were not there before; None: not known."""
-        if self.before is None or not self.looks:
-            return None
-        assert self.glibc is not None
-        holes = self.glibc.holes_bytes()
-        return None if holes is None else holes - self.before
+        if more is not None and more[0] >= _GIVES_BACK_BYTES:
+            self.glibc.trim()
 
     def recording_ended(self) -> None:
         """All of it is written and let go."""
         if not self.disturbed:
             return
-        self.disturbed, self.cleared_s = False, time.monotonic()
-        more = self.more()
-        if more is None or more < _WORTH_BYTES:
-            return
+        self.disturbed = False
+        if not self.spoiled and not self.clear_up():
+            self.spoiled = True
+
+    def clear_up(self) -> bool:
+        """Whether what is left of holes beyond those before is little."""
+        until = time.perf_counter() + _MOST_S
+        while True:
+            more = self.more()
+            if more is None:
+                return False
+            left, largest = more
+            if left < _WORTH_BYTES or not largest or largest[0] < _SMALLEST_BYTES:
+                return left < 8 * _WORTH_BYTES
+            if time.perf_counter() > until or not self.take_largest(left, largest):
+                return False
+
+    def take_largest(self, left: int, largest: list[int]) -> bool:
+        """One hole of each size that is known; False: no more of them can be taken."""
         assert self.glibc is not None
-        end, top = self.glibc.c.sbrk(0), self.glibc.top_bytes()
-        size, left = _LARGEST_BYTES, min(more, _MOST_TAKEN_BYTES - self.taken_bytes)
-        while left >= _WORTH_BYTES // 8 and size >= _SMALLEST_BYTES:
-            if size > left:
-                size //= 2
-                continue
-            address = self.glibc.take_hole(size, end - top - _BESIDE_TOP_BYTES)
+        until, taken = self.glibc.end_of_holes(), False
+        for size in largest:
+            size = min(size, left) - ctypes.sizeof(ctypes.c_size_t)
+            if size < _SMALLEST_BYTES // 2 or self.taken_bytes + size > _MOST_TAKEN_BYTES:
+                break
+            address = self.glibc.take(size, until)
             if address is None:
-                size //= 2
-                continue
+                break
+            if not self.glibc.forget(address, size):  # of a process that locks its memory, say
+                self.glibc.free(address)
+                return False
             left -= size
             self.taken_bytes += size
-            if not self.glibc.forget(address, size):  # of a process that locks its memory, say: it keeps the holes
-                self.glibc.c.free(address)
-                return
+            taken = True
+        return taken

@@ -85,9 +85,9 @@ class PageFaults:
         return _middle(self.of_steps)
 
     def around_recording(self, kept: bool) -> dict[str, Any] | None:
-        """Before the first recording, as far as there are such steps, and after it; `kept`: the heap may not be what it
-        was, and what a recording that the job began with counted is told too, of the step that has the least. None:
-        there are none after it."""
+        """Before the first recording, as far as there are such steps, and after it. `kept`: the heap may keep what it
+        did not before it; then what a recording that the job began with counted is told too, of the step that has the
+        least. None: there are no steps after it."""
         after = _middle(self.since)
         if self.until is None or after is None:
             return None

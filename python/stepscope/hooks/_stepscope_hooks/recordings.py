@@ -25,6 +25,7 @@ SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of
 STACKS = "stacks"  # one step, or a quarter of a second, after a window, with Python stacks: the code behind the times
 STACKS_S = 0.25
 OVERDUE_S, OVERDUE = 1.0, 20  # a step with stacks that takes so long, and so many times as long as others, is none
+SOON = 6  # steps: from the early window to the main one
 LATER_STACKS = 3  # steps at most until another one, for ranges that the one before left open
 
 
@@ -33,7 +34,6 @@ class Recordings:
         self.capture = capture
         self.settings, self.notes, self.marks = capture.settings, capture.notes, capture.marks
         self.budget = Budget(capture.settings)
-        self.heap = Heap()
         self.termination = Termination(capture.notes, self.save_in_child)
         self.before_exec = BeforeExec(self.program_ends)
         self.takers: list[Callable[[], bool]] = []  # say whether the next step is another profiler's
@@ -41,6 +41,7 @@ class Recordings:
 
     def reset(self) -> None:
         self.windows = 0  # recorded so far
+        self.heap = Heap()
         self.active: tuple[Recorder, Window | str] | None = None  # what records now
         self.asked: dict[Window | str, Request] = {}  # windows that a request asked for
         self.ready: Recorder | None = None  # prepared for the next boundary
@@ -63,12 +64,18 @@ class Recordings:
         before, start = self.counted_s(), time.perf_counter()
         try:
             act()
-            if self.active is None:
+        finally:
+            if self.active is None and not self.comes_soon():
                 with self.notes.guard("clearing up the heap"):
                     self.heap.recording_ended()
-        finally:
             rest = time.perf_counter() - start - (self.counted_s() - before)
             self.budget.other_s += max(0.0, rest)
+
+    def comes_soon(self) -> bool:
+        """Another recording, which takes the room that the last one left: it would wait for new pages else."""
+        boundary = self.capture.boundary
+        soon = range(boundary, boundary + SOON)
+        return self.stacks_wait > 0 or (not self.capture.off and any(self.capture.plan.at(step) for step in soon))
 
     def boundary_took(self, seconds: float) -> None:
         """Of what runs, so that nobody takes it for the program's own time."""
@@ -139,7 +146,7 @@ class Recordings:
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
         with self.notes.guard("looking at the heap"):
-            self.heap.recording_begins()
+            self.heap.recording_begins(warm=kind != "steps" or self.capture.boundary > 0)
         try:
             if kind != STACKS and self.capture.boundary > 0:  # also those that have made no step yet
                 with self.notes.guard("looking for optimizers"):
@@ -185,9 +192,9 @@ class Recordings:
             moments.left.leaves(None, in_step=False)
             self.marks.part(capture.boundary, marks.PART_WRITTEN)
         elif (self.by_clock(current) and not self.time_is_up) or window == current:
-            self.record_on(recorder)
             with self.notes.guard("clearing up the heap"):
                 self.heap.recorded_step_ended()
+            self.record_on(recorder)
         else:
             again = self.stacks_come_again(recorder)
             if recorder.kind == "steps":
