@@ -53,7 +53,6 @@ def test_a_recording_keeps_none_of_the_memory_that_the_job_gives_back(place: Pla
     run = place.run(sys.executable, script)
     assert run.code == 0, run.stderr
     beside = figures(run.stdout)
-    assert beside[0] < alone[0] + 1024 + 600, (alone, beside)  # what may be free between recorded steps, and a step
     assert beside[1] < alone[1] + 350, (alone, beside)
     if alone[2] > 2000:  # else its memory happens to stay
         assert beside[2] > alone[2] / 10, (alone, beside)
@@ -117,10 +116,10 @@ def test_holes_that_a_recording_leaves_are_taken_out_of_use_and_have_no_pages() 
 
 
 @pytest.mark.skipif(not has_glibc(), reason="another C library or allocator")
-def test_between_recorded_steps_pages_of_many_holes_go_back_and_the_holes_stay() -> None:
+def test_between_recorded_steps_pages_of_holes_go_back_where_memory_may_become_short() -> None:
     back, holes, whole, inside, _ = holes_after("own.recorded_step_ended()")
-    assert back < 20 and inside > 90  # these are few
-    back, holes, whole, inside, _ = holes_after("heap._GIVES_BACK_BYTES = 64 * MIB; own.recorded_step_ended()")
+    assert back < 20 and inside > 90  # the machine has more than these
+    back, holes, whole, inside, _ = holes_after("heap.available_bytes = lambda: 400.0 * MIB; own.recorded_step_ended()")
     assert back > 180 and holes > 180 and whole and inside > 90
 
 
@@ -181,7 +180,9 @@ def own(monkeypatch: pytest.MonkeyPatch) -> tuple[heap.Heap, Stand]:
     return made, stand
 
 
-def test_what_was_there_before_stays_and_what_came_is_taken(own: tuple[heap.Heap, Stand]) -> None:
+def test_what_was_there_before_stays_and_what_came_is_taken(
+    own: tuple[heap.Heap, Stand], monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, stand = own
     made.recording_begins(warm=True)
     assert made.disturbed and not made.is_as_it_was
@@ -189,11 +190,11 @@ def test_what_was_there_before_stays_and_what_came_is_taken(own: tuple[heap.Heap
     assert stand.trims == 0  # no holes
     stand.free_bytes += [16 * MIB] * 5 + [2 * MIB]
     made.recorded_step_ended()
-    assert stand.trims == 0
-    stand.free_bytes += [1 << 30]
+    assert stand.trims == 0  # the machine has more
+    monkeypatch.setattr(heap, "available_bytes", lambda: 300.0 * MIB)
+    monkeypatch.setattr(heap, "resident_bytes", lambda: 500.0 * MIB)
     made.recorded_step_ended()
     assert stand.trims == 1
-    stand.free_bytes.remove(1 << 30)
     made.recording_ended()
     assert sum(stand.free_bytes) < 12 * MIB and made.is_as_it_was
     assert made.taken_bytes > 60 * MIB
@@ -250,3 +251,9 @@ def test_before_the_first_step_there_is_nothing_to_compare_and_another_thread_ha
     thread.join()
     other.recording_ended()
     assert not other.is_as_it_was and other.taken_bytes == 0
+
+
+def test_what_is_available_is_less_than_the_machine_has() -> None:
+    assert 1 * MIB < heap.available_bytes() < 1 << 60
+    assert 5 * MIB < heap.resident_bytes() < heap.available_bytes() + (1 << 40)
+    assert heap._number("/nowhere") == float("inf")

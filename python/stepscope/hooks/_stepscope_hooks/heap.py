@@ -6,14 +6,16 @@ in each recorded step: 1.8 GB instead of 0.2 for a network of 0.4 GB of activati
 lies behind these holes stays there; so the job has room afterwards that never goes back to the system, and its steps no
 longer wait for new pages: 30 % shorter ones in some jobs.
 
-Between recorded steps free pages go back to the system once there are many. When all is written, holes beyond those
-that were there before are taken out of use: allocated, and never touched again, so that they are addresses without
-memory.
+Between recorded steps free pages go back to the system only where memory may become short. When all is written, holes
+beyond those that were there before are taken out of use: allocated, and never touched again, so that they are addresses
+without memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import math
 import mmap
 import os
 import re
@@ -30,10 +32,11 @@ except ImportError:  # a Python that was built without it
     resource = None  # type: ignore[assignment]
 
 _WORTH_BYTES = 8 << 20  # less changes nothing
-_GIVES_BACK_BYTES = 1 << 30  # holes of recorded steps: the next one waits for the pages of less than that
+_LEFT_BYTES = 64 << 20  # of holes: more is not as it was
+_PART_OF_AVAILABLE = 0.25  # so much of what the system still has in holes is too much
 _SMALLEST_BYTES = 64 << 10  # of a hole that is taken out of use
 _MOST_TAKEN_BYTES = 64 << 30  # of addresses
-_MOST_S, _SLOW_S = 0.1, 0.01  # to take holes out of use; to ask for them between steps
+_MOST_S = 0.1  # to take holes out of use
 _SOON_S = 60.0  # for so long what was there before tells what is the job's own
 _MAPPED, _OF_A_THREAD = 2, 4  # bits of the word before a block: mapped for itself, of another heap than the main one
 _FLAGS = 7  # all bits of that word that are no size
@@ -152,6 +155,28 @@ def addresses_count() -> bool:
         return False
 
 
+def _number(path: str, field: int = 0) -> float:
+    """The field of that file's first line; infinite: it says none."""
+    try:
+        with open(path) as told:
+            return float(told.readline().split()[field])
+    except (OSError, ValueError, IndexError):
+        return math.inf
+
+
+def resident_bytes() -> float:
+    return _number("/proc/self/statm", 1) * mmap.PAGESIZE
+
+
+def available_bytes() -> float:
+    """Of memory that the machine has, or the process's container, if less; infinite: neither says so."""
+    machine = math.inf
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo") as told:
+        machine = next(1024.0 * int(line.split()[1]) for line in told if line.startswith("MemAvailable:"))
+    container = _number("/sys/fs/cgroup/memory.max") - _number("/sys/fs/cgroup/memory.current")
+    return min(machine, container if container == container else math.inf)
+
+
 class Heap:
     """That of one process: a child that was forked off has its own."""
 
@@ -160,7 +185,6 @@ class Heap:
         self.before_s = 0.0  # when that was
         self.disturbed = False  # something was recorded since it was cleared up
         self.spoiled = False  # it could not be cleared up
-        self.asking_s = 0.0  # what it took to ask, the last time
         self.taken_bytes = 0
         self.glibc: Glibc | None = None
         try:
@@ -177,10 +201,7 @@ class Heap:
         """As Glibc has them. None: not known, or this is not the thread whose heap it is."""
         if self.glibc is None or threading.current_thread() is not threading.main_thread():
             return None
-        start = time.perf_counter()
-        told = self.glibc.holes()
-        self.asking_s = time.perf_counter() - start
-        return told
+        return self.glibc.holes()
 
     def recording_begins(self, warm: bool) -> None:
         """`warm`: the job has the memory by now that it will have."""
@@ -198,11 +219,15 @@ class Heap:
         return None if told is None or self.before is None else (told[0] - self.before, told[1])
 
     def recorded_step_ended(self) -> None:
-        """Another one follows. Nothing is recorded here."""
-        if self.glibc is None or self.asking_s > _SLOW_S:
+        """Another one follows. Nothing is recorded here. That has to wait for pages that go back now, so that they do
+        only where memory may become short."""
+        if self.glibc is None or not self.disturbed:
+            return
+        too_much = _PART_OF_AVAILABLE * available_bytes()
+        if resident_bytes() < too_much:
             return
         more = self.more()
-        if more is not None and more[0] >= _GIVES_BACK_BYTES:
+        if more is not None and more[0] >= too_much:
             self.glibc.trim()
 
     def recording_ended(self) -> None:
@@ -222,7 +247,7 @@ class Heap:
                 return False
             left, largest = more
             if left < _WORTH_BYTES or not largest or largest[0] < _SMALLEST_BYTES:
-                return left < 8 * _WORTH_BYTES
+                return left < _LEFT_BYTES
             if time.perf_counter() > until or not self.take_largest(left, largest):
                 return False
 
