@@ -1,6 +1,7 @@
 #include "diagnose/marked_steps.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -91,6 +92,11 @@ std::int64_t median_between(const std::vector<std::int64_t>& values, double from
   return median_of({values.begin() + at(from), values.begin() + at(to)});
 }
 
+std::array<std::int64_t, 4> medians_of_quarters(const std::vector<std::int64_t>& values) {
+  return {median_between(values, 0, 0.25), median_between(values, 0.25, 0.5), median_between(values, 0.5, 0.75),
+          median_between(values, 0.75, 1)};
+}
+
 // The newest of the piece of code that takes longest in all, with its guard; empty: no guard is known.
 Compilation longest_compiled(const std::vector<Compilation>& compiled) {
   std::map<std::string, double> took;
@@ -112,12 +118,9 @@ std::optional<GrowingSteps> growing_steps(const Case& about) {
                    .early_ns = median_between(all.ns, 0, 0.2),
                    .late_ns = median_between(all.ns, 0.75, 1)};
   // It rises all the time: a job that takes longer from some moment on has met something.
-  std::int64_t before = 0;
-  for (int quarter = 0; quarter < 4; quarter++) {
-    const std::int64_t here = median_between(all.ns, 0.25 * quarter, 0.25 * (quarter + 1));
-    if (here <= before) return std::nullopt;
-    before = here;
-  }
+  const auto quarters = medians_of_quarters(all.ns);
+  if (std::adjacent_find(quarters.begin(), quarters.end(), std::greater_equal<>()) != quarters.end())
+    return std::nullopt;
   if (out.early_ns <= 0 || static_cast<double>(out.late_ns) < kGrown * static_cast<double>(out.early_ns)) {
     return std::nullopt;
   }
@@ -138,12 +141,11 @@ std::optional<GrowingSteps> grown_since_recorded(const Case& about) {
   GrowingSteps out{.usual_ns = median_of(all.ns),
                    .early_ns = (window.end_ns - window.start_ns) / std::max<std::int64_t>(about.steps, 1),
                    .late_ns = median_between(all.ns, 0.75, 1)};
-  double before = 0;
-  for (int quarter = 0; quarter < 4; quarter++) {
-    const auto here = static_cast<double>(median_between(all.ns, 0.25 * quarter, 0.25 * (quarter + 1)));
-    if (here < kLevel * before) return std::nullopt;
-    before = here;
-  }
+  const auto quarters = medians_of_quarters(all.ns);
+  const auto falls = [](std::int64_t before, std::int64_t here) {
+    return static_cast<double>(here) < kLevel * static_cast<double>(before);
+  };
+  if (std::adjacent_find(quarters.begin(), quarters.end(), falls) != quarters.end()) return std::nullopt;
   if (out.early_ns <= 0 || static_cast<double>(out.usual_ns) < kGrown * static_cast<double>(out.early_ns)) {
     return std::nullopt;
   }

@@ -5,7 +5,9 @@ Each value is asked for by its own name; what this torch does not have is left o
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 import os
 import sys
 
@@ -98,14 +100,25 @@ def machine() -> dict[str, Any]:
     return _known(
         {
             "cores": lambda: sorted(os.sched_getaffinity(0)),
-            "cpu_limit": lambda: _first_line("/sys/fs/cgroup/cpu.max"),
-            "memory_limit": lambda: _first_line("/sys/fs/cgroup/memory.max"),
+            "cpu_limit": lambda: first_line("/sys/fs/cgroup/cpu.max"),
+            "memory_limit": lambda: first_line("/sys/fs/cgroup/memory.max"),
             "nice": lambda: os.nice(0),
         }
     )
 
 
-def _first_line(path: str) -> str:
+def available_bytes() -> float:
+    """Of memory that the machine has, or the process's container, if less; infinite: neither says so."""
+    machine = container = math.inf
+    with contextlib.suppress(OSError, ValueError, IndexError, StopIteration), open("/proc/meminfo") as told:
+        machine = next(1024.0 * int(line.split()[1]) for line in told if line.startswith("MemAvailable:"))
+    with contextlib.suppress(OSError, ValueError):  # "max": there is no limit
+        group = "/sys/fs/cgroup/memory."
+        container = float(first_line(group + "max")) - float(first_line(group + "current"))
+    return min(machine, container)
+
+
+def first_line(path: str) -> str:
     with open(path) as text:
         return text.readline().strip()
 

@@ -13,14 +13,15 @@ without memory.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import math
 import mmap
 import os
 import re
 import threading
 import time
+
+from .context import available_bytes, first_line
+from .process import resident_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,32 +150,9 @@ def addresses_count() -> bool:
         if any(limit != resource.RLIM_INFINITY for limit in limits):
             return True
     try:
-        with open("/proc/sys/vm/overcommit_memory") as told:
-            return told.read().strip() == "2"
+        return first_line("/proc/sys/vm/overcommit_memory") == "2"
     except OSError:
         return False
-
-
-def _number(path: str, field: int = 0) -> float:
-    """The field of that file's first line; infinite: it says none."""
-    try:
-        with open(path) as told:
-            return float(told.readline().split()[field])
-    except (OSError, ValueError, IndexError):
-        return math.inf
-
-
-def resident_bytes() -> float:
-    return _number("/proc/self/statm", 1) * mmap.PAGESIZE
-
-
-def available_bytes() -> float:
-    """Of memory that the machine has, or the process's container, if less; infinite: neither says so."""
-    machine = math.inf
-    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo") as told:
-        machine = next(1024.0 * int(line.split()[1]) for line in told if line.startswith("MemAvailable:"))
-    container = _number("/sys/fs/cgroup/memory.max") - _number("/sys/fs/cgroup/memory.current")
-    return min(machine, container if container == container else math.inf)
 
 
 class Heap:

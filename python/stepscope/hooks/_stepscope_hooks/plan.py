@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 EARLY = (1, 6)
 MAIN = (10, 15)
+SOON = MAIN[0] - EARLY[1] + 1  # boundaries, from the end of one window to the other
 EARLY_WITHIN_S = 30.0  # an early window only where the first step came soon: no compiling, no big model
 FALLBACK_SECONDS = (3.0, 5.0)  # automatic mode in a job that builds no optimizer
 IMPORTS_S = 30.0  # from the import of torch: a program may run in an import as well
@@ -53,6 +54,10 @@ class Plan:
         if place >= active or 0 < repetitions <= number:
             return None
         return first + number * period, first + number * period + active
+
+    def comes_soon(self, boundary: int) -> bool:
+        """A window begins, or goes on, within a few steps."""
+        return any(self.at(step) is not None for step in range(boundary, boundary + SOON))
 
     def over(self, boundary: int) -> bool:
         """No window lies at or after this boundary."""

@@ -25,7 +25,6 @@ SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of
 STACKS = "stacks"  # one step, or a quarter of a second, after a window, with Python stacks: the code behind the times
 STACKS_S = 0.25
 OVERDUE_S, OVERDUE = 1.0, 20  # a step with stacks that takes so long, and so many times as long as others, is none
-SOON = 6  # steps: from the early window to the main one
 LATER_STACKS = 3  # steps at most until another one, for ranges that the one before left open
 
 
@@ -73,9 +72,7 @@ class Recordings:
 
     def comes_soon(self) -> bool:
         """Another recording, which takes the room that the last one left: it would wait for new pages else."""
-        boundary = self.capture.boundary
-        soon = range(boundary, boundary + SOON)
-        return self.stacks_wait > 0 or (not self.capture.off and any(self.capture.plan.at(step) for step in soon))
+        return self.stacks_wait > 0 or (not self.capture.off and self.capture.plan.comes_soon(self.capture.boundary))
 
     def boundary_took(self, seconds: float) -> None:
         """Of what runs, so that nobody takes it for the program's own time."""
