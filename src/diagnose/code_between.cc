@@ -27,7 +27,8 @@ constexpr std::int64_t kLongOfJournalNs = 30'000;
 
 struct Sign {
   Doing doing;
-  std::string_view frame;  // a function, or the start of a file
+  std::string_view frame;        // a function, or the start of a file
+  std::string_view within = {};  // start of the function's file
 };
 
 // Of Python's and torch's own names; the first that fits a stack from the program's function inwards.
@@ -41,6 +42,9 @@ constexpr std::array kSigns{
     Sign{Doing::collecting, "collect"},
     Sign{Doing::compiling, "torch/_dynamo/convert_frame.py"},  // other files of it are around what is not compiled
     Sign{Doing::compiling, "torch/_inductor/"},
+    Sign{Doing::exchanging, "_object_to_tensor", "torch/distributed/"},
+    Sign{Doing::exchanging, "_tensor_to_object", "torch/distributed/"},
+    Sign{Doing::reading, "load", "torch/serialization.py"},
     Sign{Doing::saving, "torch/serialization.py"},
     Sign{Doing::saving, "pickle.py"},
     Sign{Doing::saving, "dump"},
@@ -74,7 +78,7 @@ constexpr std::array kSigns{
 bool shows(const Code& code, const Sign& sign) {
   const CodeFrame* end = code.stack.data() + code.stack.size();
   for (const CodeFrame* frame = code.below(sign.frame); frame != nullptr && frame != end; frame++) {
-    if (frame->own || !frame->is(sign.frame)) continue;
+    if (frame->own || !frame->is(sign.frame) || !frame->file.starts_with(sign.within)) continue;
     if (sign.doing != Doing::collecting || frame->file.empty()) return true;
   }
   return false;
@@ -90,8 +94,11 @@ bool is_in_model(const Code& code, const CodeFrame& own) {
 bool keeps_journal(const Source& source, const CodeFrame& own) {
   constexpr std::array<std::string_view, 5> kWrites{"write", "writerow", "add_scalar", "add_scalars", "add_histogram"};
   constexpr std::array<std::string_view, 3> kTrains{"backward", "step", "zero_grad"};
-  const auto calls = [&](std::string_view called) { return source.calls(own, called); };
-  return std::any_of(kWrites.begin(), kWrites.end(), calls) && std::none_of(kTrains.begin(), kTrains.end(), calls);
+  const auto calls = [&](std::string_view called) {
+    return source.calls(own, called) && source.hands_on(own.file, called);
+  };
+  const auto trains = [&](std::string_view called) { return source.calls(own, called); };
+  return std::any_of(kWrites.begin(), kWrites.end(), calls) && std::none_of(kTrains.begin(), kTrains.end(), trains);
 }
 
 // Is it busy in one of Python's own that moves files, as os.replace() and no str.replace() does? A disk may write only
@@ -116,6 +123,7 @@ Doing doing_of(const Source& source, const Work& work, const Code& code, Journal
   // A function that saves also opens, renames and looks for files.
   const CodeFrame* own = code.own();
   const auto saves = [&] { return own != nullptr && (source.calls(*own, "save") || source.calls(*own, "dump")); };
+  if (restores_model(source, code)) return Doing::restoring;
   for (const Sign& sign : kSigns) {
     if (!shows(code, sign)) continue;
     return sign.doing == Doing::reading && saves() ? Doing::saving : sign.doing;
@@ -152,6 +160,14 @@ bool only_gives_back(const Case& about, std::uint32_t node, const Work& work) {
 }
 
 }  // namespace
+
+bool restores_model(const Source& source, const Code& code) {
+  constexpr Sign kReads{Doing::restoring, "load", "torch/serialization.py"};
+  constexpr Sign kPuts{Doing::restoring, "load_state_dict", "torch/nn/modules/"};
+  const CodeFrame* own = code.own();
+  if (own == nullptr || !source.calls(*own, "load") || !source.calls(*own, "load_state_dict")) return false;
+  return shows(code, kReads) || shows(code, kPuts);
+}
 
 std::vector<BetweenOperators> code_between(const Case& about) {
   std::vector<BetweenOperators> out;

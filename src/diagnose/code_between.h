@@ -15,6 +15,8 @@ enum class Doing : std::uint8_t {
   unknown,     // no frames are recorded
   computing,   // none of the others
   saving,      // torch.save, pickle
+  restoring,   // a model from a file
+  exchanging,  // objects of Python with other ranks, which are pickled
   logging,     // print, logging, TensorBoard
   reading,     // files
   talking,     // sockets
@@ -29,6 +31,9 @@ struct BetweenOperators {
   Doing doing = Doing::unknown;
   Code code;
 };
+
+// Is it below a function of the program that reads a model from a file and puts it in place, in one of both?
+bool restores_model(const Source& source, const Code& code);
 
 // Stretches that are too long for what lies between two operators anyway.
 std::vector<BetweenOperators> code_between(const Case& about);

@@ -69,6 +69,20 @@ TEST_CASE("advice: a journal is kept in short stretches too, which are no loop o
   REQUIRE(answer.findings[0].gain);
   CHECK(fast_end(*answer.findings[0].gain) == doctest::Approx(at_most(6.1 / 4.1)).epsilon(0.03));
   CHECK(find(job("add"), "logging_in_loop") == nullptr);
+  // The program's own write() may write to a tensor; one that hands on to a file's keeps a journal.
+  const auto own_write = [&](std::string_view called) {
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::mm", 4 * ms, kMain, {.dims = kTwoSquares});
+      thread.code(2 * ms, {"train.py(30): main", "train.py(10): note"});
+      thread.op("aten::relu", 100 * us, kMain, {.dims = kSquare});
+    });
+    run.stack_steps[0].code = {{"train.py", 10, "def note", 10},  {"train.py", 10, "write", 12},
+                               {"train.py", 20, "def write", 20}, {"train.py", 20, std::string(called), 22},
+                               {"train.py", 30, "def main", 30},  {"train.py", 30, "note", 36}};
+    return advice_of(run);
+  };
+  CHECK(find(own_write("write"), "logging_in_loop") != nullptr);
+  CHECK(find(own_write("index_put"), "logging_in_loop") == nullptr);
   // What a library's model does below a function that writes is no journal of it.
   Run serves = run_of([](Thread& thread) {
     const std::vector<std::string> in_model{"train.py(10): answer", "nn.Module: Llama_0"};
@@ -79,6 +93,37 @@ TEST_CASE("advice: a journal is kept in short stretches too, which are no loop o
   });
   serves.stack_steps[0].code = {{"train.py", 10, "def answer", 10}, {"train.py", 10, "write", 12}};
   CHECK(find(advice_of(serves), "logging_in_loop") == nullptr);
+}
+
+TEST_CASE("advice: a model that is loaded in each step, with the operators that put it in place") {
+  const auto job = [](std::string_view puts) {
+    Run run = run_of([](Thread& thread) {
+      const std::vector<std::string> get{"train.py(30): main", "train.py(10): get"};
+      std::vector<std::string> reads = get, copies = get;
+      reads.push_back("torch/serialization.py(1275): load");
+      copies.push_back("torch/nn/modules/module.py(2411): load_state_dict");
+      thread.op("aten::mm", 5 * ms, kMain, {.dims = kTwoSquares});
+      thread.code(2 * ms, reads);
+      thread.op("aten::copy_", 1 * ms, copies, {.dims = kTwoSquares});
+      thread.code(1 * ms, copies);
+      thread.op("aten::relu", 1 * ms, kMain, {.dims = kSquare});
+    });
+    run.stack_steps[0].code = {{"train.py", 10, "def get", 10},
+                               {"train.py", 10, "load", 12},
+                               {"train.py", 10, std::string(puts), 13},
+                               {"train.py", 30, "def main", 30}};
+    return advice_of(run);
+  };
+  const Answer answer = job("load_state_dict");
+  const Finding* found = find(answer, "model_loaded_again");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.function == "get");
+  REQUIRE(found->gain);
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(10.0 / 6.0)).epsilon(0.02));
+  CHECK(find(answer, "checkpoint_in_loop") == nullptr);
+  const Answer data = job("append");  // batches, say
+  CHECK(find(data, "model_loaded_again") == nullptr);
+  CHECK(find(data, "file_io") != nullptr);
 }
 
 TEST_CASE("advice: a loop that mostly works something out itself is no loop of operators") {

@@ -103,6 +103,9 @@ TEST_CASE("advice: what the code does decides the cause") {
   CHECK(cause_of({"torch/optim/optimizer.py(516): wrapper", "torch/optim/sgd.py(124): _init_group"}).empty());
   CHECK(cause_of({"torch/optim/optimizer.py(516): wrapper", "lion.py(12): step"}) == "python_in_step");
   CHECK(cause_of({"torch/serialization.py(940): save"}) == "checkpoint_in_loop");
+  CHECK(cause_of({"torch/serialization.py(1275): load"}) == "file_io");
+  CHECK(cause_of({"torch/distributed/distributed_c10d.py(3013): _object_to_tensor", "pickle.py(1): dump"}) ==
+        "object_collectives");
   CHECK(cause_of({"<built-in function print>"}) == "logging_in_loop");
   CHECK(cause_of({"socket.py(706): readinto"}) == "network_io");
   CHECK(cause_of({"<built-in method read of _io.BufferedReader object at 0x7f>"}) == "file_io");

@@ -99,6 +99,21 @@ std::int64_t Source::first_line(const CodeFrame& function) const {
   return behind == file->second.begin() ? 0 : std::max<std::int64_t>(0, std::prev(behind)->first);
 }
 
+bool Source::hands_on(std::string_view file, std::string_view name) const {
+  const auto functions = functions_.find(file);
+  if (functions == functions_.end()) return true;
+  bool defines = false;
+  for (const auto& [line, calls] : functions->second) {
+    const auto says = [&calls](std::string_view what) {
+      return std::any_of(calls.begin(), calls.end(), [&](const CodeCall* call) { return call->called == what; });
+    };
+    if (!says("def " + std::string(name))) continue;
+    if (says(name)) return true;
+    defines = true;
+  }
+  return !defines;
+}
+
 bool Source::is_one_function(const CodeFrame& a, const CodeFrame& b) const {
   return a.file == b.file && first_line(a) == first_line(b);
 }

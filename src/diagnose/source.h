@@ -22,6 +22,9 @@ class Source {
 
   // Is a file the program's own? Where nothing of the source is known: is it none of Python, torch and libraries?
   bool is_own(std::string_view file) const;
+  // Is what that file calls by that name another's: has the file no such function, or one that hands on to such as
+  // well?
+  bool hands_on(std::string_view file, std::string_view name) const;
   // At which that function begins: frames that were there when a recording began have the line at which they were then.
   std::int64_t first_line(const CodeFrame& function) const;
   // Are both frames of one function?

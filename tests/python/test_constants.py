@@ -35,6 +35,16 @@ CONSTANT = {
             def near(self) -> Tensor:
                 return torch.where(self.distance() < self.reach, 1.0, 0.0)
     """,
+    "of an array that nobody says is one, sliced as only such are": """
+        class Panel:
+            def __init__(self, panel, held_back) -> None:
+                self.panel = panel
+                self.split = panel.shape[1] - held_back
+
+            def spread(self) -> Tensor:
+                past = self.panel[:, : self.split]
+                return torch.quantile(past, 0.75, dim=1) - past.median(dim=1).values
+    """,
     "filled in place, and helped by another function": """
         def squared(x):
             return x * x
@@ -67,6 +77,26 @@ NONE = {
         def main(data):
             for index in range(9):
                 data.item(index)
+    """,
+    "of what nobody says is an array": """
+        class Panel:
+            def __init__(self, panel) -> None:
+                self.panel = panel
+
+            def spread(self) -> Tensor:
+                return torch.quantile(self.panel[0], 0.75)
+    """,
+    "of an array that is filled elsewhere": """
+        class Panel:
+            def __init__(self, panel) -> None:
+                self.panel = panel
+
+            def spread(self) -> Tensor:
+                return torch.quantile(self.panel[:, 8:], 0.75)
+
+        def main(panel):
+            shown = Panel(panel)
+            panel[0] = shown.spread()
     """,
     "of weights": """
         class Layer(nn.Module):
@@ -250,7 +280,7 @@ def found(text: str) -> list[str]:
 @pytest.mark.parametrize("what", CONSTANT)
 def test_a_function_gives_the_same(what: str) -> None:
     text = textwrap.dedent(CONSTANT[what])
-    meant = {"table", "distance", "near", "mask"}
+    meant = {"table", "distance", "near", "mask", "spread"}
     assert set(found(text)) == {name for name in meant if f"def {name}(" in text}
 
 

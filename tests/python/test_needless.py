@@ -113,6 +113,28 @@ with torch.inference_mode():
 """
 )
 
+# Rows of 8 to 20 words in an answer, filled up to 64.
+ROWS = (
+    HEAD
+    + """
+class Sorter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.body, self.head = nn.Embedding(4000, 512), tower(), nn.Linear(512, 8)
+
+    def forward(self, words):
+        return self.head(self.body(self.words(words)).mean(1))
+
+
+sorter = Sorter().eval()
+with torch.inference_mode():
+    for request in range(400):
+        words = torch.randint(1, 4000, (8, 64))
+        words[torch.arange(64) >= torch.randint(8, 20, (8, 1))] = 0
+        sorter(words)
+"""
+)
+
 
 def noted(folder: Path, key: str) -> list[Any]:
     """Of each recording of the run that has it."""
@@ -216,6 +238,15 @@ def test_words_that_fill_up_and_places_that_are_ignored_are_told(place: Place) -
     assert 0.6 < shares["For no row at all"] <= shares["Of the words"]
     assert "longest row" in padded["next"]
     assert padded["gain"]["speedup_high"] > 1.3 and ignored["gain"]["speedup_high"] > 1.1
+
+
+@needs_torch
+@measured
+def test_words_that_fill_up_the_rows_of_a_service_are_told(place: Place) -> None:
+    run = place.run(sys.executable, place.script(ROWS))
+    padded = finding(advise(place, str(run.folder)), "padded_batches")
+    assert "self.words(words)" in ROWS.splitlines()[padded["where"]["line"] - 1]
+    assert padded["gain"]["speedup_high"] > 1.3
 
 
 @needs_torch

@@ -41,16 +41,19 @@ void find_optimizer(const Case& about, std::vector<Diagnosis>& out) {
   if (operators.items().size() < kLeastOperators || about.share(operators.total_ns()) < kWorthSaying) return;
   // Each operator reads two tensors and writes one. A fused one reads parameter, gradient and state and writes all but
   // the gradient: seven where the state is two tensors, which takes more than four operators, else five.
+  // Measured on two threads and one, from 0.4 to 64 million parameters, that share is 0.11 to 0.54 of Adam's time where
+  // 0.33 is expected, and 0.17 to 0.63 of SGD's with momentum and decay where 0.56 is: less where the temporaries are
+  // new memory in each step, more where all that an operator needs is still in a cache.
+  constexpr double kNewMemory = 0.5, kFromCache = 1.5, kShort = 0.1;
   const double passes = 3 * static_cast<double>(operators.items().size());
   const double left = std::min(1.0, (operators.items().size() > 4 ? 7 : 5) / passes);
   for (simulate::Rewrite::Node& one : found.rewrite.nodes) {
     const std::int64_t cost = about.cost_ns(one.node);
-    const double part = about.work(one.node).cost_ns < kCallNs ? 0.1 : left;
-    // What stays in a cache from one operator to the next costs no way through memory: then only arithmetic is left,
-    // which a fused one does as well.
-    constexpr double kFromCache = 0.9;
-    one.least_ns = std::llround(part * static_cast<double>(cost));
-    one.most_ns = std::llround((part < left ? 2 * part : kFromCache) * static_cast<double>(cost));
+    const bool is_short = about.work(one.node).cost_ns < kCallNs;
+    const double least = is_short ? kShort : kNewMemory * left;
+    const double most = is_short ? 2 * kShort : std::min(1.0, kFromCache * left);
+    one.least_ns = std::llround(least * static_cast<double>(cost));
+    one.most_ns = std::llround(most * static_cast<double>(cost));
   }
   const Heaviest::Item& most = operators.first();
   Finding& finding = found.finding;

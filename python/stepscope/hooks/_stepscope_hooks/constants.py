@@ -72,6 +72,7 @@ class _Class:
         self.changed_by: dict[str, set[str]] = {}
         self.set_by: dict[str, set[str]] = {}
         self.named_elsewhere: set[str] = set()  # what has another name as well
+        self.sliced: set[str] = set()  # x[:, a:b], which only arrays and tensors have
         for method in node.body:
             if isinstance(method, _FUNCTIONS):
                 for inner in ast.walk(method):
@@ -97,6 +98,10 @@ class _Class:
             self._change(ast.walk(node.target), method)
         elif isinstance(node, ast.Delete):
             self._change((inner for target in node.targets for inner in ast.walk(target)), method)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            places = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+            if any(isinstance(place, ast.Slice) for place in places) and (name := _own_attribute(node.value)):
+                self.sliced.add(name)
         elif isinstance(node, ast.Call):
             self._change(_changed_by(node), method)
             is_buffer = first is not None and _own_attribute(node.func) == "register_buffer" and len(node.args) >= 2
@@ -121,6 +126,7 @@ class _Source:
                     package = alias.name if isinstance(one, ast.Import) else one.module or ""
                     name = (alias.asname or alias.name).partition(".")[0]
                     self.imported[name] = package.partition(".")[0] if getattr(one, "level", 0) == 0 else ""
+        self.changed_names: set[str] = set()  # in place, wherever something has that name
         once = _set_once(_outside_functions(tree))
         self.names = {name for name, value in once.items() if self.is_data(value, None)}
         self.changed: set[str] = set()  # attributes of objects, by others than themselves
@@ -136,19 +142,28 @@ class _Source:
         for one in what:
             if isinstance(one, ast.Name):
                 self.names.discard(one.id)
+                self.changed_names.add(one.id)
             elif isinstance(one, ast.Attribute) and _own_attribute(one) is None:
                 self.changed.add(one.attr)
                 self.names.discard(getattr(one.value, "id", ""))
 
-    def is_data(self, value: ast.expr, method: ast.FunctionDef | None) -> bool:
-        """Is what a name, or in `method` an attribute, is set to made of numbers and tensors, as far as names tell?"""
+    def is_data(self, value: ast.expr, method: ast.FunctionDef | None, is_sliced: bool = False) -> bool:
+        """Is what a name, or in `method` an attribute, is set to made of numbers and tensors, as far as names tell?
+
+        `is_sliced`: it is used as only arrays and tensors are. What is reckoned with is a number or such a one too."""
+        untold = {id(value)} if is_sliced else set[int]()
+        for node in ast.walk(value):
+            if isinstance(node, ast.BinOp):
+                untold |= {id(inner) for one in (node.left, node.right) for inner in _base_names(one)}
         given = {one.arg: one.annotation for one in _parameters(method)} if method is not None else {}
         for node in ast.walk(value):
             if isinstance(node, ast.Call) and not self._makes_data(node.func):
                 return False
             if isinstance(node, ast.Name) and node.id in given and node.id != "self":
                 annotation = given[node.id]
-                if annotation is None or any(word in ast.dump(annotation) for word in _NO_DATA):
+                if annotation is None and (id(node) not in untold or node.id in self.changed_names):
+                    return False
+                if annotation is not None and any(word in ast.dump(annotation) for word in _NO_DATA):
                     return False
             elif isinstance(node, _MORE_THAN_LOOKED_AT):
                 return False
@@ -246,7 +261,7 @@ class _Function:
         by, set_by = of.changed_by.get(name, set()), of.set_by.get(name, set())
         if is_test and not by and not set_by and values and all(isinstance(value, ast.Name) for value, _ in values):
             return True
-        if not values or not all(self.source.is_data(*one) for one in values):
+        if not values or not all(self.source.is_data(*one, name in of.sliced) for one in values):
             return False
         if self.function.name in by:
             return False
@@ -312,6 +327,14 @@ def _base(node: ast.expr) -> ast.expr:
             break
         node = node.value
     return node
+
+
+def _base_names(node: ast.expr) -> Iterator[ast.Name]:
+    """Of `panel.shape[1]` the name `panel`; what is called may give anything."""
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield node
 
 
 def _changed_by(call: ast.Call) -> Iterator[ast.expr]:

@@ -48,11 +48,11 @@ class WastedRows:
 
             is_rows = args and isinstance(table, torch.nn.Embedding) and args[0].dim() == 2
             if is_rows and self._takes(args[0], self.words):
-                self.words.append((path, args[0], args[0]._version, self.place()))
+                self.words.append((path, args[0], _version(args[0]), self.place()))
             is_framed = args and type(args[0]) is torch.Tensor and args[0].dim() == 3 and args[0].is_floating_point()
             is_new = is_framed and all(args[0] is not one for _, one, *_ in self.frames)
             if is_new and len(self.frames) < _MOST_FRAMES and self._has_room(args[0]):
-                self.frames.append((path, args[0], args[0]._version, self.place()))
+                self.frames.append((path, args[0], _version(args[0]), self.place()))
 
     def _watch_losses(self) -> None:
         """Not where something is compiled, which would be compiled again for another function."""
@@ -71,7 +71,7 @@ class WastedRows:
                     target = kwargs["target"] if "target" in kwargs else args[1]
                     if self._takes(target, self.targets):
                         none = kwargs.get("ignore_index", args[4] if len(args) > 4 else -100)
-                        self.targets.append((target, target._version, none, self.place()))
+                        self.targets.append((target, _version(target), none, self.place()))
                 return original(*args, **kwargs)
 
             return cross_entropy
@@ -103,7 +103,7 @@ class WastedRows:
         called. Positions, which are the same in all rows, are none."""
         for path, words, version, at in self.words:
             with contextlib.suppress(Exception), _aside():
-                if at is None or words._version != version or _is_small(words) or bool((words == words[:1]).all()):
+                if at is None or _version(words) != version or _is_small(words) or bool((words == words[:1]).all()):
                     continue
                 filled, needless = max(_filled(words), _filled(words.t()))
                 yield path, round(1000 * filled), round(1000 * needless), at
@@ -113,7 +113,7 @@ class WastedRows:
         that are all filled up alike are no such."""
         for path, given, version, at in self.frames:
             with contextlib.suppress(Exception), _aside():
-                if at is None or given._version != version:
+                if at is None or _version(given) != version:
                     continue
                 for frames in (given, given.transpose(1, 2)):
                     filled, needless = _filled_frames(frames)
@@ -124,8 +124,13 @@ class WastedRows:
         """Of losses: thousandths of the places of which they take nothing, and where they are asked for."""
         for target, version, none, at in self.targets:
             with contextlib.suppress(Exception), _aside():
-                if at is not None and target._version == version:
+                if at is not None and _version(target) == version:
                     yield round(1000 * float((target == none).float().mean())), at
+
+
+def _version(tensor: Any) -> int:
+    """Tensors that are made in inference mode have none: what they hold later may be another batch, filled up too."""
+    return -1 if tensor.is_inference() else int(tensor._version)
 
 
 @contextlib.contextmanager
