@@ -42,9 +42,9 @@ constexpr std::array kSigns{
     Sign{Doing::collecting, "collect"},
     Sign{Doing::compiling, "torch/_dynamo/convert_frame.py"},  // other files of it are around what is not compiled
     Sign{Doing::compiling, "torch/_inductor/"},
+    Sign{Doing::saving, "torch/distributed/checkpoint/"},
     Sign{Doing::exchanging, "_object_to_tensor", "torch/distributed/"},
     Sign{Doing::exchanging, "_tensor_to_object", "torch/distributed/"},
-    Sign{Doing::reading, "load", "torch/serialization.py"},
     Sign{Doing::saving, "torch/serialization.py"},
     Sign{Doing::saving, "pickle.py"},
     Sign{Doing::saving, "dump"},
@@ -79,10 +79,21 @@ bool shows(const Code& code, const Sign& sign) {
   const CodeFrame* end = code.stack.data() + code.stack.size();
   for (const CodeFrame* frame = code.below(sign.frame); frame != nullptr && frame != end; frame++) {
     if (frame->own || !frame->is(sign.frame) || !frame->file.starts_with(sign.within)) continue;
+    if (sign.doing == Doing::reading && frame->file.starts_with("torch/nn/modules/")) continue;  // of a state_dict
     if (sign.doing != Doing::collecting || frame->file.empty()) return true;
   }
   return false;
 }
+
+}  // namespace
+
+PartOfLoad part_of_load(const Code& code) {
+  if (shows(code, {Doing::reading, "load", "torch/serialization.py"})) return PartOfLoad::reads;
+  if (shows(code, {Doing::computing, "load_state_dict", "torch/nn/modules/"})) return PartOfLoad::puts;
+  return PartOfLoad::none;
+}
+
+namespace {
 
 // Is a module called below that function? Then what runs is a model, whoever's.
 bool is_in_model(const Code& code, const CodeFrame& own) {
@@ -94,11 +105,15 @@ bool is_in_model(const Code& code, const CodeFrame& own) {
 bool keeps_journal(const Source& source, const CodeFrame& own) {
   constexpr std::array<std::string_view, 5> kWrites{"write", "writerow", "add_scalar", "add_scalars", "add_histogram"};
   constexpr std::array<std::string_view, 3> kTrains{"backward", "step", "zero_grad"};
-  const auto calls = [&](std::string_view called) {
-    return source.calls(own, called) && source.hands_on(own.file, called);
+  constexpr std::array<std::string_view, 11> kOnTheWay{"write", "writerow",   "add_scalar",   "add_scalars",
+                                                       "print", "writelines", "dump",         "dumps",
+                                                       "info",  "debug",      "add_histogram"};
+  const auto calls = [&](std::string_view called) { return source.calls(own, called); };
+  // The program's own write() may write to a tensor.
+  const auto writes = [&](std::string_view called) {
+    return calls(called) && !source.has_function_without(own.file, called, kOnTheWay);
   };
-  const auto trains = [&](std::string_view called) { return source.calls(own, called); };
-  return std::any_of(kWrites.begin(), kWrites.end(), calls) && std::none_of(kTrains.begin(), kTrains.end(), trains);
+  return std::any_of(kWrites.begin(), kWrites.end(), writes) && std::none_of(kTrains.begin(), kTrains.end(), calls);
 }
 
 // Is it busy in one of Python's own that moves files, as os.replace() and no str.replace() does? A disk may write only
@@ -115,6 +130,7 @@ using Journals = std::map<std::pair<std::string, std::int64_t>, bool>;
 
 Doing doing_of(const Source& source, const Work& work, const Code& code, Journals& journals) {
   if (work.name() == kGarbageCollection) return Doing::collecting;
+  if (part_of_load(code) == PartOfLoad::reads) return Doing::reading;
   if (work.slice != SliceId::none &&
       work.trace->slices.phase[work.slice] == static_cast<std::uint8_t>(Phase::checkpoint)) {
     return Doing::saving;
@@ -123,7 +139,6 @@ Doing doing_of(const Source& source, const Work& work, const Code& code, Journal
   // A function that saves also opens, renames and looks for files.
   const CodeFrame* own = code.own();
   const auto saves = [&] { return own != nullptr && (source.calls(*own, "save") || source.calls(*own, "dump")); };
-  if (restores_model(source, code)) return Doing::restoring;
   for (const Sign& sign : kSigns) {
     if (!shows(code, sign)) continue;
     return sign.doing == Doing::reading && saves() ? Doing::saving : sign.doing;
@@ -160,14 +175,6 @@ bool only_gives_back(const Case& about, std::uint32_t node, const Work& work) {
 }
 
 }  // namespace
-
-bool restores_model(const Source& source, const Code& code) {
-  constexpr Sign kReads{Doing::restoring, "load", "torch/serialization.py"};
-  constexpr Sign kPuts{Doing::restoring, "load_state_dict", "torch/nn/modules/"};
-  const CodeFrame* own = code.own();
-  if (own == nullptr || !source.calls(*own, "load") || !source.calls(*own, "load_state_dict")) return false;
-  return shows(code, kReads) || shows(code, kPuts);
-}
 
 std::vector<BetweenOperators> code_between(const Case& about) {
   std::vector<BetweenOperators> out;
@@ -319,7 +326,7 @@ void add_its_operators(const Case& about, const Function& function, const WordsO
     }
   }
   // What keeps a journal works for nothing else.
-  if (words.doing != Doing::logging && operators_ns > between_ns) return;
+  if (words.doing == Doing::exchanging || (words.doing != Doing::logging && operators_ns > between_ns)) return;
   for (const std::uint32_t node : nodes) {
     const auto cost = static_cast<double>(about.cost_ns(node));
     found.rewrite.nodes.push_back(

@@ -15,7 +15,6 @@ enum class Doing : std::uint8_t {
   unknown,     // no frames are recorded
   computing,   // none of the others
   saving,      // torch.save, pickle
-  restoring,   // a model from a file
   exchanging,  // objects of Python with other ranks, which are pickled
   logging,     // print, logging, TensorBoard
   reading,     // files
@@ -32,8 +31,9 @@ struct BetweenOperators {
   Code code;
 };
 
-// Is it below a function of the program that reads a model from a file and puts it in place, in one of both?
-bool restores_model(const Source& source, const Code& code);
+// Of a model that comes from a file: torch.load(), or load_state_dict(), which also takes the weights of another model.
+enum class PartOfLoad : std::uint8_t { none, reads, puts };
+PartOfLoad part_of_load(const Code& code);
 
 // Stretches that are too long for what lies between two operators anyway.
 std::vector<BetweenOperators> code_between(const Case& about);

@@ -99,19 +99,20 @@ std::int64_t Source::first_line(const CodeFrame& function) const {
   return behind == file->second.begin() ? 0 : std::max<std::int64_t>(0, std::prev(behind)->first);
 }
 
-bool Source::hands_on(std::string_view file, std::string_view name) const {
+bool Source::has_function_without(std::string_view file, std::string_view name,
+                                  std::span<const std::string_view> calls) const {
   const auto functions = functions_.find(file);
-  if (functions == functions_.end()) return true;
-  bool defines = false;
-  for (const auto& [line, calls] : functions->second) {
-    const auto says = [&calls](std::string_view what) {
-      return std::any_of(calls.begin(), calls.end(), [&](const CodeCall* call) { return call->called == what; });
-    };
-    if (!says("def " + std::string(name))) continue;
-    if (says(name)) return true;
-    defines = true;
-  }
-  return !defines;
+  if (functions == functions_.end()) return false;
+  const std::string definition = "def " + std::string(name);
+  const auto calls_any = [&](const CodeCall* call) {
+    return std::find(calls.begin(), calls.end(), call->called) != calls.end();
+  };
+  return std::any_of(functions->second.begin(), functions->second.end(), [&](const auto& function) {
+    const Calls& rows = function.second;
+    const bool is_it =
+        std::any_of(rows.begin(), rows.end(), [&](const CodeCall* call) { return call->called == definition; });
+    return is_it && std::none_of(rows.begin(), rows.end(), calls_any);
+  });
 }
 
 bool Source::is_one_function(const CodeFrame& a, const CodeFrame& b) const {

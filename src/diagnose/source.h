@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -22,9 +23,9 @@ class Source {
 
   // Is a file the program's own? Where nothing of the source is known: is it none of Python, torch and libraries?
   bool is_own(std::string_view file) const;
-  // Is what that file calls by that name another's: has the file no such function, or one that hands on to such as
-  // well?
-  bool hands_on(std::string_view file, std::string_view name) const;
+  // Does that file have a function of that name which calls none of those?
+  bool has_function_without(std::string_view file, std::string_view name,
+                            std::span<const std::string_view> calls) const;
   // At which that function begins: frames that were there when a recording began have the line at which they were then.
   std::int64_t first_line(const CodeFrame& function) const;
   // Are both frames of one function?

@@ -86,6 +86,44 @@ NONE = {
             def spread(self) -> Tensor:
                 return torch.quantile(self.panel[0], 0.75)
     """,
+    "of an array that has another name elsewhere": """
+        class Panel:
+            def __init__(self, panel) -> None:
+                self.panel = panel
+
+            def spread(self) -> Tensor:
+                return torch.quantile(self.panel[:, 8:], 0.75)
+
+        def main(data):
+            shown = Panel(data)
+            data[0] = shown.spread()
+    """,
+    "of a view that is changed": """
+        class Panel:
+            def __init__(self, panel) -> None:
+                self.panel = panel
+
+            def spread(self) -> Tensor:
+                past = self.panel[:, 8:]
+                past.mul_(0.9)
+                return torch.quantile(past, 0.75)
+    """,
+    "of lists that are put together": """
+        class Watch:
+            def __init__(self, params, extra) -> None:
+                self.params = params + extra
+
+            def norm(self) -> Tensor:
+                return torch.stack([p.norm() for p in self.params]).norm()
+    """,
+    "of a model's own that may learn": """
+        class Heads(nn.Module):
+            def __init__(self, table) -> None:
+                self.table = table
+
+            def scale(self) -> Tensor:
+                return torch.exp(self.table[:, 1:])
+    """,
     "of an array that is filled elsewhere": """
         class Panel:
             def __init__(self, panel) -> None:

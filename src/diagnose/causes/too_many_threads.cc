@@ -63,7 +63,7 @@ Cause too_many_threads_cause() {
           double least = std::max(kLeastOwn, 1 - lost - kCalls * called / cost),
                  most = std::max(kLeastOwn, 1 - std::max(lost, called / cost));
           // Also what one thread does waits for a core that threads of the operator before still hold.
-          if (may_stay_on_one_thread(work.name())) most = 1 - lost;
+          if (may_stay_on_one_thread(work.name())) most = std::max(kLeastOwn, 1 - lost);
           // A library's product whose result is small parts its sums, and waits for all threads many times.
           if (const auto left = fastest ? fastest->of_product(work) : std::nullopt) {
             least = std::min(least, *left), most = std::min(most, kOtherShapes * *left);

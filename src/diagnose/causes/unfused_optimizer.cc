@@ -44,14 +44,14 @@ void find_optimizer(const Case& about, std::vector<Diagnosis>& out) {
   // Measured on two threads and one, from 0.4 to 64 million parameters, that share is 0.11 to 0.54 of Adam's time where
   // 0.33 is expected, and 0.17 to 0.63 of SGD's with momentum and decay where 0.56 is: less where the temporaries are
   // new memory in each step, more where all that an operator needs is still in a cache.
-  constexpr double kNewMemory = 0.5, kFromCache = 1.5, kShort = 0.1;
+  constexpr double kNewMemory = 0.3, kFromCache = 1.65, kShort = 0.1;
   const double passes = 3 * static_cast<double>(operators.items().size());
   const double left = std::min(1.0, (operators.items().size() > 4 ? 7 : 5) / passes);
   for (simulate::Rewrite::Node& one : found.rewrite.nodes) {
     const std::int64_t cost = about.cost_ns(one.node);
     const bool is_short = about.work(one.node).cost_ns < kCallNs;
     const double least = is_short ? kShort : kNewMemory * left;
-    const double most = is_short ? 2 * kShort : std::min(1.0, kFromCache * left);
+    const double most = is_short ? 2 * kShort : std::clamp(kFromCache * left, 2 * kShort, 1.0);
     one.least_ns = std::llround(least * static_cast<double>(cost));
     one.most_ns = std::llround(most * static_cast<double>(cost));
   }

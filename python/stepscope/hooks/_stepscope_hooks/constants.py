@@ -22,6 +22,7 @@ _READS = frozenset(
     ("read", "readline", "recv", "next", "get", "pop", "popleft", "load", "open", "input", "save", "print")
 )
 _PUTS = frozenset(("append", "extend", "update", "clear", "insert", "remove", "backward", "step"))
+_FILLS = frozenset(("fill", "put", "copyto", "shuffle"))  # arrays
 # What learning changes.
 _WEIGHTS = frozenset(("weight", "bias", "grad", "data", "running_mean", "running_var", "state_dict"))
 _MODULES = frozenset(("parameters", "named_parameters", "buffers", "named_buffers", "children", "modules"))
@@ -72,14 +73,35 @@ class _Class:
         self.changed_by: dict[str, set[str]] = {}
         self.set_by: dict[str, set[str]] = {}
         self.named_elsewhere: set[str] = set()  # what has another name as well
-        self.sliced: set[str] = set()  # x[:, a:b], which only arrays and tensors have
+        self.sliced: set[str] = set()  # x[:, a:b], as arrays and tensors are, of what is no model with weights
+        self.name = node.name
+        self.is_model = any("Module" in ast.dump(base) for base in node.bases)
         for method in node.body:
             if isinstance(method, _FUNCTIONS):
+                self._look_at_views(method)
                 for inner in ast.walk(method):
                     self._look(inner, method)
                     if isinstance(inner, (*_FUNCTIONS, ast.Lambda)) and inner is not method:
                         # It runs when nobody sees the method that made it, as a hook does.
                         self.named_elsewhere |= {one for name in ast.walk(inner) if (one := _own_attribute(name))}
+
+    def _look_at_views(self, method: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """What is changed in place under a name that a slice of an attribute has is the attribute."""
+        views: dict[str, ast.expr] = {}
+        nodes = list(ast.walk(method))
+        for node in nodes:
+            for target, value in _assigned(node):
+                if isinstance(target, ast.Name) and isinstance(value, ast.Subscript) and _own_attribute(_base(value)):
+                    views[target.id] = _base(value)
+        for node in nodes if views else []:
+            changed: list[ast.expr] = []
+            if isinstance(node, ast.Call):
+                changed = list(_changed_by(node))
+            elif isinstance(node, ast.AugAssign):
+                changed = [_base(node.target)]
+            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                changed = [_base(node)]
+            self._change((views[one.id] for one in changed if isinstance(one, ast.Name) and one.id in views), method)
 
     def _look(self, node: ast.AST, method: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         first = method if isinstance(method, ast.FunctionDef) and method.name == "__init__" else None
@@ -100,7 +122,8 @@ class _Class:
             self._change((inner for target in node.targets for inner in ast.walk(target)), method)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             places = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
-            if any(isinstance(place, ast.Slice) for place in places) and (name := _own_attribute(node.value)):
+            name = None if self.is_model else _own_attribute(node.value)
+            if name is not None and any(isinstance(place, ast.Slice) for place in places):
                 self.sliced.add(name)
         elif isinstance(node, ast.Call):
             self._change(_changed_by(node), method)
@@ -127,6 +150,7 @@ class _Source:
                     name = (alias.asname or alias.name).partition(".")[0]
                     self.imported[name] = package.partition(".")[0] if getattr(one, "level", 0) == 0 else ""
         self.changed_names: set[str] = set()  # in place, wherever something has that name
+        self.given_names: dict[str, set[str]] = {}  # to what makes an object, by its class
         once = _set_once(_outside_functions(tree))
         self.names = {name for name, value in once.items() if self.is_data(value, None)}
         self.changed: set[str] = set()  # attributes of objects, by others than themselves
@@ -135,6 +159,11 @@ class _Source:
                 self.names -= set(inner.names)
             elif isinstance(inner, ast.Call):
                 self._changed(_changed_by(inner))
+                given = [*inner.args, *(pair.value for pair in inner.keywords)]
+                names = {one.id for one in given if isinstance(one, ast.Name)}
+                self.given_names.setdefault(_called(inner), set()).update(names)
+            elif isinstance(inner, ast.AugAssign):
+                self._changed([_base(inner.target)])
             elif isinstance(inner, (ast.Subscript, ast.Attribute)) and not isinstance(inner.ctx, ast.Load):
                 self._changed([_base(inner), inner])
 
@@ -147,13 +176,15 @@ class _Source:
                 self.changed.add(one.attr)
                 self.names.discard(getattr(one.value, "id", ""))
 
-    def is_data(self, value: ast.expr, method: ast.FunctionDef | None, is_sliced: bool = False) -> bool:
+    def is_data(
+        self, value: ast.expr, method: ast.FunctionDef | None, of: _Class | None = None, is_sliced: bool = False
+    ) -> bool:
         """Is what a name, or in `method` an attribute, is set to made of numbers and tensors, as far as names tell?
 
-        `is_sliced`: it is used as only arrays and tensors are. What is reckoned with is a number or such a one too."""
+        `is_sliced`: it is used as arrays are. What is subtracted is no list and no path, but a number or an array."""
         untold = {id(value)} if is_sliced else set[int]()
         for node in ast.walk(value):
-            if isinstance(node, ast.BinOp):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Sub, ast.FloorDiv, ast.Pow)):
                 untold |= {id(inner) for one in (node.left, node.right) for inner in _base_names(one)}
         given = {one.arg: one.annotation for one in _parameters(method)} if method is not None else {}
         for node in ast.walk(value):
@@ -161,13 +192,18 @@ class _Source:
                 return False
             if isinstance(node, ast.Name) and node.id in given and node.id != "self":
                 annotation = given[node.id]
-                if annotation is None and (id(node) not in untold or node.id in self.changed_names):
+                if annotation is None and (id(node) not in untold or self.may_change(node.id, of)):
                     return False
                 if annotation is not None and any(word in ast.dump(annotation) for word in _NO_DATA):
                     return False
             elif isinstance(node, _MORE_THAN_LOOKED_AT):
                 return False
         return True
+
+    def may_change(self, argument: str, of: _Class | None) -> bool:
+        """Is what an object is given perhaps changed in place elsewhere, under this name or one that its maker has?"""
+        given = self.given_names.get(of.name, set()) if of is not None else set[str]()
+        return argument in self.changed_names or not self.changed_names.isdisjoint(given)
 
     def _makes_data(self, function: ast.expr) -> bool:
         """Random numbers that are drawn once stay; what draws them (`default_rng`) does not."""
@@ -261,7 +297,7 @@ class _Function:
         by, set_by = of.changed_by.get(name, set()), of.set_by.get(name, set())
         if is_test and not by and not set_by and values and all(isinstance(value, ast.Name) for value, _ in values):
             return True
-        if not values or not all(self.source.is_data(*one, name in of.sliced) for one in values):
+        if not values or not all(self.source.is_data(*one, of, name in of.sliced) for one in values):
             return False
         if self.function.name in by:
             return False
@@ -337,10 +373,14 @@ def _base_names(node: ast.expr) -> Iterator[ast.Name]:
         yield node
 
 
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
 def _changed_by(call: ast.Call) -> Iterator[ast.expr]:
     """What a call changes in place, as far as its name tells."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    in_place = name.endswith("_") or name in _PUTS or name in _READS
+    name = _called(call)
+    in_place = name.endswith("_") or name in _PUTS or name in _READS or name in _FILLS
     if in_place and isinstance(call.func, ast.Attribute):
         yield _base(call.func.value)
     given = [inner for one in call.args for inner in ast.walk(one)] if in_place else []

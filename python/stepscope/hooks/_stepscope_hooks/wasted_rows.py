@@ -129,7 +129,7 @@ class WastedRows:
 
 
 def _version(tensor: Any) -> int:
-    """Tensors that are made in inference mode have none: what they hold later may be another batch, filled up too."""
+    """Those that are made in inference mode have none: they may hold another batch later, filled up as well."""
     return -1 if tensor.is_inference() else int(tensor._version)
 
 
