@@ -41,9 +41,9 @@ void find_optimizer(const Case& about, std::vector<Diagnosis>& out) {
   if (operators.items().size() < kLeastOperators || about.share(operators.total_ns()) < kWorthSaying) return;
   // Each operator reads two tensors and writes one. A fused one reads parameter, gradient and state and writes all but
   // the gradient: seven where the state is two tensors, which takes more than four operators, else five.
-  // Measured on two threads and one, from 0.4 to 64 million parameters, that share is 0.11 to 0.54 of Adam's time where
-  // 0.33 is expected, and 0.17 to 0.63 of SGD's with momentum and decay where 0.56 is: less where the temporaries are
-  // new memory in each step, more where all that an operator needs is still in a cache.
+  // Measured on two threads and one, from 0.4 to 16 million parameters, that share is 0.09 to 0.52 of Adam's time where
+  // 0.33 is expected, and 0.16 to 0.73 of SGD's with momentum and decay where 0.56 is: less where the temporaries are
+  // new memory in each step, more where all that an operator needs is still in a cache (bench/fused_optimizer.py).
   constexpr double kNewMemory = 0.3, kFromCache = 1.65, kShort = 0.1;
   const double passes = 3 * static_cast<double>(operators.items().size());
   const double left = std::min(1.0, (operators.items().size() > 4 ? 7 : 5) / passes);

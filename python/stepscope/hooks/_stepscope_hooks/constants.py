@@ -94,14 +94,8 @@ class _Class:
                 if isinstance(target, ast.Name) and isinstance(value, ast.Subscript) and _own_attribute(_base(value)):
                     views[target.id] = _base(value)
         for node in nodes if views else []:
-            changed: list[ast.expr] = []
-            if isinstance(node, ast.Call):
-                changed = list(_changed_by(node))
-            elif isinstance(node, ast.AugAssign):
-                changed = [_base(node.target)]
-            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-                changed = [_base(node)]
-            self._change((views[one.id] for one in changed if isinstance(one, ast.Name) and one.id in views), method)
+            names = (one.id for one in _changed_in_place(node) if isinstance(one, ast.Name))
+            self._change((views[name] for name in names if name in views), method)
 
     def _look(self, node: ast.AST, method: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         first = method if isinstance(method, ast.FunctionDef) and method.name == "__init__" else None
@@ -158,14 +152,10 @@ class _Source:
             if isinstance(inner, ast.Global):
                 self.names -= set(inner.names)
             elif isinstance(inner, ast.Call):
-                self._changed(_changed_by(inner))
                 given = [*inner.args, *(pair.value for pair in inner.keywords)]
                 names = {one.id for one in given if isinstance(one, ast.Name)}
                 self.given_names.setdefault(_called(inner), set()).update(names)
-            elif isinstance(inner, ast.AugAssign):
-                self._changed([_base(inner.target)])
-            elif isinstance(inner, (ast.Subscript, ast.Attribute)) and not isinstance(inner.ctx, ast.Load):
-                self._changed([_base(inner), inner])
+            self._changed(_changed_in_place(inner))
 
     def _changed(self, what: Iterable[ast.expr]) -> None:
         for one in what:
@@ -375,6 +365,16 @@ def _base_names(node: ast.expr) -> Iterator[ast.Name]:
 
 def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _changed_in_place(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Call):
+        yield from _changed_by(node)
+    elif isinstance(node, ast.AugAssign):
+        yield _base(node.target)
+    elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+        yield _base(node)
+        yield node
 
 
 def _changed_by(call: ast.Call) -> Iterator[ast.expr]:
