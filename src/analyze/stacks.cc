@@ -47,7 +47,7 @@ void forget_own_threads(const Trace& trace, PathTree& tree) {
     const auto is_in = [&](const PathNode& frame, std::string_view place) {
       return trace.name(frame.example).find(place) != std::string_view::npos;
     };
-    own[i] = below || (is_in(node, "/_stepscope_hooks/") &&
+    own[i] = below || (is_in(node, "/_stepscope_hooks/") && !is_in(node, "/request_threads.py(") &&
                        (node.parent == PathNode::none || is_in(tree.nodes[node.parent], "threading.py(")));
     if (own[i] && !below) {
       for (std::uint32_t caller = node.parent; caller != PathNode::none; caller = tree.nodes[caller].parent) {

@@ -9,6 +9,7 @@
 #include "base/intervals.h"
 #include "diagnose/fetched.h"
 #include "diagnose/given_back.h"
+#include "diagnose/model_calls.h"
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "diagnose/sampled.h"
@@ -95,6 +96,24 @@ PartOfLoad part_of_load(const Code& code) {
 
 namespace {
 
+// Does the thread wait there for something that another one, or a client, gives it to do? What hands it over is seen
+// where that takes most of the time.
+bool waits(const Code& code) {
+  constexpr std::array<std::string_view, 6> kWaits{"acquire", "get", "poll", "select", "accept", "wait"};
+  constexpr std::array<std::string_view, 7> kHandsOver{
+      "threading.py", "queue.py", "concurrent/futures/", "asyncio/", "selectors.py", "socketserver.py", "anyio/"};
+  const CodeFrame& last = code.stack.back();
+  if (last.file.empty()) return std::find(kWaits.begin(), kWaits.end(), last.function) != kWaits.end();
+  return std::any_of(kHandsOver.begin(), kHandsOver.end(), [&](std::string_view file) { return last.is(file); });
+}
+
+// Is it a model that only answers, whose thread is given one request after the other?
+bool only_answers(const Case& about) {
+  const std::vector<ModelCall>& calls = model_calls(about);
+  return !calls.empty() && std::none_of(calls.begin(), calls.end(),
+                                        [](const ModelCall& call) { return call.trains || goes_back(*call.trace); });
+}
+
 // Is a module called below that function? Then what runs is a model, whoever's.
 bool is_in_model(const Code& code, const CodeFrame& own) {
   const CodeFrame* end = code.stack.data() + code.stack.size();
@@ -128,7 +147,7 @@ bool moves_files(const Code& code, const CodeFrame& own) {
 // By file and line of the function.
 using Journals = std::map<std::pair<std::string, std::int64_t>, bool>;
 
-Doing doing_of(const Source& source, const Work& work, const Code& code, Journals& journals) {
+Doing doing_of(const Source& source, const Work& work, const Code& code, bool answers, Journals& journals) {
   if (work.name() == kGarbageCollection) return Doing::collecting;
   if (part_of_load(code) == PartOfLoad::reads) return Doing::reading;
   if (work.slice != SliceId::none &&
@@ -136,6 +155,8 @@ Doing doing_of(const Source& source, const Work& work, const Code& code, Journal
     return Doing::saving;
   }
   if (code.stack.empty()) return Doing::unknown;
+  // A thread of a pool has nothing of the program around its wait.
+  if (waits(code) && (answers || code.own() == nullptr)) return Doing::waiting;
   // A function that saves also opens, renames and looks for files.
   const CodeFrame* own = code.own();
   const auto saves = [&] { return own != nullptr && (source.calls(*own, "save") || source.calls(*own, "dump")); };
@@ -180,13 +201,14 @@ std::vector<BetweenOperators> code_between(const Case& about) {
   std::vector<BetweenOperators> out;
   Journals journals;
   std::map<const Trace*, BesideDevice> beside_device;
+  const bool answers = only_answers(about);
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
     const Work work = about.work(node);
     if (!work.between_operators() || work.cost_ns < kLongOfJournalNs) continue;
     if (work.slice != SliceId::none && work.trace->kind(work.slice) == SliceKind::runtime) continue;
     BetweenOperators one{.node = node, .code = about.code(work)};
-    one.doing = doing_of(about.places.source(*work.trace), work, one.code, journals);
+    one.doing = doing_of(about.places.source(*work.trace), work, one.code, answers, journals);
     if (work.cost_ns < kLongNs && one.doing != Doing::logging) continue;
     if (one.doing == Doing::computing && only_gives_back(about, node, work)) continue;
     // Where frames are recorded and none of the program's is there, it is not the program that works.

@@ -22,6 +22,7 @@ enum class Doing : std::uint8_t {
   collecting,  // Python's garbage
   limited,     // nothing, until a service may be asked again
   sleeping,    // nothing, on purpose
+  waiting,     // nothing, until it is given something to do
   compiling,   // torch.compile
 };
 

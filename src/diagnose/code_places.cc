@@ -37,10 +37,9 @@ constexpr std::string_view kHooks = "_stepscope_hooks/";
 // Does it run for the recording alone?
 bool is_of_recorder(const CodeFrame& frame) { return frame.file.find(kHooks) != std::string::npos; }
 
-// What is called through it is the job's: the loader's next batch, a backward pass.
+// What is called through it is the job's: the loader's next batch, a backward pass, a request.
 bool is_wrapper(const CodeFrame& frame) {
-  constexpr std::string_view kWrappers = "phases.py";
-  return is_of_recorder(frame) && frame.file.ends_with(kWrappers);
+  return is_of_recorder(frame) && (frame.file.ends_with("phases.py") || frame.file.ends_with("request_threads.py"));
 }
 
 // From the first slice of a thread to the end of the last.

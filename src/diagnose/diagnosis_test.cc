@@ -112,6 +112,22 @@ TEST_CASE("advice: what the code does decides the cause") {
   CHECK(cause_of({"<built-in function collect>"}) == "garbage_collection");
   CHECK(cause_of({"<built-in function sleep>"}) == "sleeping_in_loop");
   CHECK(cause_of({"tenacity/__init__.py(336): wraps", "<built-in function sleep>"}) == "rate_limited");
+  // What a training waits for is its own.
+  CHECK(cause_of({"queue.py(154): get", "<built-in method acquire of _thread.lock object at 0x7f>"}) ==
+        "python_in_step");
+}
+
+TEST_CASE("advice: a thread of a pool that waits does no work of the program") {
+  const Run run = run_of([](Thread& thread) {
+    thread.op("aten::mm", 5 * ms, {"serve.py(30): answer"});
+    thread.code(5 * ms, {"threading.py(1002): _bootstrap", "concurrent/futures/thread.py(83): _worker"});
+    thread.op("aten::add", 5 * ms, {"serve.py(30): answer"});
+  });
+  const Answer answer = advice_of(run);
+  const Finding* found = find(answer, "waits_for_requests");
+  REQUIRE(found != nullptr);
+  CHECK_FALSE(found->gain);
+  CHECK(find(answer, "python_in_step") == nullptr);
 }
 
 TEST_CASE("advice: without frames the code between operators has no place, and that is said") {

@@ -22,6 +22,7 @@ constexpr std::size_t kShownOthers = 8;  // files that an issue names
 // What the trace's own metadata says: {"process": …, "window": n, "part": n, "kind": …, "steps": […]}
 struct Note {
   std::string process, kind;
+  std::string thread;  // that made the steps; empty: the same in all parts
   long long window = -1, part = -1;
   bool asked = false;             // by a request, while the job ran
   std::vector<std::int64_t> cut;  // steps that did not end before the recording did; of the last part
@@ -49,6 +50,7 @@ std::optional<Note> note_of(const Trace& trace) {
   for (const auto& [key, raw_key, value] : formats::members(found->json)) {
     if (key == "process") note.process = formats::value_text(value);
     if (key == "kind") note.kind = formats::value_text(value);
+    if (key == "thread") note.thread = std::to_string(formats::value_int(value, 0));
     if (key == "partial_steps") note.cut = numbers_in(value);
     if (key == "asked") note.asked = value == "true";
     if (key == "window") note.window = formats::value_int(value, -1);
@@ -89,6 +91,15 @@ std::string missing_parts(const Recording& recording) {
   return missing;
 }
 
+// A service may have a thread for each request, which is a step: one lane for all of these.
+void name_thread(Part& part, const std::string& thread) {
+  if (part.note.thread.empty() || thread.empty()) return;
+  const StringId is = part.trace.strings.intern(part.note.thread), shall_be = part.trace.strings.intern(thread);
+  for (Track& track : part.trace.tracks) {
+    if (track.thread == is) track.thread = shall_be;
+  }
+}
+
 Trace joined(Recording recording, Run& run) {
   std::sort(recording.parts.begin(), recording.parts.end(),
             [](const Part& a, const Part& b) { return a.note.part < b.note.part; });
@@ -99,6 +110,7 @@ Trace joined(Recording recording, Run& run) {
                           trace.source.path, std::nullopt, std::nullopt});
   }
   for (std::size_t i = 1; i < recording.parts.size(); i++) {
+    name_thread(recording.parts[i], recording.parts.front().note.thread);
     const Trace& part = recording.parts[i].trace;
     append_trace(trace, part);
     std::copy_if(part.metadata.begin(), part.metadata.end(), std::back_inserter(trace.metadata),

@@ -74,6 +74,27 @@ TEST_CASE("parts: the files of a window are one recording") {
   }
 }
 
+TEST_CASE("parts: of requests that have a thread each, all threads are one lane") {
+  const TempFolder folder;
+  const auto put = [&](int part, const std::string& thread) {
+    std::string text = part_text(0, part, part, part);
+    const std::string tid = R"("tid":8)", kind = R"("kind":"steps")";
+    for (std::size_t at = text.find(tid); at != text.npos; at = text.find(tid, at + 1)) {
+      text.replace(at, tid.size(), R"("tid":)" + thread);
+    }
+    text.insert(text.find(kind) + kind.size(), R"(,"thread":)" + thread);
+    folder.put(std::to_string(part) + ".json", text);
+  };
+  put(0, "21");
+  put(1, "22");
+  const Run run = corpus_fixture::opened(folder.path());
+  REQUIRE(run.traces.size() == 1);
+  const Trace& trace = run.traces.front();
+  REQUIRE(trace.steps.size() == 2);
+  CHECK(trace.steps[0].track == trace.steps[1].track);
+  CHECK(trace.tracks.size() == 2);
+}
+
 TEST_CASE("parts: a missing one is told, of several windows the fullest is opened") {
   const TempFolder folder;
   folder.put("a.json", part_text(0, 0, 0, 1));

@@ -35,8 +35,10 @@ from . import (
 )
 from .marks import Marks
 from .recordings import STACKS, Recordings, may_record_again
+from .request_threads import RequestThreads
 from .requests import Requests
 from .settings import wants_rank
+from .step_thread import Callers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +88,10 @@ class Capture:
 
     def reset(self) -> None:
         self.thread = threading.main_thread().ident  # that runs the steps
+        self.callers = Callers()
+        self.request_threads = RequestThreads(self)
+        self.passes_before = 0  # forward passes done before the request that is followed
+        self.thread_is_over = False  # no further step comes on it
         self.boundary = 0  # steps done
         self.page_faults = page_faults.PageFaults()  # of steps that nobody records
         self.step_began = marks.now_ns()
@@ -205,7 +211,7 @@ class Capture:
     # Phases, from the hooks: these run in every step of the job ---------------------------------------------------
     # A short request notices each call here: what has nothing to do is not called, and no guard is entered.
     def phase_begins(self, phase: int) -> None:
-        if threading.get_ident() != self.thread:
+        if threading.get_ident() != self.thread and not (phase == marks.FORWARD and self.called_elsewhere()):
             return
         if self.boundary_waits and not self.open:
             self.at_boundary()
@@ -370,6 +376,8 @@ class Capture:
     def forward_ended(self, gradients: bool) -> None:
         if not self.without_optimizer or self.open or threading.get_ident() != self.thread or cuda_graphs.capturing():
             return
+        if self.request_threads.target is not None:  # whose requests are the steps
+            return
         if gradients:
             moments.left.step_done()  # of a service that is a request, with all ranges around it
             self.between_passes()
@@ -384,7 +392,7 @@ class Capture:
     def between_passes(self) -> None:
         """Of a model that keeps what a backward pass would need: no step ends, but no range is open either."""
         act = self.at_next_boundary
-        if act is None or self.acting or threading.current_thread() is not threading.main_thread():
+        if act is None or self.acting:
             return
         with self.notes.guard("acting between two forward passes"):
             self.acting, self.at_next_boundary = True, None
@@ -525,9 +533,10 @@ class Capture:
         if not self.off:
             self.recordings.at_boundary()
         self.history.at_boundary()
-        act, self.at_next_boundary = self.at_next_boundary, None
-        if act is not None and threading.current_thread() is threading.main_thread():
-            act()
+        if not self.thread_is_over:
+            act, self.at_next_boundary = self.at_next_boundary, None
+            if act is not None:
+                act()
         leaving = self.leave_at is not None and self.boundary >= self.leave_at
         if leaving and self.recordings.active is None and not self.recordings.stacks_wait:
             self.detach()
@@ -539,16 +548,107 @@ class Capture:
             return window
         return window if self.wants(None) else None
 
-    # By the clock, on the main thread -----------------------------------------------------------------------------
+    # The thread of the steps --------------------------------------------------------------------------------------
+    def called_elsewhere(self) -> bool:
+        """The model, on another thread. Whether that is the one of the steps from now on."""
+        if not self.without_optimizer or self.acting or self.off or self.request_threads.target is not None:
+            return False
+        try:
+            if self.callers.calls_again(self.passes):
+                return self.follow_this_thread()
+            if self.callers.come_and_go():
+                self.follow_requests()
+            return False
+        except Exception as error:
+            self.notes.problem(f"following the thread that calls the model failed: {error!r}")
+            return False
+
+    def may_follow(self) -> bool:
+        if roots.optimizer_exists() or process.is_data_worker() or process.is_helper():
+            return False
+        if self.settings.nsys:  # whose windows have no parts
+            return False
+        if self.recordings.active is not None:  # which only its own thread can end, and makes no step any more
+            if self.by_time is not None:
+                self.by_time.end_left_behind(self.recordings.active[0])
+            return False
+        return True
+
+    def follow_this_thread(self) -> bool:
+        if not self.may_follow():
+            return False
+        self.thread = threading.get_ident()
+        self.open.clear()
+        self.stepping = False
+        if self.thread != threading.main_thread().ident:
+            thread = self.thread
+            self.callers.tell_end(lambda: self.thread_ends(thread))
+        if self.by_time is not None:
+            self.by_time.model_runs()
+        return True
+
+    def thread_ends(self, thread: int) -> None:
+        """Called there. The next one that calls the model often is followed, or the main thread."""
+        if self.thread != thread or self.detached or self.notes.pid != os.getpid():
+            return
+        with self.notes.guard("recording at the end of a thread"):
+            self.callers.ended()
+            if self.recordings.active is not None and self.recordings.active[0].thread == thread:
+                self.recordings.end_left_behind()
+            self.open.clear()
+            self.stepping = False
+            self.thread = threading.main_thread().ident
+
+    def follow_requests(self) -> None:
+        """Each thread like this one is a step from now on; whichever begins while none is followed."""
+        if not self.may_follow():
+            return
+        self.thread = 0
+        self.request_threads.found(threading.current_thread())
+        if self.by_time is not None and self.settings.automatic:
+            self.by_time.drop_window()
+
+    def request_begins(self) -> bool:
+        """Whether it is followed."""
+        if self.thread != 0 or self.acting or not self.without_optimizer:
+            return False
+        self.thread = threading.get_ident()
+        self.passes_before = self.passes
+        self.thread_is_over = False
+        self.open.clear()
+        self.at_boundary()
+        self.stepping, self.step_began = True, marks.now_ns()
+        return True
+
+    def request_ends(self) -> None:
+        if self.thread != threading.get_ident():  # the job has come to train
+            return
+        self.thread_is_over = True
+        try:
+            if self.passes > self.passes_before:
+                self.count(marks.FORWARD)
+            self.at_boundary()
+            if self.recordings.active is not None:
+                self.recordings.end_left_behind()
+        except Exception as error:
+            self.notes.problem(f"counting a request failed: {error!r}")
+        self.open.clear()
+        self.boundary_waits, self.thread_is_over = False, False
+        self.thread = 0
+
+    # By the clock -------------------------------------------------------------------------------------------------
     def first_forward(self) -> None:
         with self.notes.guard("looking for the model"):
-            if threading.get_ident() != self.thread or process.is_data_worker():
+            here = threading.get_ident() == self.thread
+            if process.is_data_worker() or (not here and (self.boundary > 0 or roots.optimizer_exists())):
                 return
             if self.memory.waiting or not roots.optimizer_exists():
                 self.find_models(anew=self.memory.waiting)
             if not process.is_helper():
                 self.memory.begin(self.models())
-                if self.by_time is not None:
+                if not here:
+                    self.follow_this_thread()
+                elif self.by_time is not None:
                     self.by_time.model_runs()
 
     def find_models(self, anew: bool = False) -> None:
@@ -572,6 +672,7 @@ class Capture:
         self.memory.stop()
         self.marks.part(self.boundary, marks.LEFT)
         self.phases.uninstall()
+        self.request_threads.leave()
         self.graphs.uninstall()
         if self.other is not None:
             self.other.replaced.undo()

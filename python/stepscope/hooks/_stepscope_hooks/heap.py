@@ -177,7 +177,7 @@ class Heap:
 
     def holes(self) -> tuple[int, list[int]] | None:
         """As Glibc has them. None: not known, or this is not the thread whose heap it is."""
-        if self.glibc is None or threading.current_thread() is not threading.main_thread():
+        if self.glibc is None or threading.get_ident() != threading.main_thread().ident:
             return None
         return self.glibc.holes()
 

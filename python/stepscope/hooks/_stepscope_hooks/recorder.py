@@ -92,6 +92,8 @@ class Recorder:
         self.text_bytes = 0
         self.written_steps = 0  # whole ones, that the costs are of
         self.spools: list[Spool] = []
+        self.thread_of_request = False  # each step has a thread of its own
+        self.rests = False  # between two steps on threads of their own
         self.open_before: set[int] = set()  # ranges of the job's, when stacks of a step began
         self.left_open: set[str] | None = set()  # names of ranges that were open at its stop; None: not known yet
         self.gc_s, self.gc_count, self.gc_began = 0.0, 0, 0.0
@@ -233,10 +235,24 @@ class Recorder:
         self._start_part()
         return True
 
+    def rest(self) -> None:
+        """This thread makes no step any more: what it recorded is a part, and the next one comes on another."""
+        self._stop_part()
+        self.export(complete=True)
+        moments.left.leaves(self.left_open, in_step=False)
+        self.part += 1
+        self.rests = True
+
+    def resume(self) -> None:
+        self.rests = False
+        self.thread = threading.get_ident()
+        self._start_part()
+
     # The end ----------------------------------------------------------------------------------------------------
     def stop(self) -> None:
         self.end_step(whole=False)
-        self._stop_part()
+        if not self.rests:
+            self._stop_part()
         self.leave()
 
     def leave(self) -> None:
@@ -260,6 +276,8 @@ class Recorder:
             "steps": self.part_steps,
             "partial_steps": self.partial_steps,
         }
+        if self.thread_of_request:
+            about["thread"] = threading.get_native_id()
         self.profiler.add_metadata_json("stepscope", json.dumps(about))
         for key, sizes in zip(("stepscope_modules", "stepscope_modules_beside"), self.sizes):
             if sizes:
@@ -301,6 +319,8 @@ class Recorder:
 
     def export(self, complete: bool) -> None:
         """Hands the stopped part to its file; the path and what else is known go into the notes."""
+        if self.rests:  # since the last one
+            return
         start = time.perf_counter()
         number = self.identity[0]
         place = os.path.join("traces", parallel.folder_name(number))

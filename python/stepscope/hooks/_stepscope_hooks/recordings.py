@@ -98,6 +98,8 @@ class Recordings:
                 self.wait(taken, "DeepSpeed's FLOPS profiler measured it")
             return
         self.go_on(capture.wanted(capture.boundary))
+        if capture.thread_is_over:
+            return
         window = capture.wanted(capture.boundary)  # which a budget may just have ended
         if self.active is None and window is not None:
             unpaid = self.budget.unpaid(self.all, time.monotonic() - capture.armed_at)
@@ -148,6 +150,9 @@ class Recordings:
             if kind != STACKS and self.capture.boundary > 0:  # also those that have made no step yet
                 with self.notes.guard("looking for optimizers"):
                     self.capture.memory.look_for_optimizers()
+            if kind == STACKS and number is not None:
+                with self.notes.guard("looking for open ranges"):
+                    recorder.open_before = moments.open_now()
             recorder.start(self.capture.models(), self.capture.models_beside(), self.capture.memory.living())
         except Exception as error:
             with self.notes.guard("taking back what a recording left"):
@@ -157,6 +162,7 @@ class Recordings:
             raise
         self.capture.identity = recorder.identity
         recorder.asked = window in self.asked
+        recorder.thread_of_request = self.capture.request_threads.target is not None
         recorder.of_forward = self.capture.without_optimizer
         of_step = kind == STACKS and number is not None
         recorder.early = self.settings.automatic and (self.after_early if of_step else window == plan.EARLY)
@@ -169,8 +175,6 @@ class Recordings:
         if number is not None:
             recorder.begin_step(number)
         if of_step and self.capture.by_time is not None:
-            with self.notes.guard("looking for open ranges"):
-                recorder.open_before = moments.open_now()
             self.capture.by_time.watch(recorder, self.longest_s())
         if not self.settings.nsys:  # whose report the end of the job completes
             self.termination.arm()
@@ -178,6 +182,10 @@ class Recordings:
 
     def go_on(self, window: Window | None) -> None:
         """The running recording at the end of a step; `window`: what the plan has for the next."""
+        if self.active is not None and self.active[0].rests and not self.capture.thread_is_over:
+            self.active[0].resume()
+            self.record_on(self.active[0])
+            return
         if self.active is None or self.active[0].thread != threading.get_ident():
             return
         recorder, current = self.active
@@ -188,7 +196,11 @@ class Recordings:
             recorder.stop()
             moments.left.leaves(None, in_step=False)
             self.marks.part(capture.boundary, marks.PART_WRITTEN)
-        elif (self.by_clock(current) and not self.time_is_up) or window == current:
+        elif capture.thread_is_over and window == current and recorder.kind == "steps":
+            recorder.rest()
+            self.marks.part(capture.boundary, marks.PART_WRITTEN)
+            self.marks.part(capture.boundary, marks.PART_BEGINS)
+        elif not capture.thread_is_over and ((self.by_clock(current) and not self.time_is_up) or window == current):
             with self.notes.guard("clearing up the heap"):
                 self.heap.recorded_step_ended()
             self.record_on(recorder)
@@ -204,7 +216,7 @@ class Recordings:
                 self.after_early = recorder.early
                 last = capture.last_steps if self.settings.automatic and not recorder.early else ()
                 self.stacks_at = next_long_step(last, capture.boundary)
-                if moments.left.ended() and self.stacks_at == capture.boundary:
+                if moments.left.ended() and self.stacks_at == capture.boundary and not capture.thread_is_over:
                     self.start(STACKS, capture.boundary)
                 else:
                     self.stacks_wait = self.stacks_at - capture.boundary + 2
@@ -393,7 +405,7 @@ class Recordings:
         recorder.export(complete)
         self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
         self.done.append(recorder)
-        for other in superseded:
+        for other in superseded if recorder.spools else ():  # of a time without any work nothing is written
             other.take_back()
             self.done.remove(other)
         self.capture.tell_context()
@@ -415,7 +427,8 @@ class Recordings:
             if other.of_forward and not recorder.of_forward and other.kind != SECONDS:
                 return True
             early = other.early and other.kind != STACKS and len(other.steps) <= len(recorder.steps)
-            return self.settings.automatic and (other.kind == lesser or early)
+            more = recorder.complete or len(other.steps) <= len(recorder.steps)  # else its thread, or the job, ended
+            return self.settings.automatic and ((other.kind == lesser and more) or early)
 
         return [other for other in self.done if is_worse(other)]
 
@@ -466,15 +479,27 @@ class Recordings:
         if not device_settles(SETTLES_S):
             return True  # to stop would hang the job: it goes on until the step ends, or the job
         self.end_open_ranges(recorder)
-        self.give_stacks_up()
+        self.discard()
         if not recorder.early and not self.given_up:  # it may have been a long step: once more, in one that is none
             self.given_up = True
             self.stacks_at, self.stacks_wait = self.capture.boundary + 1, LATER_STACKS
         return True
 
+    def end_left_behind(self) -> None:
+        """Here, on a thread that makes no steps any more; those of its window that are to come are for another."""
+        assert self.active is not None
+        recorder = self.active[0]
+        if recorder.rests:
+            return
+        self.end_open_ranges(recorder)
+        if recorder.steps or self.by_clock(self.active[1]):
+            self.close(complete=False)
+        else:
+            self.discard()
+
     def close_unfinished(self) -> None:
         if self.holds_no_step():
-            self.give_stacks_up()
+            self.discard()
         else:
             self.close(complete=False)
 
@@ -484,7 +509,7 @@ class Recordings:
         recorder, window = self.active
         return window == STACKS and not self.by_clock(window) and not recorder.steps
 
-    def give_stacks_up(self) -> None:
+    def discard(self) -> None:
         """Nothing of them stays."""
         assert self.active is not None
         recorder = self.active[0]
@@ -502,7 +527,7 @@ class Recordings:
         if self.active is None or not self.by_clock(self.active[1]):
             return True
         self.time_is_up = True
-        if not moments.fits():
+        if self.active[0].thread != threading.get_ident() or not moments.fits():
             return False
         self.end_open_ranges(self.active[0])
         self.close(complete=True)

@@ -44,7 +44,7 @@ class Termination:
 
     def arm(self) -> None:
         """On the main thread, where nobody else handles the signal or reads a wakeup pipe."""
-        if self.wake is not None or threading.current_thread() is not threading.main_thread():
+        if self.wake is not None or threading.get_ident() != threading.main_thread().ident:
             return
         free = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
         if not free:
@@ -64,7 +64,7 @@ class Termination:
         threading.Thread(target=self.watch, args=(reading,), name="stepscope-sigterm", daemon=True).start()
 
     def disarm(self) -> None:
-        if self.wake is None or threading.current_thread() is not threading.main_thread():
+        if self.wake is None or threading.get_ident() != threading.main_thread().ident:
             return
         (_, writing), self.wake = self.wake, None
         self.let_go()

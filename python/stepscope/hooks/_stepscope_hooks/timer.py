@@ -2,7 +2,7 @@
 
 A thread waits, and asks the main thread to act between two bytecodes: torch.profiler sees the thread that starts it
 (and autograd's). Py_AddPendingCall is how Python itself delivers such requests; a main thread in C code runs it when it
-returns.
+returns. Another thread cannot be asked so: where that of the steps is not the main one, it acts behind a forward pass.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 import time
 
 from . import moments, plan, process, roots
+from .recordings import SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ LOOK_S = 1.0  # for requests
 QUIET_S = 0.3  # for the end of a step or a forward pass
 STACKS_WAIT_S = 12.0  # for a moment at which one with Python stacks may follow: ranges of the one before have ended
 WAIT_S = 60.0  # for a moment at which a recording may start
+NO_PASS = f"the model was not called within {WAIT_S:.0f} s on the thread that calls it"
+PASS_S = 1.0  # for a forward pass to end on the thread of the steps
 SEARCHES_S = (3.0, 10.0, 30.0, 100.0)  # after the import of torch: big models take their time to load
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
@@ -47,6 +50,7 @@ class Timer:
         self.model_ran = False
         self.model_ran_at = 0.0
         self.settled = False  # the window that nobody asked for has begun, and a model ran before or in it
+        self.passes = 0  # forward passes done when it began
         self.cancelled = threading.Event()
         self.end_at = 0.0  # of the window, if all goes well
         self.planned: list[tuple[float, int, Callable[[], None]]] = []  # a heap: moment, order, what
@@ -83,6 +87,17 @@ class Timer:
             self.settled = True
         else:
             self.at(time.monotonic() + plan.AFTER_FIRST_FORWARD_S, self.begin_service)
+
+    def end_left_behind(self, recorder: Recorder) -> None:
+        """The model is called on another thread by now: what runs on the main one sees nothing of it."""
+        recordings = self.capture.recordings
+
+        def act() -> None:
+            if recordings.active is not None and recordings.active[0] is recorder and moments.fits():
+                recordings.end_left_behind()
+
+        if recorder.thread == threading.main_thread().ident:
+            self.at(time.monotonic(), lambda: self.on_main_thread(act))
 
     def at(self, moment: float, what: Callable[[], None]) -> None:
         self.order += 1
@@ -126,6 +141,34 @@ class Timer:
             if not done.is_set():
                 time.sleep(RETRY_S)
 
+    def on_thread_of_steps(self, function: Callable[[], None]) -> None:
+        """Returns once the function has run there; or, if that is not the main thread, has not for a while."""
+        if self.steps_on_main_thread():
+            self.on_main_thread(function)
+        else:
+            self.behind_a_pass(function)
+
+    def behind_a_pass(self, function: Callable[[], None]) -> None:
+        began, ended = threading.Event(), threading.Event()
+
+        def act() -> None:
+            began.set()
+            try:
+                function()
+            finally:
+                ended.set()
+
+        self.capture.at_next_boundary = act
+        until = time.monotonic() + PASS_S
+        while not began.is_set() and time.monotonic() < until and not self.cancelled.wait(RETRY_S):
+            pass
+        self.capture.at_next_boundary = None
+        while began.is_set() and not ended.wait(RETRY_S) and not self.cancelled.is_set():  # it may write a recording
+            pass
+
+    def steps_on_main_thread(self) -> bool:
+        return self.capture.thread == threading.main_thread().ident
+
     def here_or_between_steps(
         self, act: Callable[[], None], done: Callable[[], bool], then: Callable[[], None]
     ) -> None:
@@ -133,7 +176,8 @@ class Timer:
         backward pass is hardly ever found elsewhere by the clock, so the end of its step is taken, too."""
         if not done():
             self.capture.at_next_boundary = act
-            self.on_main_thread(act)
+            if self.steps_on_main_thread():
+                self.on_main_thread(act)
         if not done() and not self.cancelled.is_set():
             self.at(time.monotonic() + RETRY_S, lambda: self.here_or_between_steps(act, done, then))
             return
@@ -191,28 +235,31 @@ class Timer:
             return
         if capture.recordings.start_seconds(span[1] - span[0]):
             self.settled = self.model_ran or not capture.settings.automatic
+            self.passes = capture.passes
             self.end_at = time.monotonic() + span[1] - span[0]
             if capture.settings.automatic:
-                before = capture.passes, process.resident_bytes()
-                self.at(time.monotonic() + plan.ENOUGH_S, lambda: self.end_early(*before))
+                before = process.resident_bytes()
+                self.at(time.monotonic() + plan.ENOUGH_S, lambda: self.end_early(before))
             else:
                 self.at(self.end_at, self.end)
 
-    def end_early(self, passes: int, resident: int) -> None:
-        """Of a window that nobody asked for, which began with so many passes done and bytes in memory."""
-        now, done = time.monotonic(), self.capture.passes - passes
+    def end_early(self, resident: int) -> None:
+        """Of a window that nobody asked for, which began with so many bytes in memory."""
+        now, done = time.monotonic(), self.capture.passes - self.passes
         grown = process.resident_bytes() - resident
         is_large = grown > (plan.LARGE_BYTES if done > 0 else plan.LARGEST_BYTES)
         if is_large or done >= plan.ENOUGH_PASSES or now >= self.end_at:
             self.end()
         else:
-            self.at(min(now + plan.ENOUGH_S, self.end_at), lambda: self.end_early(passes, resident))
+            self.at(min(now + plan.ENOUGH_S, self.end_at), lambda: self.end_early(resident))
 
     def end(self, then: Callable[[], None] | None = None) -> None:
         """Best between two steps or forward passes, where no range is open that would keep the next recording off."""
         capture = self.capture
         begun, ended = threading.Event(), threading.Event()
         answers: list[bool] = []
+        running = capture.recordings.active
+        on_main_thread = running is None or running[0].thread == threading.main_thread().ident
 
         def act() -> None:
             begun.set()
@@ -221,18 +268,37 @@ class Timer:
             finally:  # what is waited for below must come, also where it could not be written
                 ended.set()
 
-        capture.at_next_boundary = act
-        if not begun.wait(QUIET_S):
-            capture.at_next_boundary = None
-        if not begun.is_set():
+        if on_main_thread == self.steps_on_main_thread():
+            capture.at_next_boundary = act
+            if not begun.wait(QUIET_S):
+                capture.at_next_boundary = None
+        if not begun.is_set() and on_main_thread:
             self.on_main_thread(act)
-        while not ended.wait(RETRY_S) and not self.cancelled.is_set():  # it is written meanwhile
+        elif not begun.is_set():
+            self.behind_a_pass(act)
+        # It is written meanwhile. The thread may make no pass any more.
+        while begun.is_set() and not ended.wait(RETRY_S) and not self.cancelled.is_set():
             pass
-        if answers == [False]:
+        if answers == [False] or (not answers and running is not None and capture.recordings.active is running):
             self.at(time.monotonic() + RETRY_S, lambda: self.end(then))
+        elif then is None and self.saw_nothing():
+            self.settled = False
+            self.at(time.monotonic() + AGAIN_S, self.begin_when_called)
         else:
-            wait_s = STACKS_WAIT_S if then is None else STACKS_WAIT_S / 4
-            self.record_stacks(then, until=time.monotonic() + wait_s)
+            wait_s = STACKS_WAIT_S if on_main_thread else WAIT_S  # where another one calls nothing, nothing can begin
+            self.record_stacks(then, until=time.monotonic() + (wait_s if then is None else STACKS_WAIT_S / 4))
+
+    def saw_nothing(self) -> bool:
+        """The window that nobody asked for is over, and nobody asked the service for anything in it."""
+        done = self.capture.recordings.done
+        of_seconds = self.model_ran and bool(done) and done[-1].kind == SECONDS
+        return self.capture.settings.automatic and of_seconds and not done[-1].spools
+
+    def begin_when_called(self) -> None:
+        if self.capture.passes > self.passes and not self.capture.recordings.busy:
+            self.begin_between()
+        else:
+            self.at(time.monotonic() + AGAIN_S, self.begin_when_called)
 
     def record_stacks(self, then: Callable[[], None] | None, until: float) -> None:
         """Of the code behind what was just recorded, if a moment for that comes soon."""
@@ -245,7 +311,7 @@ class Timer:
             begun.append(False)  # also where it raises: no second try
             begun[0] = recordings.start_stacks()
 
-        self.on_main_thread(act)
+        self.on_thread_of_steps(act)
         if begun == [True]:
             self.at(recordings.seconds_end, lambda: self.end(then))
         elif not begun and time.monotonic() < until and not self.cancelled.is_set():
@@ -287,13 +353,15 @@ class Timer:
         started: list[bool] = []
 
         def act() -> None:
-            if started:
-                return
-            if moments.fits() and moments.left.ended():
+            if not started and moments.fits() and moments.left.ended():
                 started.append(self.capture.recordings.start_seconds(request.seconds, request))
-            elif time.time() > request.start_unix_ns / 1e9 + WAIT_S:
-                self.capture.notes.answer_request(request.name, f"not recorded: {moments.NO_MOMENT}")
+
+        def done() -> bool:
+            if not started and time.time() > request.start_unix_ns / 1e9 + WAIT_S:
+                why = moments.NO_MOMENT if self.steps_on_main_thread() else NO_PASS
+                self.capture.notes.answer_request(request.name, f"not recorded: {why}")
                 started.append(False)
+            return bool(started)
 
         def then() -> None:
             if started == [True]:
@@ -306,7 +374,7 @@ class Timer:
                 self.on_main_thread(self.capture.detach)
 
         begin = time.monotonic() + max(0.0, wait_s)
-        self.at(begin, lambda: self.here_or_between_steps(act, lambda: bool(started), then))
+        self.at(begin, lambda: self.here_or_between_steps(act, done, then))
 
 
 def _imports() -> bool:

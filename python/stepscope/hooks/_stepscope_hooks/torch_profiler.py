@@ -13,6 +13,7 @@ import ctypes
 import inspect
 import os
 import sys
+import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def prepare(features: frozenset[str]) -> Any:
     if "use_device" in known:
         options.pop("use_cuda")  # deprecated there
     profiler.profiler = torch.autograd.profiler.profile(**{k: v for k, v in options.items() if k in known})
-    profiler.profiler._prepare_trace()
+    with _kineto_set_up():
+        profiler.profiler._prepare_trace()
     takes_device()
     return profiler
 
@@ -128,6 +130,43 @@ def quiet_kineto() -> contextlib.AbstractContextManager[None]:
     if "KINETO_LOG_LEVEL" in os.environ:
         return contextlib.nullcontext()
     return _at_least("libtorch_cpu.so", "_ZN9libkineto6Logger14severityLevel_E", 6)
+
+
+_is_set_up = False
+_OF_KINETO = b"ERROR: External init callback must run in same thread"
+
+
+@contextlib.contextmanager
+def _kineto_set_up() -> Iterator[None]:
+    """The first profiler of a process sets Kineto up. On another thread than the one that loaded torch Kineto then
+    prints a line to C's stderr, whatever its log level; it is about a client that torch has no use for."""
+    global _is_set_up
+    first, _is_set_up = not _is_set_up, True
+    if not first or threading.get_ident() == threading.main_thread().ident:
+        yield
+        return
+    text, size = ctypes.c_char_p(), ctypes.c_size_t()
+    try:
+        c = ctypes.CDLL(None)
+        stderr = ctypes.c_void_p.in_dll(c, "stderr")
+        c.open_memstream.restype = ctypes.c_void_p
+        memory = c.open_memstream(ctypes.byref(text), ctypes.byref(size))
+    except (AttributeError, OSError, ValueError):
+        memory = None
+    if memory is None:
+        yield
+        return
+    before, stderr.value = stderr.value, memory
+    try:
+        yield
+    finally:
+        if stderr.value == memory:
+            stderr.value = before
+        c.fflush(ctypes.c_void_p(memory))  # it is never closed: another thread may be about to write there
+        lines = (text.value or b"").splitlines(keepends=True)
+        others = b"".join(line for line in lines if not line.startswith(_OF_KINETO))
+        if others:
+            os.write(2, others)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,150 @@
+"""Services that call their model in other threads than the main one: in those of a pool, in one of their own that
+takes requests from a queue, in a new one for each request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from jobs import Job, Place, needs_torch, read, rows
+
+pytestmark = needs_torch
+
+SERVICE = """
+    import asyncio, sys, threading, time, torch
+    from concurrent.futures import ThreadPoolExecutor
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(3)])
+    def features(request):
+        return [[float((request * 7 + row + column) % 13) for column in range(16)] for row in range(200)]
+    def rank(request):
+        with torch.inference_mode():
+            return net(torch.tensor(features(request)))[:, 0].argmax().item()
+"""
+POOL = """
+    async def serve(seconds):
+        with ThreadPoolExecutor(1) as pool:
+            end, number = time.monotonic() + seconds, 0
+            while time.monotonic() < end:
+                await asyncio.get_running_loop().run_in_executor(pool, rank, number)
+                number += 1
+"""
+
+
+def recorded(place: Place, text: str, *options: str) -> tuple[Job, dict[str, Any]]:
+    job = place.run(sys.executable, place.script(text), options=options)
+    assert job.code == 0, job.stderr
+    assert "ERROR" not in job.stderr
+    (process,) = job.manifest()["processes"]
+    assert process["problems"] == []
+    return job, process
+
+
+def answers(place: Place, job: Job) -> dict[str, Any]:
+    done = place.plain(str(place.stepscope), "report", str(job.folder), "--json")
+    found: dict[str, Any] = json.loads(done.stdout)["answers"]
+    return found
+
+
+def functions(place: Place, job: Job) -> set[str]:
+    return {row["function"] for row in rows(answers(place, job)["stacks"], "functions")}
+
+
+def whole(process: dict[str, Any], kind: str) -> list[int]:
+    return [step for window in process["windows"] if window["kind"] == kind for step in window["steps"]]
+
+
+def test_the_thread_of_a_pool_that_calls_the_model_is_followed(place: Place) -> None:
+    job, process = recorded(place, SERVICE + POOL + "    asyncio.run(serve(7))\n")
+    assert process["steps_seen"] > 100
+    assert len(whole(process, "seconds")) > 5
+    assert not whole(process, "steps")
+    assert {"rank", "features"} <= functions(place, job)
+
+
+def test_so_it_is_where_the_main_thread_called_the_model_before(place: Place) -> None:
+    job, process = recorded(
+        place, SERVICE + POOL + "    for _ in range(4): rank(0)\n    asyncio.run(serve(1.5))\n", "--steps", "20:25"
+    )
+    assert whole(process, "steps") == [20, 21, 22, 23, 24]
+    assert "features" in functions(place, job)
+
+
+def test_one_that_ends_while_it_is_recorded_leaves_what_there_is(place: Place) -> None:
+    text = """
+    def work():
+        for number in range(30): rank(number)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    print('answered')
+    """
+    job, process = recorded(place, SERVICE + text, "--steps", "20:100")
+    assert whole(process, "steps") == list(range(20, 30))
+    assert [window["complete"] for window in process["windows"]] == [False]
+    assert job.stdout == "answered\n"
+
+
+def test_a_thread_for_each_request_is_a_step(place: Place) -> None:
+    text = """
+    def answer(number):
+        rank(number)
+        rank(number + 1)
+    for number in range(60):
+        thread = threading.Thread(target=answer, args=(number,))
+        thread.start()
+        thread.join()
+    """
+    job, process = recorded(place, SERVICE + text)
+    assert whole(process, "steps") == [10, 11, 12, 13, 14]
+    assert whole(process, "stacks") == [15]
+    assert {"answer", "features"} <= functions(place, job)
+    made = place.plain(str(place.stepscope), "query", str(job.folder), "select distinct track from steps", "--csv")
+    assert len(made.stdout.split()) == 2, "one lane for all of them"  # behind the head
+    for trace in job.traces():
+        names = [one.get("name") for one in read(trace)["traceEvents"]]
+        assert names.count("aten::argmax") == 2, "no other request"
+
+
+def test_threads_that_do_not_call_the_model_are_none_of_them(place: Place) -> None:
+    text = """
+    def note(number):
+        time.sleep(0.001)
+    for number in range(40):
+        threads = [threading.Thread(target=what, args=(number,)) for what in (note, rank, note)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+    """
+    _, process = recorded(place, SERVICE + text)
+    assert whole(process, "steps") == [10, 11, 12, 13, 14]
+    assert 30 <= process["steps_seen"] <= 40
+
+
+def test_a_service_that_nobody_asks_in_its_window_is_recorded_later(place: Place) -> None:
+    text = """
+    for number in range(25): rank(number)
+    time.sleep(7)
+    for number in range(2000): rank(number)
+    """
+    job, process = recorded(place, SERVICE + text)
+    assert len(whole(process, "seconds")) > 5
+    assert "features" in functions(place, job)
+
+
+def test_a_training_in_a_thread_of_its_own_prints_nothing_of_ours(place: Place) -> None:
+    text = """
+        import threading, torch
+        net = torch.nn.Linear(16, 16)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        def train():
+            for _ in range(20):
+                net(torch.ones(4, 16)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        thread = threading.Thread(target=train)
+        thread.start()
+        thread.join()
+    """
+    _, process = recorded(place, text)
+    assert whole(process, "steps") == [10, 11, 12, 13, 14]
