@@ -54,7 +54,7 @@ Result<std::optional<Gate>> gate_of(const std::string& text) {
 bool is_stopped(const Finding& finding, const Gate& gate) {
   if (!finding.gain) return false;
   const double speedup = worth(finding);
-  return gate.sure ? speedup >= report::kWorthAdvice && finding.confidence == "high" : speedup >= gate.speedup;
+  return gate.sure ? speedup >= kWorthAdvice && finding.confidence == "high" : speedup >= gate.speedup;
 }
 
 Result<int> run_advise(const AdviseOptions& options) {

@@ -102,6 +102,7 @@ bool waits(const Code& code) {
   constexpr std::array<std::string_view, 6> kWaits{"acquire", "get", "poll", "select", "accept", "wait"};
   constexpr std::array<std::string_view, 7> kHandsOver{
       "threading.py", "queue.py", "concurrent/futures/", "asyncio/", "selectors.py", "socketserver.py", "anyio/"};
+  if (code.below("concurrent/futures/_base.py") != nullptr) return false;  // for what it gave another one to do
   const CodeFrame& last = code.stack.back();
   if (last.file.empty()) return std::find(kWaits.begin(), kWaits.end(), last.function) != kWaits.end();
   return std::any_of(kHandsOver.begin(), kHandsOver.end(), [&](std::string_view file) { return last.is(file); });
@@ -155,10 +156,10 @@ Doing doing_of(const Source& source, const Work& work, const Code& code, bool an
     return Doing::saving;
   }
   if (code.stack.empty()) return Doing::unknown;
-  // A thread of a pool has nothing of the program around its wait.
-  if (waits(code) && (answers || code.own() == nullptr)) return Doing::waiting;
-  // A function that saves also opens, renames and looks for files.
   const CodeFrame* own = code.own();
+  const auto in_pool = [&] { return own == nullptr && code.below("concurrent/futures/thread.py") != nullptr; };
+  if (waits(code) && (answers || in_pool())) return Doing::waiting;
+  // A function that saves also opens, renames and looks for files.
   const auto saves = [&] { return own != nullptr && (source.calls(*own, "save") || source.calls(*own, "dump")); };
   for (const Sign& sign : kSigns) {
     if (!shows(code, sign)) continue;

@@ -11,6 +11,9 @@ namespace stepscope {
 // The answer whose findings explain the steps; docs/advice.md.
 inline constexpr std::string_view kAdvice = "advice";
 
+// Steps so many times as fast are worth a change.
+inline constexpr double kWorthAdvice = 1.03;
+
 // The middle of the gain; 1 where none is known.
 inline double worth(const Finding& finding) {
   return finding.gain ? (finding.gain->speedup_low + finding.gain->speedup_high) / 2 : 1;

@@ -8,9 +8,6 @@
 
 namespace stepscope::report {
 
-// Steps so many times as fast are worth a change.
-inline constexpr double kWorthAdvice = 1.03;
-
 // Each finding once, most first: those of other answers that say the same stand there.
 std::vector<const Finding*> advised(const Report& report);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -167,6 +168,10 @@ void add_fixes(const Run& a, const Run& b, Answer& comparison) {
                           finding.gain->speedup_low, finding.gain->speedup_high});
   }
   if (gone.empty()) return;
+  // What comes and goes with the machine, and what hardly anything would give, is no fix to speak of beside one.
+  const auto small = std::remove_if(gone.begin() + 1, gone.end(),
+                                    [](const Finding* finding) { return worth(*finding) < kWorthAdvice; });
+  gone.erase(small, gone.end());
   comparison.tables.insert(comparison.tables.begin(), std::move(table));
   if (const std::optional<double> real = real_speedup(*before, *after)) {
     comparison.findings.insert(comparison.findings.begin(), what_it_gave(gone, *real));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -354,11 +355,21 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
     host_ns[trace.step_at(graph.start_ns[node] - trace.clock.offset_ns)] +=
         static_cast<double>(graph.costs.cost_ns[node] - out.node_ns[node]);
   }
+  host_ns.erase(StepId::none);
+  if (usual.now_and_then > 0 && host_ns.size() == usual.by_length_ns.size()) {
+    // What a long step takes is its own: the others show what recording costs.
+    std::vector<double> by_length;
+    for (const auto& [step, ns] : host_ns) by_length.push_back(ns);
+    std::sort(by_length.begin(), by_length.end(), std::greater<>());
+    longer.excess_ns = 0;
+    for (std::size_t k = usual.now_and_then; k < by_length.size(); k++)
+      longer.excess_ns += by_length[k] - usual.by_length_ns[k];
+    longer.excess_ns *= steps / static_cast<double>(by_length.size() - usual.now_and_then);
+  }
   longer.is_all = is_alone(run, window);
   // Where a device takes the time, steps are no longer for being recorded, but their host is, and binds once the device
   // has less to do. How long it takes alone, steps show in which it does not have to wait for the device; where steps
   // differ, one of the shortest is to be compared with the shortest that was recorded.
-  host_ns.erase(StepId::none);
   const bool host_alone = !host_ns.empty() && busiest_stream(graph, window) >= kMostOfWindow;
   if (host_alone) {
     const auto least = std::min_element(host_ns.begin(), host_ns.end(),

@@ -183,7 +183,7 @@ void take_off_hold_ups(const Run& run, const ReplayGraph& graph, const StepWindo
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());
   HeldUp held;
-  for (std::size_t k = 0; k < by_length.size(); k++) {
+  for (std::size_t k = usual.now_and_then; k < by_length.size(); k++) {
     const double held_ns = std::min(more_ns[k] - std::max(*middle, 0.0), by_length[k].work_ns);
     if (by_length[k].is_code() || held_ns <= 0 || held_ns <= kFarOff * usual.by_length_ns[k]) continue;
     held.most_ns.emplace(static_cast<std::size_t>(by_length[k].step), static_cast<std::int64_t>(held_ns));

@@ -77,6 +77,33 @@ double middle_mean(std::vector<double> values) {
 
 namespace {
 
+// Long steps that come now and then, one of which was recorded: a window has what they are longer by as often as they
+// come, so that what is recorded of one counts as often. `single`: work of steps that nobody recorded; `recorded`: of
+// those of the window. Nothing where the window has no such step, or usually has one: then the others show how many.
+void count_long_steps(const std::vector<double>& single, std::vector<double> recorded, UsualStep& usual) {
+  constexpr double kFarLonger = 1.5, kAsLong = 0.5;
+  constexpr std::size_t kFewestLong = 3;
+  if (usual.by_length_ns.size() != recorded.size() || recorded.size() < 3) return;
+  std::sort(recorded.begin(), recorded.end(), std::greater<>());
+  const double middle = middle_one(recorded), usual_ns = middle_one(single);
+  const double longest_ns = recorded.front() - middle;
+  if (recorded.front() < kFarLonger * middle || usual.by_length_ns.front() > usual_ns + kAsLong * longest_ns) return;
+  const auto count_of = [](const std::vector<double>& values, double at_least) {
+    return static_cast<std::size_t>(
+        std::count_if(values.begin(), values.end(), [&](double one) { return one >= at_least; }));
+  };
+  const std::size_t here = count_of(recorded, middle + kAsLong * longest_ns);
+  const std::size_t others = count_of(single, usual_ns + kAsLong * longest_ns);
+  if (others < kFewestLong) return;
+  double more_ns = 0;
+  for (const double one : single) more_ns += one >= usual_ns + kAsLong * longest_ns ? one - usual_ns : 0;
+  more_ns /= static_cast<double>(single.size());
+  usual.now_and_then = here;
+  usual.work_ns += more_ns;
+  for (std::size_t k = 0; k < here; k++)
+    usual.by_length_ns[k] += more_ns * static_cast<double>(recorded.size()) / static_cast<double>(here);
+}
+
 // Of the steps that ended by then.
 UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace* history,
                            const std::vector<Interval>& busy, std::int64_t last_ns) {
@@ -98,6 +125,7 @@ UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace
   for (const Uneven& one : phases) uneven_ns.push_back(std::accumulate(one.begin(), one.end(), 0.0));
   const std::vector<Parts> parts = parts_of_steps(*history, uneven_ns);
   std::array<std::vector<double>, kParts> single_parts, recorded_parts;
+  std::vector<double> recorded_steps;
   const Trace& recorded = run.traces[window.trace];
   const bool has_time = has_unix_time(recorded);
   const std::int64_t base_ns = has_time ? recorded.clock_base_ns - recorded.clock.offset_ns : 0;
@@ -116,6 +144,7 @@ UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace
     if (is_free) single.push_back(work_of(i));
     const std::int64_t middle_ns = steps[i].start_ns + (steps[i].end_ns - steps[i].start_ns) / 2 - base_ns;
     const bool is_recorded = has_time && middle_ns >= window.start_ns && middle_ns < window.end_ns;
+    if (is_recorded) recorded_steps.push_back(work_of(i));
     for (std::size_t p = 0; p < kParts && (is_free || is_recorded); p++) {
       (is_free ? single_parts : recorded_parts)[p].push_back(parts[i][p]);
     }
@@ -140,7 +169,7 @@ UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace
   const auto steps_in_each = static_cast<double>(count);
   UsualStep out;
   single.erase(single.begin(), single.begin() + static_cast<std::ptrdiff_t>(single.size() / 5));
-  out.shortest_ns = shortest_of(std::move(single));
+  out.shortest_ns = shortest_of(single);
   for (std::size_t p = 0; p < kParts; p++) {
     std::vector<double>& free = single_parts[p];
     free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(free.size() / 5));
@@ -163,6 +192,7 @@ UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace
   for (std::size_t k = 0; k < all.front().by_length_ns.size(); k++) {
     out.by_length_ns.push_back(middle_of([&](const Series& one) { return one.by_length_ns[k]; }));
   }
+  if (recorded.device.size() == 0) count_long_steps(single, std::move(recorded_steps), out);
   return out;
 }
 

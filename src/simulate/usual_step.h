@@ -32,14 +32,17 @@ struct UsualStep {
   double work_ns = 0;
   Uneven uneven_ns{};
   std::vector<double> by_length_ns;  // work of the longest step of as many as the window has, of the second …
-  double shortest_ns = 0;            // work of one of the shortest: in longer ones the host may wait for a device
-  Parts parts_ns{};                  // of the middle step each; 0: not marked
-  Parts shortest_parts_ns{};         // each of the step in which it is shortest: a host that waits does so in any part
-  Parts recorded_parts_ns{};         // of the mean recorded step, as its marks have them
+  // So many of the longest recorded steps are of a kind that comes less than once in a window: what such steps are
+  // longer by is in the lengths of as many and in work_ns, as often as it comes.
+  std::size_t now_and_then = 0;
+  double shortest_ns = 0;     // work of one of the shortest: in longer ones the host may wait for a device
+  Parts parts_ns{};           // of the middle step each; 0: not marked
+  Parts shortest_parts_ns{};  // each of the step in which it is shortest: a host that waits does so in any part
+  Parts recorded_parts_ns{};  // of the mean recorded step, as its marks have them
 };
 
 // Of the rank of `window`, over all series of as many steps as it has, so that what happens every few steps is in them.
-// Of the work the median: the machine only ever adds to it.
+// Of the work the median: the machine only ever adds to it. With long steps that come now and then, if one is recorded.
 UsualStep usual_step(const Run& run, const StepWindow& window);
 
 // A clock that is no Unix time says nothing of when a recording was.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -150,8 +151,8 @@ class Stand:
         self.free_bytes = [4 * MIB]
         self.locked, self.trims = False, 0
 
-    def holes(self) -> tuple[int, list[int]]:
-        return sum(self.free_bytes), sorted(set(self.free_bytes), reverse=True)
+    def holes(self) -> tuple[int, list[tuple[int, int]]]:
+        return sum(self.free_bytes), sorted(Counter(self.free_bytes).items(), reverse=True)
 
     def end_of_holes(self) -> int:
         return 1 << 40
@@ -201,6 +202,21 @@ def test_what_was_there_before_stays_and_what_came_is_taken(
     taken = made.taken_bytes
     made.recording_ended()
     assert made.taken_bytes == taken  # nothing was recorded since
+
+
+def test_what_takes_too_long_at_once_goes_on_between_the_next_steps(
+    own: tuple[heap.Heap, Stand], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, stand = own
+    made.recording_begins(warm=True)
+    stand.free_bytes += [16 * MIB] * 4
+    monkeypatch.setattr(heap, "_MOST_S", -1.0)
+    for left in (3, 2, 1):
+        made.recording_ended()  # one hole each time
+        assert stand.free_bytes.count(16 * MIB) == left and made.disturbed and not made.is_as_it_was
+    monkeypatch.setattr(heap, "_MOST_S", 10.0)
+    made.recording_ended()
+    assert stand.free_bytes == [4 * MIB] and not made.disturbed and made.is_as_it_was
 
 
 def test_soon_afterwards_the_first_recording_tells_what_was_there(

@@ -81,7 +81,7 @@ def test_one_that_ends_while_it_is_recorded_leaves_what_there_is(place: Place) -
     print('answered')
     """
     job, process = recorded(place, SERVICE + text, "--steps", "20:100")
-    assert whole(process, "steps") == list(range(20, 30))
+    assert whole(process, "steps") == list(range(20, 28))  # it was followed from its third call on
     assert [window["complete"] for window in process["windows"]] == [False]
     assert job.stdout == "answered\n"
 
@@ -119,6 +119,69 @@ def test_threads_that_do_not_call_the_model_are_none_of_them(place: Place) -> No
     _, process = recorded(place, SERVICE + text)
     assert whole(process, "steps") == [10, 11, 12, 13, 14]
     assert 30 <= process["steps_seen"] <= 40
+
+
+def test_requests_of_their_kind_that_do_not_call_it_are_no_steps(place: Place) -> None:
+    text = """
+    def answer(number):
+        if number % 3 == 0:
+            rank(number)
+    for number in range(150):
+        thread = threading.Thread(target=answer, args=(number,))
+        thread.start()
+        thread.join()
+    """
+    job, process = recorded(place, SERVICE + text)
+    assert whole(process, "steps") == [10, 11, 12, 13, 14]
+    assert whole(process, "stacks") == [15]
+    assert {len(window["steps"]) for window in process["windows"]} == {1}
+    assert "features" in functions(place, job)
+
+
+def test_a_thread_that_stays_is_no_request(place: Place) -> None:
+    text = """
+    def answer(seconds):
+        end = time.monotonic() + seconds
+        while True:
+            rank(1)
+            time.sleep(0.01)
+            if time.monotonic() >= end: break
+    for seconds in (0, 0, 0, 0, 0, 7):
+        thread = threading.Thread(target=answer, args=(seconds,))
+        thread.start()
+        thread.join()
+    """
+    _, process = recorded(place, SERVICE + text, "--steps", "20:25")
+    assert whole(process, "steps") == [20, 21, 22, 23, 24]
+
+
+def test_seconds_that_were_asked_for_go_on_from_request_to_request(place: Place) -> None:
+    text = """
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        thread = threading.Thread(target=rank, args=(1,))
+        thread.start()
+        thread.join()
+        time.sleep(0.02)
+    """
+    _, process = recorded(place, SERVICE + text, "--time", "1", "--warmup", "1")
+    assert len(whole(process, "seconds")) > 5
+
+
+def test_what_a_daemon_records_while_the_job_ends_is_lost_and_told(place: Place) -> None:
+    text = """
+    def work():
+        for number in range(30): rank(number)
+        time.sleep(100)
+    threading.Thread(target=work, daemon=True).start()
+    time.sleep(3)
+    print('answered')
+    """
+    job = place.run(sys.executable, place.script(SERVICE + text), options=("--steps", "20:100"))
+    assert (job.code, job.stdout) == (0, "answered\n")
+    (process,) = job.manifest()["processes"]
+    assert [problem for problem in process["problems"] if "lost" in problem]
+    assert process["ended"]
 
 
 def test_a_service_that_nobody_asks_in_its_window_is_recorded_later(place: Place) -> None:

@@ -40,11 +40,11 @@ std::string newest_advice(const std::string& run_folder) {
   std::size_t count = 0;
   for (const Finding* finding : report::advised(*made)) {
     if (count == kMostFindings) break;
-    if (worth(*finding) < report::kWorthAdvice) continue;  // they are ordered by the step that is to be expected
+    if (worth(*finding) < kWorthAdvice) continue;  // they are ordered by the step that is to be expected
     out += told(*finding);
     count++;
   }
-  if (out.empty()) out = fmt::format("  nothing is worth more than {:.0f} %\n", 100 * (report::kWorthAdvice - 1));
+  if (out.empty()) out = fmt::format("  nothing is worth more than {:.0f} %\n", 100 * (kWorthAdvice - 1));
   return "Worth changing, most first; all of it: stepscope advise " + shell_word(run_folder) + "\n" + out;
 }
 

@@ -38,7 +38,7 @@ from .recordings import STACKS, Recordings, may_record_again
 from .request_threads import RequestThreads
 from .requests import Requests
 from .settings import wants_rank
-from .step_thread import Callers
+from .step_thread import Callers, this_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .settings import Settings, Window
     from .timer import Timer
 
+_LONGEST_REQUEST_NS = 5_000_000_000  # a thread that lasts longer is none of a request
 _PHASE_RANGES = {marks.FORWARD: "forward", marks.BACKWARD: "backward"}  # torch marks the other phases itself
 
 
@@ -92,6 +93,9 @@ class Capture:
         self.request_threads = RequestThreads(self)
         self.passes_before = 0  # forward passes done before the request that is followed
         self.thread_is_over = False  # no further step comes on it
+        self.one_request = threading.Lock()  # held by the request that is followed
+        self.request_began = 0  # when that began
+        self.requests_tried = False
         self.boundary = 0  # steps done
         self.page_faults = page_faults.PageFaults()  # of steps that nobody records
         self.step_began = marks.now_ns()
@@ -303,8 +307,8 @@ class Capture:
 
     # Steps ------------------------------------------------------------------------------------------------------
     def optimizer_begins(self, optimizer: Any) -> None:
-        if self.leader is None or self.boundary == 0:
-            self.thread = threading.get_ident()
+        if (self.leader is None or self.boundary == 0) and self.thread != threading.get_ident():
+            self.train_on_this_thread()
         self.phase_begins(marks.OPTIMIZER)
         gradients = self.recordings.gradients()
         if gradients is not None and threading.get_ident() == self.thread:
@@ -377,6 +381,8 @@ class Capture:
         if not self.without_optimizer or self.open or threading.get_ident() != self.thread or cuda_graphs.capturing():
             return
         if self.request_threads.target is not None:  # whose requests are the steps
+            if marks.now_ns() - self.request_began > _LONGEST_REQUEST_NS:
+                self.requests_are_over()
             return
         if gradients:
             moments.left.step_done()  # of a service that is a request, with all ranges around it
@@ -551,12 +557,21 @@ class Capture:
     # The thread of the steps --------------------------------------------------------------------------------------
     def called_elsewhere(self) -> bool:
         """The model, on another thread. Whether that is the one of the steps from now on."""
-        if not self.without_optimizer or self.acting or self.off or self.request_threads.target is not None:
+        running = self.recordings.active
+        if running is not None and not running[0].rests and running[0].thread == threading.get_ident():
+            with self.notes.guard("ending what another thread goes on without"):
+                if moments.fits():
+                    self.recordings.end_left_behind()
+        if not self.without_optimizer or self.acting or self.off:
+            return False
+        requests = self.request_threads
+        if requests.target is not None and (self.thread != 0 or requests.is_one(this_thread())):
             return False
         try:
             if self.callers.calls_again(self.passes):
+                self.request_threads.leave()
                 return self.follow_this_thread()
-            if self.callers.come_and_go():
+            if not self.requests_tried and self.callers.come_and_go():
                 self.follow_requests()
             return False
         except Exception as error:
@@ -577,24 +592,37 @@ class Capture:
     def follow_this_thread(self) -> bool:
         if not self.may_follow():
             return False
+        self.steps_come_here()
+        if self.by_time is not None:
+            self.by_time.model_runs()
+        return True
+
+    def train_on_this_thread(self) -> None:
+        """What ran or rests on another one ends there, where it can still be ended (called_elsewhere, thread_ends)."""
+        running = self.recordings.active
+        self.steps_come_here()
+        if running is not None and running[0].rests:
+            with self.notes.guard("ending what rests"):
+                self.recordings.end_resting()
+
+    def steps_come_here(self) -> None:
         self.thread = threading.get_ident()
         self.open.clear()
         self.stepping = False
         if self.thread != threading.main_thread().ident:
             thread = self.thread
             self.callers.tell_end(lambda: self.thread_ends(thread))
-        if self.by_time is not None:
-            self.by_time.model_runs()
-        return True
 
     def thread_ends(self, thread: int) -> None:
         """Called there. The next one that calls the model often is followed, or the main thread."""
-        if self.thread != thread or self.detached or self.notes.pid != os.getpid():
+        if self.detached or self.notes.pid != os.getpid():
             return
         with self.notes.guard("recording at the end of a thread"):
-            self.callers.ended()
             if self.recordings.active is not None and self.recordings.active[0].thread == thread:
                 self.recordings.end_left_behind()
+            if self.thread != thread:
+                return
+            self.callers.ended()
             self.open.clear()
             self.stepping = False
             self.thread = threading.main_thread().ident
@@ -603,14 +631,22 @@ class Capture:
         """Each thread like this one is a step from now on; whichever begins while none is followed."""
         if not self.may_follow():
             return
+        self.requests_tried = True
+        thread = this_thread()
+        if thread is None or not self.request_threads.found(thread):
+            return
         self.thread = 0
-        self.request_threads.found(threading.current_thread())
         if self.by_time is not None and self.settings.automatic:
             self.by_time.drop_window()
 
     def request_begins(self) -> bool:
         """Whether it is followed."""
-        if self.thread != 0 or self.acting or not self.without_optimizer:
+        if (
+            self.thread != 0
+            or self.acting
+            or not self.without_optimizer
+            or not self.one_request.acquire(blocking=False)
+        ):
             return False
         self.thread = threading.get_ident()
         self.passes_before = self.passes
@@ -618,23 +654,37 @@ class Capture:
         self.open.clear()
         self.at_boundary()
         self.stepping, self.step_began = True, marks.now_ns()
+        self.request_began = self.step_began
         return True
 
     def request_ends(self) -> None:
-        if self.thread != threading.get_ident():  # the job has come to train
-            return
-        self.thread_is_over = True
+        thread = threading.get_ident()
         try:
+            if self.request_threads.target is None or self.thread != thread:  # it was none, or the job trains now
+                self.thread_ends(thread)
+                return
+            self.thread_is_over = True
             if self.passes > self.passes_before:
                 self.count(marks.FORWARD)
-            self.at_boundary()
+                self.at_boundary()
+            else:
+                self.recordings.nothing_came()
             if self.recordings.active is not None:
                 self.recordings.end_left_behind()
+            self.open.clear()
+            self.thread = 0
         except Exception as error:
             self.notes.problem(f"counting a request failed: {error!r}")
-        self.open.clear()
-        self.boundary_waits, self.thread_is_over = False, False
-        self.thread = 0
+        finally:
+            self.boundary_waits, self.thread_is_over = False, False
+            self.one_request.release()
+
+    def requests_are_over(self) -> None:
+        """On the thread of one that lasts, as of a connection that stays open: its forward passes are steps again."""
+        with self.notes.guard("following the thread of a long request"):
+            self.request_threads.leave()
+            if self.recordings.active is not None:
+                self.recordings.end_left_behind()
 
     # By the clock -------------------------------------------------------------------------------------------------
     def first_forward(self) -> None:
@@ -646,9 +696,7 @@ class Capture:
                 self.find_models(anew=self.memory.waiting)
             if not process.is_helper():
                 self.memory.begin(self.models())
-                if not here:
-                    self.follow_this_thread()
-                elif self.by_time is not None:
+                if here and self.by_time is not None:
                     self.by_time.model_runs()
 
     def find_models(self, anew: bool = False) -> None:

@@ -37,13 +37,14 @@ _LEFT_BYTES = 64 << 20  # of holes: more is not as it was
 _PART_OF_AVAILABLE = 0.25  # so much of what the system still has in holes is too much
 _SMALLEST_BYTES = 64 << 10  # of a hole that is taken out of use
 _MOST_TAKEN_BYTES = 64 << 30  # of addresses
-_MOST_S = 0.1  # to take holes out of use
+_MOST_S = 0.1  # of processor time, to take holes out of use between two steps
 _SOON_S = 60.0  # for so long what was there before tells what is the job's own
 _MAPPED, _OF_A_THREAD = 2, 4  # bits of the word before a block: mapped for itself, of another heap than the main one
 _FLAGS = 7  # all bits of that word that are no size
 _DONT_NEED = 4  # MADV_DONTNEED: the pages are gone, what is read there is 0
 _REST = re.compile(rb'<total type="rest" count="\d+" size="(\d+)"')
-_LARGEST = re.compile(rb'<(?:size|unsorted) from="\d+" to="(\d+)"')
+_BIN = re.compile(rb'<(?:size|unsorted) from="(\d+)" to="(\d+)" total="\d+" count="(\d+)"')
+_ALIKE = 0.94  # as much of a size is about that size
 # By these a job says itself what its heap keeps.
 _OF_THE_JOB = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_")
 
@@ -91,9 +92,9 @@ class Glibc:
             raise OSError("no library has it")
         return bytes(place.file)
 
-    def holes(self) -> tuple[int, list[int]] | None:
-        """Free bytes of the main heap before its end, which goes back to the system once it is large; and the largest
-        free pieces that are known, the largest first. None: it does not tell."""
+    def holes(self) -> tuple[int, list[tuple[int, int]]] | None:
+        """Free bytes of the main heap before its end, which goes back to the system once it is large; and free pieces
+        that are known, the largest first: bytes, and how many are at least as large. None: it does not tell."""
         text, size = ctypes.c_void_p(), ctypes.c_size_t()
         stream = self.c.open_memstream(ctypes.byref(text), ctypes.byref(size))
         if not stream:
@@ -109,8 +110,12 @@ class Glibc:
         if free is None:
             return None
         bytes_free = max(0, int(free[1]) - int(self.mallinfo().keepcost))
-        sizes = (int(one) & ~_FLAGS for one in _LARGEST.findall(main))
-        return bytes_free, sorted(sizes, reverse=True)
+        bins = (map(int, one) for one in _BIN.findall(main))
+        pieces = (
+            (smallest & ~_FLAGS, count) if smallest >= _ALIKE * largest else (largest & ~_FLAGS, 1)
+            for smallest, largest, count in bins
+        )
+        return bytes_free, sorted(pieces, reverse=True)
 
     def end_of_holes(self) -> int:
         """The address behind which the main heap is free."""
@@ -175,7 +180,7 @@ class Heap:
         """As far as can be told."""
         return self.before is not None and not self.spoiled and not self.disturbed
 
-    def holes(self) -> tuple[int, list[int]] | None:
+    def holes(self) -> tuple[int, list[tuple[int, int]]] | None:
         """As Glibc has them. None: not known, or this is not the thread whose heap it is."""
         if self.glibc is None or threading.get_ident() != threading.main_thread().ident:
             return None
@@ -191,8 +196,8 @@ class Heap:
             self.before, self.before_s = None if told is None else told[0], time.monotonic()
             self.spoiled = self.spoiled or told is None
 
-    def more(self) -> tuple[int, list[int]] | None:
-        """Bytes of holes that were not there before, and the largest of all."""
+    def more(self) -> tuple[int, list[tuple[int, int]]] | None:
+        """Bytes of holes that were not there before, and the pieces of all."""
         told = None if self.before is None else self.holes()
         return None if told is None or self.before is None else (told[0] - self.before, told[1])
 
@@ -212,38 +217,48 @@ class Heap:
         """All of it is written and let go."""
         if not self.disturbed:
             return
-        self.disturbed = False
-        if not self.spoiled and not self.clear_up():
-            self.spoiled = True
+        if self.spoiled or self.glibc is None:
+            self.disturbed = False
+            return
+        cleared = self.clear_up()
+        if cleared is not None:  # else it goes on between the next two steps
+            self.disturbed = False
+            self.spoiled = not cleared
 
-    def clear_up(self) -> bool:
-        """Whether what is left of holes beyond those before is little."""
-        until = time.perf_counter() + _MOST_S
+    def clear_up(self) -> bool | None:
+        """Whether what is left of holes beyond those before is little; None: there was no time to get that far."""
+        until_s = time.thread_time() + _MOST_S
         while True:
             more = self.more()
             if more is None:
                 return False
-            left, largest = more
-            if left < _WORTH_BYTES or not largest or largest[0] < _SMALLEST_BYTES:
+            left, pieces = more
+            if left < _WORTH_BYTES or not pieces or pieces[0][0] < _SMALLEST_BYTES:
                 return left < _LEFT_BYTES
-            if time.perf_counter() > until or not self.take_largest(left, largest):
+            if not self.take_pieces(left, pieces, until_s):
                 return False
+            if time.thread_time() > until_s:
+                return None
 
-    def take_largest(self, left: int, largest: list[int]) -> bool:
-        """One hole of each size that is known; False: no more of them can be taken."""
+    def take_pieces(self, left: int, pieces: list[tuple[int, int]], until_s: float) -> bool:
+        """As many holes as are known, the largest first; False: none of them can be taken."""
         assert self.glibc is not None
-        until, taken = self.glibc.end_of_holes(), False
-        for size in largest:
-            size = min(size, left) - ctypes.sizeof(ctypes.c_size_t)
-            if size < _SMALLEST_BYTES // 2 or self.taken_bytes + size > _MOST_TAKEN_BYTES:
-                break
-            address = self.glibc.take(size, until)
-            if address is None:
-                break
-            if not self.glibc.forget(address, size):  # of a process that locks its memory, say
-                self.glibc.free(address)
-                return False
-            left -= size
-            self.taken_bytes += size
-            taken = True
+        end, taken = self.glibc.end_of_holes(), False
+        for size, count in pieces:
+            for _ in range(count):
+                size = min(size, left) - ctypes.sizeof(ctypes.c_size_t)
+                if size < _SMALLEST_BYTES // 2 or self.taken_bytes + size > _MOST_TAKEN_BYTES:
+                    return taken
+                address = self.glibc.take(size, end)
+                if address is None:
+                    return taken
+                if not self.glibc.forget(address, size):  # of a process that locks its memory, say
+                    self.glibc.free(address)
+                    return False
+                left -= size
+                self.taken_bytes += size
+                taken = True
+                size += ctypes.sizeof(ctypes.c_size_t)
+                if time.thread_time() > until_s:
+                    return True
         return taken

@@ -243,6 +243,14 @@ class Recorder:
         self.part += 1
         self.rests = True
 
+    def drop_part(self) -> None:
+        """What this thread did is no step: nothing of it is kept, and the next part comes on another."""
+        self.end_step(whole=False)
+        self.partial_steps = []
+        self._stop_part()
+        self.profiler, self.execution_trace = None, None
+        self.rests = True
+
     def resume(self) -> None:
         self.rests = False
         self.thread = threading.get_ident()

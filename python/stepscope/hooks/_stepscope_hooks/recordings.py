@@ -25,6 +25,7 @@ SECONDS = "seconds"  # the window of the timer, beside the (first, end) pairs of
 STACKS = "stacks"  # one step, or a quarter of a second, after a window, with Python stacks: the code behind the times
 STACKS_S = 0.25
 OVERDUE_S, OVERDUE = 1.0, 20  # a step with stacks that takes so long, and so many times as long as others, is none
+_UNENDED = 50  # of the last files written, whose compressing may go on
 LATER_STACKS = 3  # steps at most until another one, for ranges that the one before left open
 
 
@@ -183,6 +184,9 @@ class Recordings:
     def go_on(self, window: Window | None) -> None:
         """The running recording at the end of a step; `window`: what the plan has for the next."""
         if self.active is not None and self.active[0].rests and not self.capture.thread_is_over:
+            if self.time_is_up or not moments.left.ended():
+                self.end_resting()
+                return
             self.active[0].resume()
             self.record_on(self.active[0])
             return
@@ -194,10 +198,17 @@ class Recordings:
         if self.unasked(current) and not capture.without_optimizer:
             self.release()  # before the first step of an optimizer: its steps are the better answer
             recorder.stop()
+            recorder.profiler = None
             moments.left.leaves(None, in_step=False)
             self.marks.part(capture.boundary, marks.PART_WRITTEN)
-        elif capture.thread_is_over and window == current and recorder.kind == "steps":
-            recorder.rest()
+        elif capture.thread_is_over and self.goes_on_elsewhere(recorder, current, window):
+            try:
+                recorder.rest()
+            except Exception:
+                self.release()  # nobody could go on with it
+                raise
+            for spool in recorder.spools[-_UNENDED:]:
+                spool.ended()
             self.marks.part(capture.boundary, marks.PART_WRITTEN)
             self.marks.part(capture.boundary, marks.PART_BEGINS)
         elif not capture.thread_is_over and ((self.by_clock(current) and not self.time_is_up) or window == current):
@@ -220,6 +231,30 @@ class Recordings:
                     self.start(STACKS, capture.boundary)
                 else:
                     self.stacks_wait = self.stacks_at - capture.boundary + 2
+
+    def goes_on_elsewhere(self, recorder: Recorder, current: Window | str, window: Window | None) -> bool:
+        """On the thread of the next request."""
+        if recorder.kind == SECONDS:
+            return not self.time_is_up
+        return window == current and recorder.kind == "steps"
+
+    def nothing_came(self) -> None:
+        """What this thread did, which ends, is no step: it did not call the model."""
+        if self.active is None or self.active[0].thread != threading.get_ident() or self.active[0].rests:
+            return
+        recorder, window = self.active
+        if window == STACKS:
+            self.discard()
+            self.stacks_at, self.stacks_wait = self.capture.boundary, 0 if self.stacks_by_clock else LATER_STACKS
+        else:
+            recorder.drop_part()
+            self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
+            self.marks.part(self.capture.boundary, marks.PART_BEGINS)
+        moments.left.leaves((), in_step=False)  # none is open where a thread ends
+
+    def end_resting(self) -> None:
+        """What rests, on any thread: it is written."""
+        self.close(complete=self.time_is_up)
 
     def stacks_come_again(self, recorder: Recorder) -> bool:
         """Once, where no batch is loaded in their step: at the end of a pass, say, if the job loads one ahead."""
@@ -267,6 +302,7 @@ class Recordings:
             if self.is_last(recorder):
                 torch_profiler.gives_device_back()
             recorder.stop()
+            recorder.profiler = None
             moments.left.leaves(None, in_step=False)
             self.drop(recorder, "cut short by the budget")
 
@@ -492,10 +528,13 @@ class Recordings:
         if recorder.rests:
             return
         self.end_open_ranges(recorder)
+        left_s = self.seconds_end - time.monotonic() if self.active[1] == SECONDS else 0.0
         if recorder.steps or self.by_clock(self.active[1]):
             self.close(complete=False)
         else:
             self.discard()
+        if left_s > 0 and self.capture.by_time is not None:
+            self.capture.by_time.begin_rest(left_s)
 
     def close_unfinished(self) -> None:
         if self.holds_no_step():
@@ -527,14 +566,30 @@ class Recordings:
         if self.active is None or not self.by_clock(self.active[1]):
             return True
         self.time_is_up = True
+        if self.active[0].rests:
+            return self.end_between_requests()
         if self.active[0].thread != threading.get_ident() or not moments.fits():
             return False
         self.end_open_ranges(self.active[0])
         self.close(complete=True)
         return True
 
+    def end_between_requests(self) -> bool:
+        if not self.capture.one_request.acquire(blocking=False):
+            return False
+        try:
+            if self.active is not None and self.active[0].rests:
+                self.end_resting()
+            return self.active is None
+        finally:
+            self.capture.one_request.release()
+
     # The end --------------------------------------------------------------------------------------------------------
     def finish(self) -> None:
+        if self.active is not None and self.is_lost():
+            self.notes.problem("a recording was lost: its thread still ran when the job ended")
+            self.active[0].leave()
+            self.release()
         if self.active is not None and self.settled():
             self.close_unfinished()
         for recorder in self.done:
@@ -546,6 +601,12 @@ class Recordings:
         with self.notes.guard("writing before another program"):
             if self.active is not None and self.active[0].thread == threading.get_ident() and self.settled():
                 self.close_unfinished()
+
+    def is_lost(self) -> bool:
+        """Only the thread that records can stop it, and waits for something while the job ends."""
+        assert self.active is not None
+        recorder = self.active[0]
+        return not self.settings.nsys and not recorder.rests and recorder.thread != threading.get_ident()
 
     def settled(self) -> bool:
         if device_settles():

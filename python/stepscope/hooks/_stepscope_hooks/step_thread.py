@@ -26,6 +26,7 @@ class Callers:
     """Threads that call the model beside the one that is taken for that of the steps."""
 
     def __init__(self) -> None:
+        self.lock = threading.Lock()  # of what several threads count
         self.calls: weakref.WeakKeyDictionary[threading.Thread, int] = weakref.WeakKeyDictionary()
         self.threads = 0  # that were counted
         self.gone = 0  # that were followed, and only for a short time
@@ -36,19 +37,23 @@ class Callers:
     def calls_again(self, passes: int) -> bool:
         """The current thread begins a forward pass. Whether it has done so often enough to be that of the steps, which
         is followed; that one has made so many."""
-        if passes != self.passes:
-            self.passes = passes
-            self.calls.clear()
-            self.threads = 0
-        here = threading.current_thread()  # no number of it, which the next thread may have
-        calls = self.calls.get(here, 0) + 1
-        self.calls[here] = calls
-        self.threads += calls == 1
-        return calls >= _CALLS
+        here = this_thread()
+        if here is None:
+            return False
+        with self.lock:
+            if passes != self.passes:
+                self.passes = passes
+                self.calls.clear()
+                self.threads = 0
+            calls = self.calls.get(here, 0) + 1
+            self.calls[here] = calls
+            self.threads += calls == 1
+            return calls >= _CALLS
 
     def come_and_go(self) -> bool:
-        counted = self.threads - sum(thread.is_alive() for thread in list(self.calls))
-        return self.gone + counted >= _GONE
+        with self.lock:
+            counted = self.threads - sum(thread.is_alive() for thread in list(self.calls))
+            return self.gone + counted >= _GONE
 
     def tell_end(self, ended: Callable[[], None]) -> None:
         """Calls it at the end of the current thread, there; once, whoever else asks."""
@@ -59,6 +64,11 @@ class Callers:
     def ended(self) -> None:
         """The thread that was followed."""
         self.gone += time.monotonic() - self.followed_at < _SOON_S
+
+
+def this_thread() -> threading.Thread | None:
+    """No number of it, which the next thread may have. None: Python did not make it, or is about to end it."""
+    return getattr(threading, "_active", {}).get(threading.get_ident())  # current_thread() would make one
 
 
 class _End:

@@ -34,6 +34,8 @@ STACKS_WAIT_S = 12.0  # for a moment at which one with Python stacks may follow:
 WAIT_S = 60.0  # for a moment at which a recording may start
 NO_PASS = f"the model was not called within {WAIT_S:.0f} s on the thread that calls it"
 PASS_S = 1.0  # for a forward pass to end on the thread of the steps
+MOST_EMPTY = 5  # windows that nobody asked for, and in which nobody asked a service for anything
+DENSE_S = 0.1  # between two passes on another thread: its frames end behind a pass
 SEARCHES_S = (3.0, 10.0, 30.0, 100.0)  # after the import of torch: big models take their time to load
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
@@ -51,6 +53,9 @@ class Timer:
         self.model_ran_at = 0.0
         self.settled = False  # the window that nobody asked for has begun, and a model ran before or in it
         self.passes = 0  # forward passes done when it began
+        self.began_at = 0.0  # that window
+        self.empty = 0  # such windows that saw nothing
+        self.left_behind: Recorder | None = None  # is about to end
         self.cancelled = threading.Event()
         self.end_at = 0.0  # of the window, if all goes well
         self.planned: list[tuple[float, int, Callable[[], None]]] = []  # a heap: moment, order, what
@@ -96,8 +101,22 @@ class Timer:
             if recordings.active is not None and recordings.active[0] is recorder and moments.fits():
                 recordings.end_left_behind()
 
-        if recorder.thread == threading.main_thread().ident:
+        if recorder is not self.left_behind and recorder.thread == threading.main_thread().ident:
+            self.left_behind = recorder
             self.at(time.monotonic(), lambda: self.on_main_thread(act))
+
+    def begin_rest(self, seconds: float) -> None:
+        """Of the window that was asked for before the job began: the thread that it began on makes no more steps."""
+
+        def act() -> None:
+            if moments.fits() and moments.left.ended() and self.capture.recordings.start_seconds(seconds):
+                self.at(time.monotonic() + seconds, self.end)
+
+        def begin() -> None:
+            self.on_thread_of_steps(act)
+
+        if self.span is not None and not self.capture.settings.automatic and seconds > RETRY_S:
+            self.at(time.monotonic() + RETRY_S, begin)
 
     def at(self, moment: float, what: Callable[[], None]) -> None:
         self.order += 1
@@ -150,9 +169,13 @@ class Timer:
 
     def behind_a_pass(self, function: Callable[[], None]) -> None:
         began, ended = threading.Event(), threading.Event()
+        lock, given_up = threading.Lock(), False
 
         def act() -> None:
-            began.set()
+            with lock:  # nobody would end what began after that
+                if given_up:
+                    return
+                began.set()
             try:
                 function()
             finally:
@@ -162,6 +185,8 @@ class Timer:
         until = time.monotonic() + PASS_S
         while not began.is_set() and time.monotonic() < until and not self.cancelled.wait(RETRY_S):
             pass
+        with lock:
+            given_up = not began.is_set()
         self.capture.at_next_boundary = None
         while began.is_set() and not ended.wait(RETRY_S) and not self.cancelled.is_set():  # it may write a recording
             pass
@@ -235,7 +260,7 @@ class Timer:
             return
         if capture.recordings.start_seconds(span[1] - span[0]):
             self.settled = self.model_ran or not capture.settings.automatic
-            self.passes = capture.passes
+            self.passes, self.began_at = capture.passes, time.monotonic()
             self.end_at = time.monotonic() + span[1] - span[0]
             if capture.settings.automatic:
                 before = process.resident_bytes()
@@ -272,6 +297,8 @@ class Timer:
             capture.at_next_boundary = act
             if not begun.wait(QUIET_S):
                 capture.at_next_boundary = None
+        if not begun.is_set() and running is not None and running[0].rests:  # no thread has it
+            act()
         if not begun.is_set() and on_main_thread:
             self.on_main_thread(act)
         elif not begun.is_set():
@@ -283,10 +310,21 @@ class Timer:
             self.at(time.monotonic() + RETRY_S, lambda: self.end(then))
         elif then is None and self.saw_nothing():
             self.settled = False
+            self.empty += 1
+            if self.empty >= MOST_EMPTY:
+                return
+            capture.recordings.done.pop()  # it has no file
             self.at(time.monotonic() + AGAIN_S, self.begin_when_called)
         else:
             wait_s = STACKS_WAIT_S if on_main_thread else WAIT_S  # where another one calls nothing, nothing can begin
+            if not on_main_thread and not self.is_asked_often():
+                return
             self.record_stacks(then, until=time.monotonic() + (wait_s if then is None else STACKS_WAIT_S / 4))
+
+    def is_asked_often(self) -> bool:
+        """Frames on another thread than the main one end behind a pass there, and cost all threads until then."""
+        passes, took_s = self.capture.passes - self.passes, time.monotonic() - self.began_at
+        return passes > 0 and took_s / passes <= DENSE_S
 
     def saw_nothing(self) -> bool:
         """The window that nobody asked for is over, and nobody asked the service for anything in it."""
@@ -350,14 +388,18 @@ class Timer:
             return
         wait_s = request.start_unix_ns / 1e9 - time.time()
 
+        taken: list[None] = []  # while it begins, nobody gives it up
         started: list[bool] = []
 
         def act() -> None:
-            if not started and moments.fits() and moments.left.ended():
+            if not taken and moments.fits() and moments.left.ended():
+                taken.append(None)
+                self.passes, self.began_at = self.capture.passes, time.monotonic()
                 started.append(self.capture.recordings.start_seconds(request.seconds, request))
 
         def done() -> bool:
-            if not started and time.time() > request.start_unix_ns / 1e9 + WAIT_S:
+            if not taken and time.time() > request.start_unix_ns / 1e9 + WAIT_S:
+                taken.append(None)
                 why = moments.NO_MOMENT if self.steps_on_main_thread() else NO_PASS
                 self.capture.notes.answer_request(request.name, f"not recorded: {why}")
                 started.append(False)

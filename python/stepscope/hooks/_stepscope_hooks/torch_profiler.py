@@ -148,6 +148,7 @@ def _kineto_set_up() -> Iterator[None]:
     text, size = ctypes.c_char_p(), ctypes.c_size_t()
     try:
         c = ctypes.CDLL(None)
+        assert c.gnu_get_libc_version  # of others stderr may be no variable
         stderr = ctypes.c_void_p.in_dll(c, "stderr")
         c.open_memstream.restype = ctypes.c_void_p
         memory = c.open_memstream(ctypes.byref(text), ctypes.byref(size))
