@@ -52,19 +52,20 @@ std::string module_of(const Case& about, const Work& work) {
 Result<Case> Case::of(const Run& run, const simulate::Predictor& predictor) {
   Result<Unrecorded> found = without_recording(run, predictor);
   if (!found) return fail(found.error());
-  return Case(run, predictor, std::move(found->rewrite), std::move(found->now));
+  return Case(run, predictor, *std::move(found));
 }
 
-Case::Case(const Run& all, const simulate::Predictor& player, simulate::Rewrite without, simulate::Prediction played)
+Case::Case(const Run& all, const simulate::Predictor& player, Unrecorded without)
     : run(all),
       predictor(player),
-      now(std::move(played)),
+      now(std::move(without.now)),
       trace(all.traces[now.window.trace]),
       path(player.path_of(now)),
       steps(now.window.steps),
       recording_ns(now.now_ns - now.after_ns[1]),
+      now_and_then(static_cast<std::int64_t>(without.now_and_then)),
       places(all),
-      unrecorded_(std::move(without)),
+      unrecorded_(std::move(without.rewrite)),
       on_path_(player.graph().size(), 0) {
   for (const simulate::PathPiece& piece : path) {
     on_path_[piece.node] += piece.until_ns - piece.from_ns;

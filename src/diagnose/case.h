@@ -42,6 +42,8 @@ struct Operation {
   std::vector<std::uint32_t> nodes, after;  // of it; of the code behind it
 };
 
+struct Unrecorded;
+
 struct Case {
   // An error where nothing can be played.
   static Result<Case> of(const Run& run, const simulate::Predictor& predictor);
@@ -53,6 +55,7 @@ struct Case {
   std::vector<simulate::PathPiece> path;
   std::int64_t path_ns = 0, steps = 1;
   std::int64_t recording_ns = 0;  // that recorded steps take beyond usual ones, as far as is known: in no cost below
+  std::int64_t now_and_then = 0;  // steps of a kind that comes less often than it was recorded, and counts so
   CodePlaces places;
 
   std::size_t size() const { return predictor.graph().size(); }  // nodes
@@ -87,7 +90,7 @@ struct Case {
   }
 
  private:
-  Case(const Run& run, const simulate::Predictor& predictor, simulate::Rewrite unrecorded, simulate::Prediction now);
+  Case(const Run& run, const simulate::Predictor& predictor, Unrecorded without);
 
   simulate::Rewrite unrecorded_;  // the costs of usual steps
   std::vector<std::int64_t> on_path_;

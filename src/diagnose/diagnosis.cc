@@ -150,8 +150,9 @@ void say_how_sure(const Case& about, Priced& one) {
     const auto in = static_cast<std::int64_t>(seen.size());
     reason = in >= about.steps
                  ? about.steps == 1 ? "seen in the one step recorded" : fmt::format("seen in all {} steps", about.steps)
-                 : fmt::format("seen in {} of {} steps: the gain supposes that it is as often in the others", in,
-                               about.steps);
+                 : fmt::format("seen in {} of {} steps: the gain {}", in, about.steps,
+                               in <= about.now_and_then ? "counts it as often as steps come that take so long"
+                                                        : "supposes that it is as often in the others");
   }
   const auto add = [&](std::string_view more) { reason += (reason.empty() ? "" : "; ") + std::string(more); };
   if (about.places.known(about.trace)) add(finding.where.line ? "its line is known" : "its line is not known");

@@ -39,6 +39,35 @@ TEST_CASE("advice: a loop that carries its state through gates is a recurrent la
   CHECK(find(job("aten::mul", false), "per_sample_loop") != nullptr);
 }
 
+TEST_CASE("advice: a loop that makes each moment of the one before by sums and multiples is a scan by hand") {
+  const auto job = [](std::string_view other, bool carries, int turns = 40) {
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::conv1d", 2 * ms, kMain);
+      for (int i = 0; i < turns; i++) {
+        for (const std::string_view name : {"aten::select", "aten::mul", "aten::rsub", "aten::mul", "aten::add"}) {
+          thread.op(name, 10 * us, {"train.py(30): main", "train.py(10): smooth"});
+        }
+        thread.op(other, 10 * us, {"train.py(30): main", "train.py(10): smooth"});
+      }
+    });
+    run.stack_steps[0].code = {{"train.py", 10, "__next__", 11}};
+    if (carries) run.stack_steps[0].code.push_back({"train.py", 10, "(carries) 15", 11});
+    return advice_of(run);
+  };
+  const Answer answer = job("aten::copy_", true);
+  const Finding* found = find(answer, "scan_by_hand");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.function == "smooth");
+  CHECK(found->confidence == "medium");
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_high > 1.5);
+  CHECK(find(job("aten::sigmoid", true), "scan_by_hand") == nullptr);
+  CHECK(find(job("aten::max", true), "scan_by_hand") == nullptr);  // as the best way to each place, found step by step
+  CHECK(find(job("aten::copy_", true, 10), "scan_by_hand") == nullptr);
+  CHECK(find(job("aten::copy_", false), "scan_by_hand") == nullptr);
+  CHECK(find(job("aten::copy_", false), "per_sample_loop") != nullptr);
+}
+
 TEST_CASE("advice: ones and zeros that are multiplied with a matrix pick rows of it, others do not") {
   const auto job = [](std::string_view product) {
     const Run run = run_of([&](Thread& thread) {

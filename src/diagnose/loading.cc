@@ -53,6 +53,18 @@ void put_lost_to_workers(const Case& about, Loading& load) {
   if (threads > 1) load.lost_together = std::clamp(std::max(taken / wanted, of_one), load.lost, kMostLost);
 }
 
+// Were the workers ahead while the job was recorded, as they are behind what held it up, and usual steps wait for them?
+// What they did then says nothing of these.
+bool were_ahead(const Case& about, const Loading& load) {
+  constexpr double kFarLonger = 2, kLeastShare = 0.1;
+  double recorded_ns = 0, usual_ns = 0;
+  for (const std::uint32_t node : load.nodes) {
+    recorded_ns += static_cast<double>(about.predictor.graph().costs.cost_ns[node]);
+    usual_ns += static_cast<double>(about.cost_ns(node));
+  }
+  return about.share(load.time_ns) >= kLeastShare && usual_ns > kFarLonger * recorded_ns;
+}
+
 Loading look_at_loading(const Case& about) {
   Loading out{.idle_cores = idle_cores(about.run)};
   std::int64_t longest_ns = 0;
@@ -70,8 +82,10 @@ Loading look_at_loading(const Case& about) {
     longest_ns = work.cost_ns;
     out.code = std::move(code);
   }
-  out.ready = batches_ready(about.trace);
-  out.keeps_up = workers_keep_up(about.trace);
+  if (!were_ahead(about, out)) {
+    out.ready = batches_ready(about.trace);
+    out.keeps_up = workers_keep_up(about.trace);
+  }
   if (out.longest != simulate::kNone) out.making = code_below_loader(about, *about.work(out.longest).trace);
   if (out.longest != simulate::kNone && out.code.below("__next__") == nullptr) {
     const CodeCall* loop = about.places.source(*about.work(out.longest).trace).loop_around(out.code);
@@ -81,8 +95,13 @@ Loading look_at_loading(const Case& about) {
   const auto count = number_set(about.trace, "loader_workers");
   const auto making = loader_busy(about.trace), on_core = ratio_set(about.trace, "loader_cpu_permille");
   if (count && making && on_core && out.idle_cores) {
+    constexpr double kOften = 0.2;
     constexpr double kMostlyWaits = 0.5;  // for files or a network: as many again need no cores
-    const double busy_part = std::max(*making, about.share(out.time_ns));  // who is waited for makes batches
+    // Who is waited for makes batches. Where that is more than was measured, the job was held up meanwhile: who is
+    // waited for again and again has no rest.
+    const double waits = about.share(out.time_ns);
+    const bool is_limit = waits >= kOften && waits > *making && !keeps_up(out);
+    const double busy_part = is_limit ? 1 : std::max(*making, waits);
     const double workers = std::max(0.05, static_cast<double>(*count) * busy_part * *on_core);
     out.busy_workers = workers;
     out.waiting_workers = *on_core < kMostlyWaits;

@@ -217,9 +217,12 @@ TEST_CASE("advice: a worker that is waited for is busy meanwhile, whatever it sa
   };
   CHECK(find(job(0.5), "loader_slow_workers") != nullptr);
   CHECK(find(job(0.5), "loader_too_few_workers") == nullptr);
-  CHECK(find(job(0.7), "loader_too_few_workers") != nullptr);
+  // It has a core to itself all the time, and another one would have seven tenths of one.
+  CHECK(find(job(0.7), "loader_slow_workers") != nullptr);
+  CHECK(find(job(0.7), "loader_too_few_workers") == nullptr);
+  REQUIRE(find(job(1.2), "loader_too_few_workers") != nullptr);
   // Of 10 ms it waits 6, and two and a half of them would keep up.
-  CHECK(find(job(0.7), "loader_too_few_workers")->next == "Raise num_workers from 1 to 2");
+  CHECK(find(job(1.2), "loader_too_few_workers")->next == "Raise num_workers from 1 to 2");
   CHECK(find(job(4), "loader_too_few_workers")->next == "Raise num_workers from 1 to 3");
 }
 
@@ -253,6 +256,38 @@ TEST_CASE("advice: workers that keep up take the cores of the steps where none i
   CHECK(fastest(small) == doctest::Approx(10 / (6 * 0.5)).epsilon(0.02));
   CHECK(find(job(0.1, 0.02), "loader_slow_workers") == nullptr);
   CHECK(find(job(1, 0.3), "loader_slow_workers") == nullptr);
+}
+
+TEST_CASE("advice: workers that were ahead while steps were recorded are waited for in all others") {
+  const auto job = [](std::int64_t waits_ns) {
+    Run run = run_of([](Thread& thread) {
+      thread.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1 * ms);
+      thread.op("aten::mm", 9 * ms, {"train.py(30): main"});
+    });
+    run.traces[0].clock_base_ns = 0;
+    TraceFixture marks;
+    const TrackId lane = marks.host("1");
+    for (int i = 0; i < 160; i++) {
+      const std::int64_t at_ns = 1'000 * ms + i * (9 * ms + waits_ns);
+      marks.annotation(lane, "dataloader", at_ns, waits_ns);
+      marks.trace.slices.phase.push_back(static_cast<std::uint8_t>(Phase::dataloader));
+      marks.trace.steps.push_back(
+          {.name = "step", .number = i + 104, .start_ns = at_ns, .end_ns = at_ns + 9 * ms + waits_ns});
+    }
+    sample(run, "host", "cpu_idle", 1);
+    run.history[0] = std::move(marks.trace);
+    note(run, "loader_workers", "1");
+    note(run, "loader_busy_permille", "400");
+    note(run, "loader_cpu_permille", "100");
+    note(run, "batches_ready_permille", "950");
+    return advice_of(run);
+  };
+  const Answer answer = job(11 * ms);
+  const Finding* found = find(answer, "loader_too_few_workers");
+  REQUIRE(found != nullptr);
+  REQUIRE(found->gain);
+  CHECK(found->gain->speedup_low == doctest::Approx(20 / 10.1).epsilon(0.03));
+  CHECK(find(job(1 * ms), "loader_too_few_workers") == nullptr);
 }
 
 TEST_CASE("advice: batches that are ready and are handed over tensor by tensor") {

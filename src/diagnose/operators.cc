@@ -46,6 +46,17 @@ bool is_elementwise(std::string_view name) {
   return model != nullptr && model->family == costs::Family::elementwise;
 }
 
+bool is_linear(std::string_view name) {
+  static constexpr std::array<std::string_view, 9> kLinear{"add", "sub",     "rsub",    "neg", "mul",
+                                                           "div", "addcmul", "addcdiv", "lerp"};
+  return is_any(name, kLinear);
+}
+
+bool is_put_elsewhere(std::string_view name) {
+  static constexpr std::array<std::string_view, 7> kPuts{"copy", "fill", "clone", "to", "_to_copy", "cat", "stack"};
+  return is_any(name, kPuts);
+}
+
 bool is_reduction(std::string_view name) {
   static constexpr std::array<std::string_view, 11> kReductions{
       "sum", "mean", "amax", "amin", "var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "logsumexp"};

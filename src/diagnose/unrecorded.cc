@@ -15,12 +15,13 @@ namespace {
 
 // Adds what the nodes cost where nobody records. Returns the usual step in ns, 0: not known.
 double add_unrecorded(const Run& run, const simulate::ReplayGraph& graph, const simulate::StepWindow& window,
-                      double hidden_ns, simulate::Rewrite& to) {
+                      double hidden_ns, Unrecorded& to) {
   const simulate::RecordingCost cost = simulate::recording_cost(run, graph, window, hidden_ns);
   for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
     const std::int64_t left_ns = graph.costs.cost_ns[node] - cost.node_ns[node];
-    if (cost.node_ns[node] != 0) to.nodes.push_back({node, left_ns, left_ns});
+    if (cost.node_ns[node] != 0) to.rewrite.nodes.push_back({node, left_ns, left_ns});
   }
+  to.now_and_then = cost.now_and_then;
   return cost.usual_ns;
 }
 
@@ -97,7 +98,7 @@ Result<Unrecorded> without_recording(const Run& run, const simulate::Predictor& 
   Unrecorded out;
   double usual_ns = 0;
   for (const simulate::StepWindow& window : predictor.windows()) {
-    usual_ns = add_unrecorded(run, graph, window, 0, out.rewrite);
+    usual_ns = add_unrecorded(run, graph, window, 0, out);
   }
   Result<simulate::Prediction> now = predictor.predict({}, out.rewrite);
   if (!now) return fail(now.error());
@@ -115,7 +116,7 @@ Result<Unrecorded> without_recording(const Run& run, const simulate::Predictor& 
     const double more_ns = so_far - usual_ns;
     hidden_ns += more_ns * static_cast<double>(window.steps);
     Unrecorded next;
-    add_unrecorded(run, graph, window, hidden_ns, next.rewrite);
+    add_unrecorded(run, graph, window, hidden_ns, next);
     Result<simulate::Prediction> shorter = predictor.predict({}, next.rewrite);
     if (!shorter || so_far - static_cast<double>(shorter->after_ns[1]) < kLeastOfIt * more_ns) break;
     next.now = *std::move(shorter);

@@ -380,6 +380,7 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   if (longer.excess_ns > 0 && !take_off_notes_by_part(run, graph, window, usual, longer, host_alone, hidden_ns, out))
     take_off_notes(run, graph, window, longer, out);
   out.usual_ns = usual.work_ns;
+  out.now_and_then = usual.now_and_then;
   for (std::size_t p = 0; p < kUneven.size(); p++) {
     if (recorded_ns[p] > 0) out.usual_ns += usual.uneven_ns[p];
   }
