@@ -63,7 +63,7 @@ Case::Case(const Run& all, const simulate::Predictor& player, Unrecorded without
       path(player.path_of(now)),
       steps(now.window.steps),
       recording_ns(now.now_ns - now.after_ns[1]),
-      now_and_then(static_cast<std::int64_t>(without.now_and_then)),
+      long_steps(std::move(without.long_steps)),
       places(all),
       unrecorded_(std::move(without.rewrite)),
       on_path_(player.graph().size(), 0) {

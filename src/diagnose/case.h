@@ -54,8 +54,8 @@ struct Case {
   const Trace& trace;  // of the rank whose steps take longest
   std::vector<simulate::PathPiece> path;
   std::int64_t path_ns = 0, steps = 1;
-  std::int64_t recording_ns = 0;  // that recorded steps take beyond usual ones, as far as is known: in no cost below
-  std::int64_t now_and_then = 0;  // steps of a kind that comes less often than it was recorded, and counts so
+  std::int64_t recording_ns = 0;   // that recorded steps take beyond usual ones, as far as is known: in no cost below
+  std::vector<StepId> long_steps;  // of a kind that comes less often than it was recorded, and counts so
   CodePlaces places;
 
   std::size_t size() const { return predictor.graph().size(); }  // nodes

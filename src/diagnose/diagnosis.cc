@@ -148,11 +148,14 @@ void say_how_sure(const Case& about, Priced& one) {
     reason = "seen in a recording without steps";
   } else if (!seen.empty()) {  // of what is known by marks alone, and of offers, no stretch is
     const auto in = static_cast<std::int64_t>(seen.size());
+    const std::vector<StepId>& rare = about.long_steps;
+    const bool are_long = std::all_of(
+        seen.begin(), seen.end(), [&](StepId step) { return std::find(rare.begin(), rare.end(), step) != rare.end(); });
     reason = in >= about.steps
                  ? about.steps == 1 ? "seen in the one step recorded" : fmt::format("seen in all {} steps", about.steps)
                  : fmt::format("seen in {} of {} steps: the gain {}", in, about.steps,
-                               in <= about.now_and_then ? "counts it as often as steps come that take so long"
-                                                        : "supposes that it is as often in the others");
+                               are_long ? "counts it as often as steps come that take so long"
+                                        : "supposes that it is as often in the others");
   }
   const auto add = [&](std::string_view more) { reason += (reason.empty() ? "" : "; ") + std::string(more); };
   if (about.places.known(about.trace)) add(finding.where.line ? "its line is known" : "its line is not known");

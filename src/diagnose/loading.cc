@@ -9,6 +9,7 @@
 #include "model/host_names.h"
 #include "model/settings.h"
 #include "model/telemetry.h"
+#include "simulate/usual_step.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -53,9 +54,25 @@ void put_lost_to_workers(const Case& about, Loading& load) {
   if (threads > 1) load.lost_together = std::clamp(std::max(taken / wanted, of_one), load.lost, kMostLost);
 }
 
+// Do many of all marked steps wait for them, and not only those in which a pass through the data begins?
+bool are_waited_for_often(const Case& about) {
+  constexpr double kOften = 0.2, kMuch = 0.5;
+  const Trace* history = marks_of_rank(about.run, about.trace.rank.rank);
+  if (history == nullptr || history->steps.empty()) return false;
+  const std::size_t phase = simulate::uneven_index(static_cast<std::uint8_t>(Phase::dataloader));
+  const std::vector<simulate::Uneven> all = simulate::uneven_phases(*history);
+  const auto count = static_cast<double>(all.size());
+  double sum_ns = 0;
+  for (const simulate::Uneven& one : all) sum_ns += one[phase];
+  const auto waiting = static_cast<double>(std::count_if(
+      all.begin(), all.end(), [&](const simulate::Uneven& one) { return one[phase] > kMuch * sum_ns / count; }));
+  return waiting >= kOften * count;
+}
+
 // Were the workers ahead while the job was recorded, as they are behind what held it up, and usual steps wait for them?
 // What they did then says nothing of these.
 bool were_ahead(const Case& about, const Loading& load) {
+  if (!are_waited_for_often(about)) return false;
   constexpr double kFarLonger = 2, kLeastShare = 0.1;
   double recorded_ns = 0, usual_ns = 0;
   for (const std::uint32_t node : load.nodes) {
@@ -100,7 +117,7 @@ Loading look_at_loading(const Case& about) {
     // Who is waited for makes batches. Where that is more than was measured, the job was held up meanwhile: who is
     // waited for again and again has no rest.
     const double waits = about.share(out.time_ns);
-    const bool is_limit = waits >= kOften && waits > *making && !keeps_up(out);
+    const bool is_limit = waits >= kOften && waits > *making && !keeps_up(out) && are_waited_for_often(about);
     const double busy_part = is_limit ? 1 : std::max(*making, waits);
     const double workers = std::max(0.05, static_cast<double>(*count) * busy_part * *on_core);
     out.busy_workers = workers;

@@ -21,7 +21,7 @@ double add_unrecorded(const Run& run, const simulate::ReplayGraph& graph, const 
     const std::int64_t left_ns = graph.costs.cost_ns[node] - cost.node_ns[node];
     if (cost.node_ns[node] != 0) to.rewrite.nodes.push_back({node, left_ns, left_ns});
   }
-  to.now_and_then = cost.now_and_then;
+  to.long_steps = cost.long_steps;
   return cost.usual_ns;
 }
 
@@ -100,6 +100,7 @@ Result<Unrecorded> without_recording(const Run& run, const simulate::Predictor& 
   for (const simulate::StepWindow& window : predictor.windows()) {
     usual_ns = add_unrecorded(run, graph, window, 0, out);
   }
+  if (predictor.windows().size() != 1) out.long_steps.clear();  // whose they are is not told
   Result<simulate::Prediction> now = predictor.predict({}, out.rewrite);
   if (!now) return fail(now.error());
   out.now = *std::move(now);

@@ -1,7 +1,7 @@
 // The steps as they are where nobody records them.
 #pragma once
 
-#include <cstddef>
+#include <vector>
 
 #include "base/result.h"
 #include "model/trace.h"
@@ -10,9 +10,9 @@
 namespace stepscope::diagnose {
 
 struct Unrecorded {
-  simulate::Rewrite rewrite;     // the costs without what recording adds, and copies as fast as they usually are
-  simulate::Prediction now;      // the steps with these
-  std::size_t now_and_then = 0;  // recorded steps of a kind that comes less often, and counts as often as it comes
+  simulate::Rewrite rewrite;       // the costs without what recording adds, and copies as fast as they usually are
+  simulate::Prediction now;        // the steps with these
+  std::vector<StepId> long_steps;  // recorded ones of a kind that comes less often, and counts as often as it comes
 };
 
 // An error where nothing can be played.

@@ -318,7 +318,7 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   take_off_core_waits(run, graph, window, out.node_ns);
   take_off_boundaries(run, graph, window, out);
   take_off_start(run, graph, window, out);
-  const UsualStep usual = window.whole_steps ? usual_step(run, window) : UsualStep{};
+  UsualStep usual = window.whole_steps ? usual_step(run, window) : UsualStep{};
   if (usual.work_ns <= 0) {
     cost_of_passes(run, graph, window, out);
     return out;
@@ -348,6 +348,12 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   for (std::size_t p = 0; p < kUneven.size(); p++) {
     phases_known = phases_known && (recorded_ns[p] <= 0 || usual.uneven_ns[p] > 0);
   }
+  if (phases_known) {
+    longer.excess_ns -= usual.now_and_then_ns * steps;
+    count_long_steps(usual);
+  } else {
+    usual.now_and_then = 0;  // it may be such a phase
+  }
   if (phases_known) take_off_hold_ups(run, graph, window, usual, longer.work, out.node_ns);
   std::map<StepId, double> host_ns;  // per recorded step
   for (const std::uint32_t node : longer.work) {
@@ -358,12 +364,14 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   host_ns.erase(StepId::none);
   if (usual.now_and_then > 0 && host_ns.size() == usual.by_length_ns.size()) {
     // What a long step takes is its own: the others show what recording costs.
-    std::vector<double> by_length;
-    for (const auto& [step, ns] : host_ns) by_length.push_back(ns);
+    std::vector<std::pair<double, StepId>> by_length;
+    for (const auto& [step, ns] : host_ns) by_length.emplace_back(ns, step);
     std::sort(by_length.begin(), by_length.end(), std::greater<>());
     longer.excess_ns = 0;
-    for (std::size_t k = usual.now_and_then; k < by_length.size(); k++)
-      longer.excess_ns += by_length[k] - usual.by_length_ns[k];
+    for (std::size_t k = 0; k < by_length.size(); k++) {
+      if (k < usual.now_and_then) out.long_steps.push_back(by_length[k].second);
+      if (k >= usual.now_and_then) longer.excess_ns += by_length[k].first - usual.by_length_ns[k];
+    }
     longer.excess_ns *= steps / static_cast<double>(by_length.size() - usual.now_and_then);
   }
   longer.is_all = is_alone(run, window);
@@ -380,7 +388,6 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   if (longer.excess_ns > 0 && !take_off_notes_by_part(run, graph, window, usual, longer, host_alone, hidden_ns, out))
     take_off_notes(run, graph, window, longer, out);
   out.usual_ns = usual.work_ns;
-  out.now_and_then = usual.now_and_then;
   for (std::size_t p = 0; p < kUneven.size(); p++) {
     if (recorded_ns[p] > 0) out.usual_ns += usual.uneven_ns[p];
   }

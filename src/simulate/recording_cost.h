@@ -5,7 +5,6 @@
 // not: priced as recorded, everything beside the operators would seem worth less than it is.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -17,7 +16,7 @@ namespace stepscope::simulate {
 struct RecordingCost {
   std::vector<std::int64_t> node_ns;  // per node: how much of its cost; below 0: it is usually longer; empty: not known
   double usual_ns = 0;                // a usual step, of the phases that the window has; 0: not known
-  std::size_t now_and_then = 0;       // recorded steps of a kind that comes less often: UsualStep
+  std::vector<StepId> long_steps;     // recorded ones of a kind that comes less often, and counts as often as it comes
 };
 
 // Of the rank of `window`, from the marks of all steps (Run::history). `hidden_ns`: what recording cost in the whole

@@ -77,31 +77,35 @@ double middle_mean(std::vector<double> values) {
 
 namespace {
 
-// Long steps that come now and then, one of which was recorded: a window has what they are longer by as often as they
-// come, so that what is recorded of one counts as often. `single`: work of steps that nobody recorded; `recorded`: of
-// those of the window. Nothing where the window has no such step, or usually has one: then the others show how many.
-void count_long_steps(const std::vector<double>& single, std::vector<double> recorded, UsualStep& usual) {
-  constexpr double kFarLonger = 1.5, kAsLong = 0.5;
+// Long steps that come now and then, one of which was recorded. `single`: work of steps that nobody recorded;
+// `recorded`: of those of the window. Nothing where the window has no such step, or usually has one: then the others
+// show how many. Steps that are far longer still are of another kind.
+void find_long_steps(const std::vector<double>& single, std::vector<double> recorded, UsualStep& usual) {
+  constexpr double kFarLonger = 1.5, kAsLong = 0.5, kLongestAsLong = 2;
   constexpr std::size_t kFewestLong = 3;
   if (usual.by_length_ns.size() != recorded.size() || recorded.size() < 3) return;
   std::sort(recorded.begin(), recorded.end(), std::greater<>());
   const double middle = middle_one(recorded), usual_ns = middle_one(single);
-  const double longest_ns = recorded.front() - middle;
-  if (recorded.front() < kFarLonger * middle || usual.by_length_ns.front() > usual_ns + kAsLong * longest_ns) return;
-  const auto count_of = [](const std::vector<double>& values, double at_least) {
-    return static_cast<std::size_t>(
-        std::count_if(values.begin(), values.end(), [&](double one) { return one >= at_least; }));
-  };
-  const std::size_t here = count_of(recorded, middle + kAsLong * longest_ns);
-  const std::size_t others = count_of(single, usual_ns + kAsLong * longest_ns);
+  const double more_here_ns = recorded.front() - middle;
+  if (more_here_ns <= 0 || recorded.front() < kFarLonger * middle) return;
+  if (usual.by_length_ns.front() > usual_ns + kAsLong * more_here_ns) return;
+  const auto is_long = [&](double more) { return more >= kAsLong * more_here_ns; };
+  std::size_t others = 0;
+  double more_ns = 0, sum_ns = 0;
+  for (const double one : single) {
+    const double more = one - usual_ns;
+    if (more > kLongestAsLong * more_here_ns) continue;
+    sum_ns += more;
+    others += is_long(more) ? 1 : 0;
+    more_ns += is_long(more) ? more : 0;
+  }
   if (others < kFewestLong) return;
-  double more_ns = 0;
-  for (const double one : single) more_ns += one >= usual_ns + kAsLong * longest_ns ? one - usual_ns : 0;
-  more_ns /= static_cast<double>(single.size());
-  usual.now_and_then = here;
-  usual.work_ns += more_ns;
-  for (std::size_t k = 0; k < here; k++)
-    usual.by_length_ns[k] += more_ns * static_cast<double>(recorded.size()) / static_cast<double>(here);
+  const auto count = static_cast<double>(single.size());
+  // What series of steps have of it already counts once.
+  const double left_ns = sum_ns / count + usual_ns - usual.work_ns;
+  usual.now_and_then_ns = std::clamp(left_ns, 0.0, more_ns / count);
+  usual.now_and_then = static_cast<std::size_t>(
+      std::count_if(recorded.begin(), recorded.end(), [&](double one) { return is_long(one - middle); }));
 }
 
 // Of the steps that ended by then.
@@ -192,11 +196,19 @@ UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace
   for (std::size_t k = 0; k < all.front().by_length_ns.size(); k++) {
     out.by_length_ns.push_back(middle_of([&](const Series& one) { return one.by_length_ns[k]; }));
   }
-  if (recorded.device.size() == 0) count_long_steps(single, std::move(recorded_steps), out);
+  if (recorded.device.size() == 0) find_long_steps(single, std::move(recorded_steps), out);
   return out;
 }
 
 }  // namespace
+
+void count_long_steps(UsualStep& usual) {
+  if (usual.now_and_then == 0) return;
+  usual.work_ns += usual.now_and_then_ns;
+  const auto in_window = static_cast<double>(usual.by_length_ns.size());
+  for (std::size_t k = 0; k < usual.now_and_then; k++)
+    usual.by_length_ns[k] += usual.now_and_then_ns * in_window / static_cast<double>(usual.now_and_then);
+}
 
 UsualStep usual_step(const Run& run, const StepWindow& window) {
   const Trace* history = marks_of_rank(run, run.traces[window.trace].rank.rank);

@@ -32,9 +32,10 @@ struct UsualStep {
   double work_ns = 0;
   Uneven uneven_ns{};
   std::vector<double> by_length_ns;  // work of the longest step of as many as the window has, of the second …
-  // So many of the longest recorded steps are of a kind that comes less than once in a window: what such steps are
-  // longer by is in the lengths of as many and in work_ns, as often as it comes.
+  // So many of the longest recorded steps are of a kind that comes less than once in a window; what steps of that kind
+  // take more than the others, over all steps: count_long_steps() adds it.
   std::size_t now_and_then = 0;
+  double now_and_then_ns = 0;
   double shortest_ns = 0;     // work of one of the shortest: in longer ones the host may wait for a device
   Parts parts_ns{};           // of the middle step each; 0: not marked
   Parts shortest_parts_ns{};  // each of the step in which it is shortest: a host that waits does so in any part
@@ -42,8 +43,11 @@ struct UsualStep {
 };
 
 // Of the rank of `window`, over all series of as many steps as it has, so that what happens every few steps is in them.
-// Of the work the median: the machine only ever adds to it. With long steps that come now and then, if one is recorded.
+// Of the work the median: the machine only ever adds to it.
 UsualStep usual_step(const Run& run, const StepWindow& window);
+
+// Adds the steps that come now and then, so that what is recorded of one counts as often as it comes.
+void count_long_steps(UsualStep& usual);
 
 // A clock that is no Unix time says nothing of when a recording was.
 bool has_unix_time(const Trace& trace);

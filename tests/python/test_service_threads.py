@@ -184,6 +184,27 @@ def test_what_a_daemon_records_while_the_job_ends_is_lost_and_told(place: Place)
     assert process["ended"]
 
 
+def test_a_second_training_in_a_thread_of_its_own_is_recorded_as_the_first(place: Place) -> None:
+    text = """
+        import threading, torch
+        net = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 16))
+        def train():
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(20):
+                net(torch.ones(4, 16)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        for _ in range(2):
+            thread = threading.Thread(target=train)
+            thread.start()
+            thread.join()
+    """
+    job, process = recorded(place, text, "--steps", "25:30")
+    assert whole(process, "steps") == [25, 26, 27, 28, 29]
+    phases = {row["phase"] for row in rows(answers(place, job)["steps"], "phases")}
+    assert {"forward", "backward", "optimizer"} <= phases
+
+
 def test_a_service_that_nobody_asks_in_its_window_is_recorded_later(place: Place) -> None:
     text = """
     for number in range(25): rank(number)

@@ -96,6 +96,7 @@ class Capture:
         self.one_request = threading.Lock()  # held by the request that is followed
         self.request_began = 0  # when that began
         self.requests_tried = False
+        self.thread_has_ended = False  # on which the job trained
         self.boundary = 0  # steps done
         self.page_faults = page_faults.PageFaults()  # of steps that nobody records
         self.step_began = marks.now_ns()
@@ -307,7 +308,8 @@ class Capture:
 
     # Steps ------------------------------------------------------------------------------------------------------
     def optimizer_begins(self, optimizer: Any) -> None:
-        if (self.leader is None or self.boundary == 0) and self.thread != threading.get_ident():
+        may_move = self.leader is None or self.boundary == 0 or self.thread_has_ended
+        if may_move and self.thread != threading.get_ident():
             self.train_on_this_thread()
         self.phase_begins(marks.OPTIMIZER)
         gradients = self.recordings.gradients()
@@ -558,7 +560,8 @@ class Capture:
     def called_elsewhere(self) -> bool:
         """The model, on another thread. Whether that is the one of the steps from now on."""
         running = self.recordings.active
-        if running is not None and not running[0].rests and running[0].thread == threading.get_ident():
+        left = running is not None and running[0].of_forward and not running[0].rests
+        if running is not None and left and running[0].thread == threading.get_ident():
             with self.notes.guard("ending what another thread goes on without"):
                 if moments.fits():
                     self.recordings.end_left_behind()
@@ -569,8 +572,12 @@ class Capture:
             return False
         try:
             if self.callers.calls_again(self.passes):
+                if requests.target is not None and not self.recordings.end_between_requests():
+                    return False
+                if not self.follow_this_thread():
+                    return False
                 self.request_threads.leave()
-                return self.follow_this_thread()
+                return True
             if not self.requests_tried and self.callers.come_and_go():
                 self.follow_requests()
             return False
@@ -598,12 +605,11 @@ class Capture:
         return True
 
     def train_on_this_thread(self) -> None:
-        """What ran or rests on another one ends there, where it can still be ended (called_elsewhere, thread_ends)."""
-        running = self.recordings.active
+        """What rests between two requests ends; what ran on another thread does when that makes a pass, or ends."""
+        self.thread_has_ended = False
         self.steps_come_here()
-        if running is not None and running[0].rests:
-            with self.notes.guard("ending what rests"):
-                self.recordings.end_resting()
+        with self.notes.guard("ending what rests"):
+            self.recordings.end_between_requests()
 
     def steps_come_here(self) -> None:
         self.thread = threading.get_ident()
@@ -626,6 +632,7 @@ class Capture:
             self.open.clear()
             self.stepping = False
             self.thread = threading.main_thread().ident
+            self.thread_has_ended = not self.without_optimizer
 
     def follow_requests(self) -> None:
         """Each thread like this one is a step from now on; whichever begins while none is followed."""
@@ -658,7 +665,7 @@ class Capture:
         return True
 
     def request_ends(self) -> None:
-        thread = threading.get_ident()
+        thread, lock = threading.get_ident(), self.one_request  # a fork within it makes another one
         try:
             if self.request_threads.target is None or self.thread != thread:  # it was none, or the job trains now
                 self.thread_ends(thread)
@@ -671,20 +678,27 @@ class Capture:
                 self.recordings.nothing_came()
             if self.recordings.active is not None:
                 self.recordings.end_left_behind()
-            self.open.clear()
-            self.thread = 0
         except Exception as error:
             self.notes.problem(f"counting a request failed: {error!r}")
+            with self.notes.guard("giving a recording up"):
+                self.recordings.give_up_here()
         finally:
             self.boundary_waits, self.thread_is_over = False, False
-            self.one_request.release()
+            if self.request_threads.target is not None and self.thread == thread:
+                self.open.clear()
+                self.thread = 0
+            if lock.locked():
+                lock.release()
 
     def requests_are_over(self) -> None:
         """On the thread of one that lasts, as of a connection that stays open: its forward passes are steps again."""
         with self.notes.guard("following the thread of a long request"):
+            if not moments.fits():
+                return
             self.request_threads.leave()
             if self.recordings.active is not None:
                 self.recordings.end_left_behind()
+            self.stepping = False
 
     # By the clock -------------------------------------------------------------------------------------------------
     def first_forward(self) -> None:

@@ -38,6 +38,7 @@ _PART_OF_AVAILABLE = 0.25  # so much of what the system still has in holes is to
 _SMALLEST_BYTES = 64 << 10  # of a hole that is taken out of use
 _MOST_TAKEN_BYTES = 64 << 30  # of addresses
 _MOST_S = 0.1  # of processor time, to take holes out of use between two steps
+_MOST_TIMES = 10  # between two steps
 _SOON_S = 60.0  # for so long what was there before tells what is the job's own
 _MAPPED, _OF_A_THREAD = 2, 4  # bits of the word before a block: mapped for itself, of another heap than the main one
 _FLAGS = 7  # all bits of that word that are no size
@@ -169,6 +170,7 @@ class Heap:
         self.disturbed = False  # something was recorded since it was cleared up
         self.spoiled = False  # it could not be cleared up
         self.taken_bytes = 0
+        self.times = 0  # that there was not enough time to clear it up
         self.glibc: Glibc | None = None
         try:
             self.glibc = Glibc()
@@ -217,13 +219,13 @@ class Heap:
         """All of it is written and let go."""
         if not self.disturbed:
             return
+        self.disturbed = False
         if self.spoiled or self.glibc is None:
-            self.disturbed = False
             return
         cleared = self.clear_up()
-        if cleared is not None:  # else it goes on between the next two steps
-            self.disturbed = False
-            self.spoiled = not cleared
+        self.times = self.times + 1 if cleared is None else 0
+        self.disturbed = cleared is None and self.times < _MOST_TIMES  # it goes on between the next two steps
+        self.spoiled = not cleared and not self.disturbed
 
     def clear_up(self) -> bool | None:
         """Whether what is left of holes beyond those before is little; None: there was no time to get that far."""

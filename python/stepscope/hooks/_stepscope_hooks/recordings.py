@@ -26,6 +26,7 @@ STACKS = "stacks"  # one step, or a quarter of a second, after a window, with Py
 STACKS_S = 0.25
 OVERDUE_S, OVERDUE = 1.0, 20  # a step with stacks that takes so long, and so many times as long as others, is none
 _UNENDED = 50  # of the last files written, whose compressing may go on
+MOST_EMPTY_STACKS = 5
 LATER_STACKS = 3  # steps at most until another one, for ranges that the one before left open
 
 
@@ -48,6 +49,7 @@ class Recordings:
         self.stacks_wait = 0  # steps at most, for ranges that the window before left open and for stacks_at
         self.stacks_at = 0  # the step that they are recorded in
         self.given_up = False  # their step took too long
+        self.empty_stacks = 0  # of threads that did not call the model
         self.after_early = False  # they are of the early window, and those of a better one may follow
         self.waiting_told = False  # a user need not read it for every step
         self.time_is_up = False  # of the window in seconds
@@ -205,7 +207,7 @@ class Recordings:
             try:
                 recorder.rest()
             except Exception:
-                self.release()  # nobody could go on with it
+                self.give_up_here()
                 raise
             for spool in recorder.spools[-_UNENDED:]:
                 spool.ended()
@@ -224,7 +226,7 @@ class Recordings:
             if again:
                 self.without_batch, self.stacks_at, self.stacks_wait = recorder, capture.boundary, LATER_STACKS
             if recorder.kind == "steps" and window is None and not early and self.stacks_follow(recorder):
-                self.after_early = recorder.early
+                self.after_early, self.empty_stacks = recorder.early, 0
                 last = capture.last_steps if self.settings.automatic and not recorder.early else ()
                 self.stacks_at = next_long_step(last, capture.boundary)
                 if moments.left.ended() and self.stacks_at == capture.boundary and not capture.thread_is_over:
@@ -245,12 +247,24 @@ class Recordings:
         recorder, window = self.active
         if window == STACKS:
             self.discard()
-            self.stacks_at, self.stacks_wait = self.capture.boundary, 0 if self.stacks_by_clock else LATER_STACKS
+            self.empty_stacks += 1
+            again = not self.stacks_by_clock and self.empty_stacks < MOST_EMPTY_STACKS
+            self.stacks_at, self.stacks_wait = self.capture.boundary, LATER_STACKS if again else 0
         else:
             recorder.drop_part()
             self.marks.part(self.capture.boundary, marks.PART_WRITTEN)
             self.marks.part(self.capture.boundary, marks.PART_BEGINS)
         moments.left.leaves((), in_step=False)  # none is open where a thread ends
+
+    def give_up_here(self) -> None:
+        """What runs on this thread and failed: nobody could go on with it."""
+        if self.active is None or self.active[0].thread != threading.get_ident():
+            return
+        recorder, window = self.active
+        self.release()
+        self.give_up(window)
+        self.answer(window, "cut short")
+        recorder.leave()
 
     def end_resting(self) -> None:
         """What rests, on any thread: it is written."""
@@ -528,7 +542,8 @@ class Recordings:
         if recorder.rests:
             return
         self.end_open_ranges(recorder)
-        left_s = self.seconds_end - time.monotonic() if self.active[1] == SECONDS else 0.0
+        unasked = self.active[1] == SECONDS and SECONDS not in self.asked
+        left_s = self.seconds_end - time.monotonic() if unasked else 0.0
         if recorder.steps or self.by_clock(self.active[1]):
             self.close(complete=False)
         else:
@@ -575,6 +590,7 @@ class Recordings:
         return True
 
     def end_between_requests(self) -> bool:
+        """What rests is ended, if no request runs that may go on with it; whether nothing records."""
         if not self.capture.one_request.acquire(blocking=False):
             return False
         try:

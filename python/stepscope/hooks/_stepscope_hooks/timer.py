@@ -100,6 +100,7 @@ class Timer:
         def act() -> None:
             if recordings.active is not None and recordings.active[0] is recorder and moments.fits():
                 recordings.end_left_behind()
+            self.left_behind = None  # else with one of the next calls
 
         if recorder is not self.left_behind and recorder.thread == threading.main_thread().ident:
             self.left_behind = recorder
@@ -108,15 +109,24 @@ class Timer:
     def begin_rest(self, seconds: float) -> None:
         """Of the window that was asked for before the job began: the thread that it began on makes no more steps."""
 
+        until = time.monotonic() + seconds
+        begun: list[bool] = []
+
         def act() -> None:
-            if moments.fits() and moments.left.ended() and self.capture.recordings.start_seconds(seconds):
-                self.at(time.monotonic() + seconds, self.end)
+            left_s = until - time.monotonic()
+            if not begun and left_s > RETRY_S and moments.fits() and moments.left.ended():
+                begun.append(False)
+                begun[0] = self.capture.recordings.start_seconds(left_s)
 
-        def begin() -> None:
-            self.on_thread_of_steps(act)
+        def done() -> bool:
+            return bool(begun) or time.monotonic() > until
 
-        if self.span is not None and not self.capture.settings.automatic and seconds > RETRY_S:
-            self.at(time.monotonic() + RETRY_S, begin)
+        def then() -> None:
+            if begun == [True]:
+                self.at(until, self.end)
+
+        if self.span is not None and not self.capture.settings.automatic:
+            self.at(time.monotonic() + RETRY_S, lambda: self.here_or_between_steps(act, done, then))
 
     def at(self, moment: float, what: Callable[[], None]) -> None:
         self.order += 1
@@ -298,7 +308,8 @@ class Timer:
             if not begun.wait(QUIET_S):
                 capture.at_next_boundary = None
         if not begun.is_set() and running is not None and running[0].rests:  # no thread has it
-            act()
+            with capture.notes.guard("ending a recording between two requests"):
+                act()
         if not begun.is_set() and on_main_thread:
             self.on_main_thread(act)
         elif not begun.is_set():
@@ -318,6 +329,8 @@ class Timer:
         else:
             wait_s = STACKS_WAIT_S if on_main_thread else WAIT_S  # where another one calls nothing, nothing can begin
             if not on_main_thread and not self.is_asked_often():
+                if then is not None:
+                    then()
                 return
             self.record_stacks(then, until=time.monotonic() + (wait_s if then is None else STACKS_WAIT_S / 4))
 
@@ -395,7 +408,11 @@ class Timer:
             if not taken and moments.fits() and moments.left.ended():
                 taken.append(None)
                 self.passes, self.began_at = self.capture.passes, time.monotonic()
-                started.append(self.capture.recordings.start_seconds(request.seconds, request))
+                begins = False
+                try:
+                    begins = self.capture.recordings.start_seconds(request.seconds, request)
+                finally:
+                    started.append(begins)
 
         def done() -> bool:
             if not taken and time.time() > request.start_unix_ns / 1e9 + WAIT_S:
