@@ -351,10 +351,10 @@ RecordingCost recording_cost(const Run& run, const ReplayGraph& graph, const Ste
   if (phases_known) {
     longer.excess_ns -= usual.now_and_then_ns * steps;
     count_long_steps(usual);
+    take_off_hold_ups(run, graph, window, usual, longer.work, out.node_ns);
   } else {
     usual.now_and_then = 0;  // it may be such a phase
   }
-  if (phases_known) take_off_hold_ups(run, graph, window, usual, longer.work, out.node_ns);
   std::map<StepId, double> host_ns;  // per recorded step
   for (const std::uint32_t node : longer.work) {
     longer.excess_ns -= static_cast<double>(out.node_ns[node]);

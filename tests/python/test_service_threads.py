@@ -31,6 +31,13 @@ POOL = """
                 number += 1
 """
 
+EACH_IN_A_THREAD = """
+    for number in range(150):
+        thread = threading.Thread(target=answer, args=(number,))
+        thread.start()
+        thread.join()
+"""
+
 
 def recorded(place: Place, text: str, *options: str) -> tuple[Job, dict[str, Any]]:
     job = place.run(sys.executable, place.script(text), options=options)
@@ -91,12 +98,8 @@ def test_a_thread_for_each_request_is_a_step(place: Place) -> None:
     def answer(number):
         rank(number)
         rank(number + 1)
-    for number in range(60):
-        thread = threading.Thread(target=answer, args=(number,))
-        thread.start()
-        thread.join()
     """
-    job, process = recorded(place, SERVICE + text)
+    job, process = recorded(place, SERVICE + text + EACH_IN_A_THREAD)
     assert whole(process, "steps") == [10, 11, 12, 13, 14]
     assert whole(process, "stacks") == [15]
     assert {"answer", "features"} <= functions(place, job)
@@ -126,12 +129,8 @@ def test_requests_of_their_kind_that_do_not_call_it_are_no_steps(place: Place) -
     def answer(number):
         if number % 3 == 0:
             rank(number)
-    for number in range(150):
-        thread = threading.Thread(target=answer, args=(number,))
-        thread.start()
-        thread.join()
     """
-    job, process = recorded(place, SERVICE + text)
+    job, process = recorded(place, SERVICE + text + EACH_IN_A_THREAD)
     assert whole(process, "steps") == [10, 11, 12, 13, 14]
     assert whole(process, "stacks") == [15]
     assert {len(window["steps"]) for window in process["windows"]} == {1}
