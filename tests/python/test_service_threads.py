@@ -70,6 +70,14 @@ def test_the_thread_of_a_pool_that_calls_the_model_is_followed(place: Place) -> 
     assert {"rank", "features"} <= functions(place, job)
 
 
+def test_the_window_in_seconds_waits_for_the_end_of_one_of_steps(place: Place) -> None:
+    slow = SERVICE.replace("return net(", "time.sleep(0.3); return net(")
+    assert slow != SERVICE
+    _, process = recorded(place, slow + POOL + "    time.sleep(0.9); asyncio.run(serve(9))\n")
+    assert len(whole(process, "seconds")) > 3
+    assert not whole(process, "steps")
+
+
 def test_so_it_is_where_the_main_thread_called_the_model_before(place: Place) -> None:
     job, process = recorded(
         place, SERVICE + POOL + "    for _ in range(4): rank(0)\n    asyncio.run(serve(1.5))\n", "--steps", "20:25"

@@ -232,11 +232,12 @@ class Timer:
         begun: list[bool] = []
 
         def act() -> None:
-            if not begun and moments.fits():
+            # It comes behind steps of the service that are being recorded, and takes their place.
+            if not begun and self.capture.recordings.active is None and moments.fits() and moments.left.ended():
                 begun.append(True)
                 self.begin()
 
-        self.here_or_between_steps(act, lambda: bool(begun), lambda: None)
+        self.here_or_between_steps(act, lambda: bool(begun) or self.span is None, lambda: None)
 
     def begin_unasked(self) -> None:
         """Of a job that has no model, as far as can be seen, or none that is called. What prepares one is not it."""
