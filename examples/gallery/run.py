@@ -226,7 +226,7 @@ class Table:
             print(
                 f"healthy {len(self.healthy)} programs  largest gain promised {percent(self.healthy[worst])} ({worst})"
             )
-        checks = thresholds(summarize(self.verdicts), list(self.healthy.values()), self.broken)
+        checks = thresholds(self.verdicts, list(self.healthy.values()), self.broken)
         for text, held in checks:
             print(f"{'passed' if held else 'FAILED'}  {text}")
         failed = sum(not held for _, held in checks)

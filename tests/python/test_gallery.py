@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +122,20 @@ def test_shares_errors_and_promises() -> None:
     summary = summarize([*exact, second])
     assert (summary.count, summary.first, summary.three, summary.place) == (10, 0.9, 1.0, 1.0)
     assert summary.median_error == pytest.approx(0) and summary.worst_error == pytest.approx(0.15)
-    assert [held for _, held in thresholds(summary, [0.02, 0.05], [])] == [True] * 6
-    missed = summarize([*exact[:8], second, Verdict("missed", "tune", "a", measured=2.0)])
+    second = replace(second, half="tune")
+    assert [held for _, held in thresholds([*exact, second], [0.02, 0.05], [])] == [True] * 6
+    missed = [*exact[:8], second, Verdict("missed", "tune", "a", measured=2.0)]
     assert [held for _, held in thresholds(missed, [0.02, 0.06], [])] == [False, False, True, True, True, False]
-    assert [held for _, held in thresholds(summary, [], ["second"])][-1] is False
+    assert [held for _, held in thresholds([*exact, second], [], ["second"])][-1] is False
+
+
+def test_gains_are_judged_by_the_half_that_nobody_builds_on() -> None:
+    built_on = [Verdict(str(i), "tune", "a", 1, True, (2.9, 3.1), 2.0) for i in range(9)]
+    judged = [Verdict(str(i), "report", "a", 1, True, (1.9, 2.3), 2.0) for i in range(3)]
+    assert [held for _, held in thresholds(built_on, [], [])] == [True, True, True, False, False]
+    assert [held for _, held in thresholds([*built_on, *judged], [], [])] == [True] * 5
+    worse = replace(judged[0], predicted=(2.4, 2.6))
+    assert [held for _, held in thresholds([*built_on, *judged, worse], [], [])] == [True, True, True, True, False]
 
 
 def test_the_largest_promise_of_a_healthy_program() -> None:
