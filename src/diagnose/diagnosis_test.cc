@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "diagnose/steps_fixture.h"
+#include "model/settings.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -360,6 +361,32 @@ TEST_CASE("advice: what a function makes that gives the same in each step could 
   CHECK(find(job("(keeps)", true), "constant_in_steps") == nullptr);
   CHECK(find(job("(constant)", false), "constant_in_steps") == nullptr);       // of another size each time
   CHECK(find(job("(constant)", true, true), "constant_in_steps") == nullptr);  // of what learns
+}
+
+TEST_CASE("advice: what a function makes of the same could be kept if that is what it was given in two steps") {
+  const auto job = [](std::string_view given) {
+    std::int64_t step = 0;
+    Run run = run_of([&](Thread& thread) {
+      thread.op("aten::div", 8 * ms, {"gcn.py(30): main", "gcn.py(10): normalized"}, {.dims = "[[256, 256]]"});
+      thread.op("aten::mm", 12 * ms, {"gcn.py(30): main"}, {.sequence = 100 + step++});
+    });
+    run.stack_steps[0].code = {{"gcn.py", 10, "def normalized", 10},
+                               {"gcn.py", 10, "(same)", 10},
+                               {"gcn.py", 26, "def main", 26},
+                               {"gcn.py", 26, "normalized", 34}};
+    Trace history;
+    history.metadata.push_back({std::string(kGivenTheSame), std::string(given)});
+    run.history.push_back(std::move(history));
+    return advice_of(run);
+  };
+  const Answer answer = job(R"([["gcn.py", 10]])");
+  const Finding* found = find(answer, "constant_in_steps");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.line == 34);
+  CHECK(found->confidence_reason.find("seen in two steps") != std::string::npos);
+  CHECK(find(job(R"([["gcn.py", 12], ["other.py", 10]])"), "constant_in_steps") == nullptr);
+  CHECK(find(job(R"({"gcn.py": 10})"), "constant_in_steps") == nullptr);
+  CHECK(find(job("[[10], 3, [[]]]"), "constant_in_steps") == nullptr);
 }
 
 TEST_CASE("advice: what other functions change is the same as long as they do not run, in a job that does not learn") {

@@ -30,7 +30,7 @@ bool is_library(std::string_view file) {
          std::any_of(first.begin(), first.end(), [&](std::string_view part) { return file.starts_with(part); });
 }
 
-constexpr std::string_view kConstant = "(constant)";
+constexpr std::string_view kConstant = "(constant)", kSame = "(same)";
 constexpr std::string_view kAgain = "(again) ", kThrown = "(thrown) ", kPadded = "(padded) ", kFrames = "(frames) ",
                            kIgnored = "(ignored) ";
 constexpr std::int64_t kThousand = 1000;
@@ -227,23 +227,28 @@ bool Source::is_said(const CodeFrame& function, std::string_view what) const {
 
 bool Source::keeps(const CodeFrame& function) const { return is_said(function, "(keeps)"); }
 
-std::optional<std::vector<std::string_view>> Source::same_unless(const CodeFrame& function) const {
+std::optional<Source::Constant> Source::constant(const CodeFrame& function) const {
   constexpr std::string_view kUnless = " unless ";
   // A lambda below it has no line of its own.
   if (!is_said(function, "def " + function.function)) return std::nullopt;
   const std::int64_t first = first_line(function);
   for (const CodeCall* call : of_file(function.file)) {
     std::string_view rest = call->called;
-    if (call->function_line != first || !rest.starts_with(kConstant)) continue;
-    rest.remove_prefix(kConstant.size());
-    return rest.starts_with(kUnless) ? split(rest.substr(kUnless.size()), " ") : std::vector<std::string_view>();
+    const bool is_given = rest.starts_with(kSame);
+    if (call->function_line != first || !(is_given || rest.starts_with(kConstant))) continue;
+    rest.remove_prefix(is_given ? kSame.size() : kConstant.size());
+    Constant out{.is_given = is_given};
+    if (rest.starts_with(kUnless)) out.unless = split(rest.substr(kUnless.size()), " ");
+    return out;
   }
   return std::nullopt;
 }
 
 bool Source::has_constants() const {
   return std::any_of(code_->begin(), code_->end(),
-                     [](const CodeCall& call) { return call.called.starts_with(kConstant); });
+                     [](const CodeCall& call) {
+                       return call.called.starts_with(kConstant) || call.called.starts_with(kSame);
+                     });
 }
 
 bool Source::has_loop_before(const CodeFrame& function, std::int64_t line) const {

@@ -49,9 +49,13 @@ class Source {
   const CodeCall* drops(const CodeFrame& function, std::string_view called) const;
   // Does that function set what is there when it is done?
   bool keeps(const CodeFrame& function) const;
-  // It gives the same whenever it is called, unless a function of one of these names has run; nullopt: it does not, or
-  // nobody knows. Where has_constants() is false none does.
-  std::optional<std::vector<std::string_view>> same_unless(const CodeFrame& function) const;
+  // It gives the same whenever it is called, or it is given the same, unless a function of one of these names has run;
+  // nullopt: it does not, or nobody knows. Where has_constants() is false none does.
+  struct Constant {
+    bool is_given = false;  // something beside its object
+    std::vector<std::string_view> unless;
+  };
+  std::optional<Constant> constant(const CodeFrame& function) const;
   bool has_constants() const;
 
   // Does that function have a "for" before that line, or at it?

@@ -136,6 +136,17 @@ std::vector<Compilation> compilations(const Trace& history) {
   return out;
 }
 
+std::set<std::pair<std::string, std::int64_t>> given_the_same(const Trace& history) {
+  std::set<std::pair<std::string, std::int64_t>> out;
+  for_each_row(history, kGivenTheSame, [&](const simdjson::dom::element& row) {
+    std::string_view file;
+    std::int64_t line = 0;
+    if (row.at_pointer("/0").get(file) != simdjson::SUCCESS) return;
+    if (row.at_pointer("/1").get(line) == simdjson::SUCCESS) out.emplace(file, line);
+  });
+  return out;
+}
+
 namespace {
 
 struct PageFaults {

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/trace.h"
@@ -81,6 +83,11 @@ struct Compilation {
   std::int64_t line = 0;
 };
 std::vector<Compilation> compilations(const Trace& history);  // at most 1,024
+
+// Functions of the program that were given the same in two steps, each call of them, of Run::history: file as frames
+// are recorded, and first line.
+inline constexpr std::string_view kGivenTheSame = "stepscope_given_the_same";
+std::set<std::pair<std::string, std::int64_t>> given_the_same(const Trace& history);
 
 // Share of the time in which the workers of its data loader make batches; nullopt: not noted.
 std::optional<double> loader_busy(const Trace& trace);

@@ -46,6 +46,7 @@ struct ProcessNote {
   std::string page_faults;         // JSON: [steps that nobody recorded, faults of the middle one]; empty: not counted
   std::string page_faults_around;  // JSON: {"before": the same of those before the first recording, "after": …,
                                    // "recorded": …, "recording_ns": …}
+  std::string given_the_same;      // JSON: rows of model/settings.h; empty: none
   bool own_profiler = false;       // the job profiles itself
   std::int64_t own_profiled_steps = 0;  // those that ended meanwhile
   std::string own_profiler_file;        // where it makes the profiler; empty: not known

@@ -79,6 +79,9 @@ ProcessNote to_note(simdjson::dom::element note) {
   if (simdjson::dom::array rows; note["compilations"].get(rows) == simdjson::SUCCESS) {
     out.compilations = simdjson::minify(rows);
   }
+  if (simdjson::dom::array rows; note["given_the_same"].get(rows) == simdjson::SUCCESS) {
+    out.given_the_same = simdjson::minify(rows);
+  }
   if (simdjson::dom::array counts; note["page_faults"].get(counts) == simdjson::SUCCESS) {
     out.page_faults = simdjson::minify(counts);
   }

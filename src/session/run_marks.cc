@@ -172,6 +172,7 @@ void take_notes(const std::string& run_folder, std::map<std::int64_t, Trace>& by
     std::vector<Metadata>& said = found->second.metadata;
     if (note.batch_size) said.push_back({std::string(kBatchSize), std::to_string(*note.batch_size)});
     if (!note.compilations.empty()) said.push_back({std::string(kCompilations), note.compilations});
+    if (!note.given_the_same.empty()) said.push_back({std::string(kGivenTheSame), note.given_the_same});
     if (!note.page_faults.empty()) said.push_back({std::string(kPageFaults), note.page_faults});
     if (!note.page_faults_around.empty()) {
       said.push_back({std::string(kPageFaultsAround), note.page_faults_around});

@@ -306,8 +306,15 @@ def with_rows(put: str) -> str:
 
 
 def rows(text: str) -> dict[str, list[str]]:
-    """The functions, each with the methods that must not have run."""
-    return {one.name: unless for one, unless in constants.constants(ast.parse(HEAD + textwrap.dedent(text)))}
+    """The functions that are given nothing, each with the methods that must not have run."""
+    known = constants.constants(ast.parse(HEAD + textwrap.dedent(text)))
+    return {one.name: unless for one, unless, given in known if not given}
+
+
+def given(text: str) -> dict[str, dict[str, bool]]:
+    """Those that are given something, with that, and whether its shape alone counts."""
+    known = constants.constants(ast.parse(HEAD + textwrap.dedent(text)))
+    return {one.name: given for one, _, given in known if given}
 
 
 def found(text: str) -> list[str]:
@@ -383,3 +390,38 @@ def test_what_other_methods_change_is_the_same_unless_they_run(
     change: tuple[str, str], unless: dict[str, list[str]]
 ) -> None:
     assert rows(INDEX.replace(*change) if change[0] else INDEX) == unless
+
+
+OF_THE_SAME = """
+    def adjacency(edges: Tensor, count: int) -> Tensor:
+        out = torch.zeros(count, count)
+        out[edges[0], edges[1]] = 1.0
+        return out / out.sum(1, keepdim=True).clamp(min=1)
+
+    class Mask(nn.Module):
+        def __init__(self, window: int) -> None:
+            super().__init__()
+            self.window = window
+
+        def forward(self, x: Tensor, causal: bool) -> Tensor:
+            far = torch.ones(x.shape[1], x.size(1), device=x.device).triu(self.window)
+            return far.bool() if causal else torch.zeros_like(x)
+"""
+MAYBE_NOT = {
+    "by chance": "def noisy(x):\n    return x + torch.randn_like(x)",
+    "what it is given is another behind it": "def scaled(x):\n    x.mul_(2)\n    return x.sum()",
+    "a part of it is": "def masked(x):\n    x[0] = 1\n    return x.sum()",
+    "what is added to it": "def added(x):\n    x += 1\n    return x.sum()",
+    "weights": "class Out(nn.Module):\n    def forward(self, x):\n        return self.head(x)",
+    "as many as there are": "def total(*rows):\n    return torch.stack(rows).sum()",
+}
+
+
+def test_functions_that_give_the_same_of_the_same() -> None:
+    said = given(OF_THE_SAME)
+    assert said == {"adjacency": {"edges": False, "count": False}, "forward": {"x": True, "causal": False}}
+
+
+@pytest.mark.parametrize("what", MAYBE_NOT)
+def test_those_that_may_not(what: str) -> None:
+    assert given(MAYBE_NOT[what]) == {}

@@ -1,5 +1,5 @@
 // The same made anew in each step: positions, masks, filters, distances, of which the source says that they never
-// change.
+// change, or not while they are made of the same, as they were seen to be.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -18,6 +18,8 @@
 #include "diagnose/operators.h"
 #include "diagnose/passes.h"
 #include "model/lookup.h"
+#include "model/settings.h"
+#include "model/telemetry.h"
 #include "model/windows.h"
 
 namespace stepscope::diagnose::causes {
@@ -40,6 +42,7 @@ class ConstantFunctions {
   ConstantFunctions(const Run& run, const Trace& trace, const Source& source)
       : source_(source), learns_(!trace.backward.empty()) {
     look_at(trace);
+    if (const Trace* history = marks_of_rank(run, trace.rank.rank)) given_ = given_the_same(*history);
     for (const Trace& step : run.stack_steps) {
       if (step.rank.rank == trace.rank.rank) look_at(step);
     }
@@ -57,13 +60,14 @@ class ConstantFunctions {
   bool has(const CodeFrame& function) {
     const auto [known, is_new] = known_.try_emplace({function.function, function.file, function.line}, false);
     if (!is_new) return known->second;
-    const auto unless = source_.same_unless(function);
-    if (!unless) return false;
+    const auto constant = source_.constant(function);
+    if (!constant) return false;
+    if (constant->is_given && !given_.contains({function.file, source_.first_line(function)})) return false;
     // What other functions change may be learned as well; of a service it is not.
-    const bool ran = std::any_of(unless->begin(), unless->end(), [&](std::string_view other) {
+    const bool ran = std::any_of(constant->unless.begin(), constant->unless.end(), [&](std::string_view other) {
       return ran_.contains({function.file, std::string(other)});
     });
-    return known->second = unless->empty() || (!learns_ && !ran);
+    return known->second = constant->unless.empty() || (!learns_ && !ran);
   }
 
   void look_at(const Trace& trace) {
@@ -79,6 +83,7 @@ class ConstantFunctions {
   const Source& source_;
   bool learns_ = false;
   std::set<std::string_view> names_;                   // of frames, each read once
+  std::set<std::pair<std::string, std::int64_t>> given_;  // the same: file and first line
   std::set<std::pair<std::string, std::string>> ran_;  // file and function
   std::map<std::tuple<std::string, std::string, std::int64_t>, bool> known_;
 };
@@ -153,6 +158,25 @@ void put_constant(const Source& source, const MadeAgain& made, Place& place) {
   }
 }
 
+std::string next_of(const Source::Constant& constant, const std::string& others) {
+  if (!others.empty()) return fmt::format("Keep what it gives, and make it anew after {}()", others);
+  if (constant.is_given) {
+    return "Call it once, before the loop over the steps, and keep what it gives: as a buffer "
+           "(register_buffer(..., persistent=False)), or in place of what it is given";
+  }
+  return "Make it once and keep it: in __init__, as a buffer (register_buffer(..., persistent=False)), or behind "
+         "functools.cache";
+}
+
+std::string doubt_of(const Source::Constant& constant, const std::string& others) {
+  std::string read = others.empty() ? "that it never changes is read in its source"
+                                    : fmt::format("that nothing changes it is read in its source, but for {}(), which "
+                                                  "did not run where frames were recorded",
+                                                  others);
+  if (!constant.is_given) return read;
+  return "that it is given the same was seen in two steps, and " + read;
+}
+
 }  // namespace
 
 Cause constant_in_steps_cause() {
@@ -169,19 +193,13 @@ Cause constant_in_steps_cause() {
           for (const std::uint32_t node : made.between) again.add_along(node, 0, 0.02);
           if (!again.worth_saying()) continue;
           const CodeFrame& function = made.code.stack[made.frame];
-          const auto unless = about.places.source(trace).same_unless(function);
-          const bool changes = unless && !unless->empty();
+          const Source::Constant constant = about.places.source(trace).constant(function).value_or(Source::Constant());
+          const std::string others = fmt::format("{}", fmt::join(constant.unless, "() or "));
           Diagnosis found = again.diagnosis(
               {.cause = "host",
                .sentence = "The same is made anew in each step: " + function.function + "()",
-               .next = changes ? fmt::format("Keep what it gives, and make it anew after {}()",
-                                             fmt::join(*unless, "() or "))
-                               : "Make it once and keep it: in __init__, as a buffer (register_buffer(..., "
-                                 "persistent=False)), or behind functools.cache",
-               .doubt = changes ? fmt::format("that nothing changes it is read in its source, but for {}(), which did "
-                                              "not run where frames were recorded",
-                                              fmt::join(*unless, "() or "))
-                                : "that it never changes is read in its source"});
+               .next = next_of(constant, others),
+               .doubt = doubt_of(constant, others)});
           put_constant(about.places.source(trace), made, found.finding.where);
           found.finding.evidence.push_back(
               {.text = "Operators of it in a step", .value = static_cast<std::int64_t>(count), .unit = Unit::count});

@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 import time
 import weakref
 from collections import deque
@@ -35,10 +34,9 @@ from . import (
 )
 from .marks import Marks
 from .recordings import STACKS, Recordings, may_record_again
-from .request_threads import RequestThreads
 from .requests import Requests
 from .settings import wants_rank
-from .step_thread import Callers, this_thread
+from .step_thread import StepThread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +51,6 @@ if TYPE_CHECKING:
     from .settings import Settings, Window
     from .timer import Timer
 
-_LONGEST_REQUEST_NS = 5_000_000_000  # a thread that lasts longer is none of a request
 _PHASE_RANGES = {marks.FORWARD: "forward", marks.BACKWARD: "backward"}  # torch marks the other phases itself
 
 
@@ -88,15 +85,7 @@ class Capture:
         self.reset()
 
     def reset(self) -> None:
-        self.thread = threading.main_thread().ident  # that runs the steps
-        self.callers = Callers()
-        self.request_threads = RequestThreads(self)
-        self.passes_before = 0  # forward passes done before the request that is followed
-        self.thread_is_over = False  # no further step comes on it
-        self.one_request = threading.Lock()  # held by the request that is followed
-        self.request_began = 0  # when that began
-        self.requests_tried = False
-        self.thread_has_ended = False  # on which the job trained
+        self.thread = StepThread(self)
         self.boundary = 0  # steps done
         self.page_faults = page_faults.PageFaults()  # of steps that nobody records
         self.step_began = marks.now_ns()
@@ -211,12 +200,13 @@ class Capture:
             module_hooks.after_fork()
             self.history.forget()
             self.memory.forget()
+            self.thread.requests.leave()  # one of them may have forked
             self.reset()
 
     # Phases, from the hooks: these run in every step of the job ---------------------------------------------------
     # A short request notices each call here: what has nothing to do is not called, and no guard is entered.
     def phase_begins(self, phase: int) -> None:
-        if threading.get_ident() != self.thread and not (phase == marks.FORWARD and self.called_elsewhere()):
+        if not self.thread.is_here() and not (phase == marks.FORWARD and self.thread.called_elsewhere()):
             return
         if self.boundary_waits and not self.open:
             self.at_boundary()
@@ -228,8 +218,7 @@ class Capture:
                 shown = self.range(_PHASE_RANGES[phase])
             start = marks.now_ns()
             if not self.stepping:  # what lies before is no part of the first step: imports, loading
-                self.stepping = True
-                self.step_began = start
+                self.stepping, self.step_began = True, start
             self.open.append((phase, start, shown))
             self.marks.begin(phase, self.boundary, start)
         except Exception as error:
@@ -238,7 +227,7 @@ class Capture:
             self.look_at_gradients(begins=True)
 
     def phase_ends(self, phase: int) -> None:
-        if threading.get_ident() != self.thread or not self.open or self.open[-1][0] != phase:
+        if not self.thread.is_here() or not self.open or self.open[-1][0] != phase:
             return
         try:
             _, start, shown = self.open.pop()
@@ -306,14 +295,22 @@ class Capture:
     def batch_came(self) -> None:
         self.batches += 1
 
+    def no_step_runs(self) -> None:
+        """Another thread has the steps from now on, and has begun none."""
+        self.open.clear()
+        self.stepping = False
+
+    def step_begins(self) -> None:
+        self.stepping, self.step_began = True, marks.now_ns()
+
     # Steps ------------------------------------------------------------------------------------------------------
     def optimizer_begins(self, optimizer: Any) -> None:
-        may_move = self.leader is None or self.boundary == 0 or self.thread_has_ended
-        if may_move and self.thread != threading.get_ident():
-            self.train_on_this_thread()
+        may_move = self.leader is None or self.boundary == 0 or self.thread.has_ended
+        if may_move and not self.thread.is_here():
+            self.thread.train_here()
         self.phase_begins(marks.OPTIMIZER)
         gradients = self.recordings.gradients()
-        if gradients is not None and threading.get_ident() == self.thread:
+        if gradients is not None and self.thread.is_here():
             with self.notes.guard("looking at gradients"):
                 if any(phase == marks.BACKWARD for phase, _, _ in self.open):
                     gradients.give_up()
@@ -346,7 +343,7 @@ class Capture:
     def graph_replayed(self) -> None:
         """A CUDA graph that holds a whole step."""
         with self.notes.guard("counting a replay"):
-            if self.open or threading.get_ident() != self.thread:
+            if self.open or not self.thread.is_here():
                 return
             self.others = 0
             self.optimizer_stepped()
@@ -361,7 +358,7 @@ class Capture:
 
     def backward_ended(self) -> None:
         """Of a job that has built no optimizer: it ends a step, in which the parameters were updated first."""
-        if not (self.without_optimizer or self.by_backward) or self.open or threading.get_ident() != self.thread:
+        if not (self.without_optimizer or self.by_backward) or self.open or not self.thread.is_here():
             return
         if cuda_graphs.capturing():
             return
@@ -380,11 +377,10 @@ class Capture:
             self.notes.problem(f"counting a backward pass failed: {error!r}")
 
     def forward_ended(self, gradients: bool) -> None:
-        if not self.without_optimizer or self.open or threading.get_ident() != self.thread or cuda_graphs.capturing():
+        if not self.without_optimizer or self.open or not self.thread.is_here() or cuda_graphs.capturing():
             return
-        if self.request_threads.target is not None:  # whose requests are the steps
-            if marks.now_ns() - self.request_began > _LONGEST_REQUEST_NS:
-                self.requests_are_over()
+        if self.thread.requests.target is not None:  # these are the steps
+            self.thread.pass_in_request_ended()
             return
         if gradients:
             moments.left.step_done()  # of a service that is a request, with all ranges around it
@@ -515,6 +511,7 @@ class Capture:
             self.recordings.active is not None
             or self.recordings.stacks_wait > 0
             or self.recordings.heap.disturbed
+            or self.recordings.arguments is not None
             or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
         )
 
@@ -525,11 +522,13 @@ class Capture:
             if self.boundary_waits or self.acting:
                 return
             self.acting = True
+            self.recordings.arguments_seen()
             try:
                 self.recordings.timed(self.act)
             finally:
                 self.acting = False
                 self.recordings.boundary_took(time.perf_counter() - start)
+                self.recordings.watch_arguments()
                 self.step_began = marks.now_ns()  # what recording took is no time of the next step
 
     def act(self) -> None:
@@ -541,7 +540,7 @@ class Capture:
         if not self.off:
             self.recordings.at_boundary()
         self.history.at_boundary()
-        if not self.thread_is_over:
+        if not self.thread.is_over:
             act, self.at_next_boundary = self.at_next_boundary, None
             if act is not None:
                 act()
@@ -556,154 +555,10 @@ class Capture:
             return window
         return window if self.wants(None) else None
 
-    # The thread of the steps --------------------------------------------------------------------------------------
-    def called_elsewhere(self) -> bool:
-        """The model, on another thread. Whether that is the one of the steps from now on."""
-        running = self.recordings.active
-        left = running is not None and running[0].of_forward and not running[0].rests
-        if running is not None and left and running[0].thread == threading.get_ident():
-            with self.notes.guard("ending what another thread goes on without"):
-                if moments.fits():
-                    self.recordings.end_left_behind()
-        if not self.without_optimizer or self.acting or self.off:
-            return False
-        requests = self.request_threads
-        if requests.target is not None and (self.thread != 0 or requests.is_one(this_thread())):
-            return False
-        try:
-            if self.callers.calls_again(self.passes):
-                if requests.target is not None and not self.recordings.end_between_requests():
-                    return False
-                if not self.follow_this_thread():
-                    return False
-                self.request_threads.leave()
-                return True
-            if not self.requests_tried and self.callers.come_and_go():
-                self.follow_requests()
-            return False
-        except Exception as error:
-            self.notes.problem(f"following the thread that calls the model failed: {error!r}")
-            return False
-
-    def may_follow(self) -> bool:
-        if roots.optimizer_exists() or process.is_data_worker() or process.is_helper():
-            return False
-        if self.settings.nsys:  # whose windows have no parts
-            return False
-        if self.recordings.active is not None:  # which only its own thread can end, and makes no step any more
-            if self.by_time is not None:
-                self.by_time.end_left_behind(self.recordings.active[0])
-            return False
-        return True
-
-    def follow_this_thread(self) -> bool:
-        if not self.may_follow():
-            return False
-        self.steps_come_here()
-        if self.by_time is not None:
-            self.by_time.model_runs()
-        return True
-
-    def train_on_this_thread(self) -> None:
-        """What rests between two requests ends; what ran on another thread does when that makes a pass, or ends."""
-        self.thread_has_ended = False
-        self.steps_come_here()
-        with self.notes.guard("ending what rests"):
-            self.recordings.end_between_requests()
-
-    def steps_come_here(self) -> None:
-        self.thread = threading.get_ident()
-        self.open.clear()
-        self.stepping = False
-        if self.thread != threading.main_thread().ident:
-            thread = self.thread
-            self.callers.tell_end(lambda: self.thread_ends(thread))
-
-    def thread_ends(self, thread: int) -> None:
-        """Called there. The next one that calls the model often is followed, or the main thread."""
-        if self.detached or self.notes.pid != os.getpid():
-            return
-        with self.notes.guard("recording at the end of a thread"):
-            if self.recordings.active is not None and self.recordings.active[0].thread == thread:
-                self.recordings.end_left_behind()
-            if self.thread != thread:
-                return
-            self.callers.ended()
-            self.open.clear()
-            self.stepping = False
-            self.thread = threading.main_thread().ident
-            self.thread_has_ended = not self.without_optimizer
-
-    def follow_requests(self) -> None:
-        """Each thread like this one is a step from now on; whichever begins while none is followed."""
-        if not self.may_follow():
-            return
-        self.requests_tried = True
-        thread = this_thread()
-        if thread is None or not self.request_threads.found(thread):
-            return
-        self.thread = 0
-        if self.by_time is not None and self.settings.automatic:
-            self.by_time.drop_window()
-
-    def request_begins(self) -> bool:
-        """Whether it is followed."""
-        if (
-            self.thread != 0
-            or self.acting
-            or not self.without_optimizer
-            or not self.one_request.acquire(blocking=False)
-        ):
-            return False
-        self.thread = threading.get_ident()
-        self.passes_before = self.passes
-        self.thread_is_over = False
-        self.open.clear()
-        self.at_boundary()
-        self.stepping, self.step_began = True, marks.now_ns()
-        self.request_began = self.step_began
-        return True
-
-    def request_ends(self) -> None:
-        thread, lock = threading.get_ident(), self.one_request  # a fork within it makes another one
-        try:
-            if self.request_threads.target is None or self.thread != thread:  # it was none, or the job trains now
-                self.thread_ends(thread)
-                return
-            self.thread_is_over = True
-            if self.passes > self.passes_before:
-                self.count(marks.FORWARD)
-                self.at_boundary()
-            else:
-                self.recordings.nothing_came()
-            if self.recordings.active is not None:
-                self.recordings.end_left_behind()
-        except Exception as error:
-            self.notes.problem(f"counting a request failed: {error!r}")
-            with self.notes.guard("giving a recording up"):
-                self.recordings.give_up_here()
-        finally:
-            self.boundary_waits, self.thread_is_over = False, False
-            if self.request_threads.target is not None and self.thread == thread:
-                self.open.clear()
-                self.thread = 0
-            if lock.locked():
-                lock.release()
-
-    def requests_are_over(self) -> None:
-        """On the thread of one that lasts, as of a connection that stays open: its forward passes are steps again."""
-        with self.notes.guard("following the thread of a long request"):
-            if not moments.fits():
-                return
-            self.request_threads.leave()
-            if self.recordings.active is not None:
-                self.recordings.end_left_behind()
-            self.stepping = False
-
     # By the clock -------------------------------------------------------------------------------------------------
     def first_forward(self) -> None:
         with self.notes.guard("looking for the model"):
-            here = threading.get_ident() == self.thread
+            here = self.thread.is_here()
             if process.is_data_worker() or (not here and (self.boundary > 0 or roots.optimizer_exists())):
                 return
             if self.memory.waiting or not roots.optimizer_exists():
@@ -732,9 +587,10 @@ class Capture:
         self.record_no_more("the hooks have left the process")
         self.history.stop()
         self.memory.stop()
+        self.recordings.arguments_are_left()
         self.marks.part(self.boundary, marks.LEFT)
         self.phases.uninstall()
-        self.request_threads.leave()
+        self.thread.requests.leave()
         self.graphs.uninstall()
         if self.other is not None:
             self.other.replaced.undo()

@@ -1,8 +1,9 @@
 """Functions that give the same whenever they are called, as the source has it: positions, masks, filters, distances.
 
-They are given nothing, and make it of numbers and of what their object has had since it was made, never of chance or of
-the weights. What they give could be made once and kept. Where the source leaves a doubt, a function is none of these;
-but where only certain other methods change what it is made of, as those that fill an index, it is one unless they run.
+They make it of numbers and of what their object has had since it was made, never of chance or of the weights. What they
+give could be made once and kept; where they are given something, if that is the same (same_arguments.py looks). Where
+the source leaves a doubt, a function is none of these; but where only certain other methods change what it is made of,
+as those that fill an index, it is one unless they run.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ _MODULES = frozenset(("parameters", "named_parameters", "buffers", "named_buffer
 _CHANGES = _READS | _PUTS | _WEIGHTS | _MODULES
 _PURE = frozenset(("torch", "math", "numpy", "einops"))  # packages whose functions, beside those, only compute
 _NO_DATA = ("Module", "Optimizer", "Iterator", "Iterable", "Generator", "Callable", "Any", "Loader")
+# What asks a tensor for its shape and kind, and not for its numbers.
+_OF_SHAPE = frozenset(("shape", "device", "dtype", "ndim", "layout", "is_cuda", "size", "dim", "numel", "nelement"))
+_LIKE = frozenset(("len", "zeros_like", "ones_like", "full_like", "empty_like"))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MORE_THAN_LOOKED_AT = (
     ast.Global,
@@ -45,8 +49,9 @@ _MORE_THAN_LOOKED_AT = (
 )
 
 
-def constants(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, list[str]]]:
-    """Those that call something: what only reads is none to be kept. With each the methods that must not have run."""
+def constants(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, list[str], dict[str, bool]]]:
+    """Those that call something: what only reads is none to be kept. With each the methods that must not have run, and
+    what it is given beside its object: of each whether its shape and kind alone count."""
     source = _Source(tree)
     for node in tree.body:
         of = _Class(node) if isinstance(node, ast.ClassDef) else None
@@ -55,9 +60,23 @@ def constants(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, list[str]]]:
                 continue
             calls = any(isinstance(inner, ast.Call) for inner in ast.walk(function))
             given = [one.arg for one in _parameters(function)]
-            unless = source.unless(function, of) if calls and given == ([] if of is None else ["self"]) else None
+            if not calls or (of is not None and given[:1] != ["self"]):
+                continue
+            unless = source.unless(function, of)
             if unless is not None:
-                yield function, sorted(unless)
+                yield function, sorted(unless), _given(function, given if of is None else given[1:])
+
+
+def _given(function: ast.FunctionDef, names: list[str]) -> dict[str, bool]:
+    nodes = [inner for statement in function.body for inner in ast.walk(statement)]
+    of_shape: set[int] = set()
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and (node.attr in _OF_SHAPE or node.attr.startswith("new_")):
+            of_shape.add(id(node.value))
+        elif isinstance(node, ast.Call) and _called(node) in _LIKE and node.args:
+            of_shape.add(id(node.args[0]))
+    used = [one for one in nodes if isinstance(one, ast.Name)]
+    return {name: all(id(one) in of_shape for one in used if one.id == name) for name in names}
 
 
 def _changes(name: str) -> bool:
@@ -227,12 +246,17 @@ class _Function:
         self.kept = self._kept()
 
     def unless(self) -> frozenset[str] | None:
-        if self.function.args.vararg or self.function.args.kwarg:
+        if self.function.args.vararg or self.function.args.kwarg or self._changes_what_it_is_given():
             return None
         gives = (
             any(self._makes(node.value) for node in self.nodes if isinstance(node, ast.Return)) and self._kept_alone()
         )
         return frozenset(self.excused) if gives and all(self._is_fine(node) for node in self.nodes) else None
+
+    def _changes_what_it_is_given(self) -> bool:
+        given = {one.arg for one in _parameters(self.function)} - {"self"}
+        changed = (one for node in self.nodes for one in _changed_in_place(node))
+        return any(isinstance(one, ast.Name) and one.id in given for one in changed)
 
     def _kept(self) -> set[str]:
         """What it sets of its object, for its next call."""

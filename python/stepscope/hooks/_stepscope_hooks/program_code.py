@@ -30,6 +30,7 @@ RETAINS = "backward(retain_graph)"
 CALLS = "(calls) "  # before the model: where the program was when it called it
 KEEPS = "(keeps)"  # a function that sets what is there when it is done: an attribute, a place in a list of another's
 CONSTANT = "(constant)"  # a function that gives the same whenever it is called
+SAME = "(same)"  # one that gives the same of the same; whether it is given that is in the notes of the process
 WORKERS = "(workers)"  # a data loader that is made; the line is that of num_workers, where it is given
 FLOAT64 = "(float64)"  # an expression that asks for it
 ALL_FLOAT64 = "(all float64)"  # one that makes a model float64, or all that follows
@@ -46,14 +47,18 @@ MOST_S = 0.5  # of reading: the job waits
 MOST_BYTES = 1_000_000  # of a source that is still read
 
 Call = tuple[str, int, str, int]  # file as frames are recorded, first line of the function, what is called, line
+# Functions that give the same of the same, by file as Python calls it and first line: their parameters, and of each
+# whether its shape and kind alone count.
+Given = dict[tuple[str, int], dict[str, bool]]
 
 
-def calls() -> list[Call]:
+def calls() -> tuple[list[Call], Given]:
     """One row per call, loop and function ("def evaluate").
 
     And one for each file that calls nothing ("", 0), so that all files are known.
     """
     rows: list[Call] = []
+    of_the_same: Given = {}
     began = time.perf_counter()
     prefixes = _prefixes()
 
@@ -76,12 +81,15 @@ def calls() -> list[Call]:
             if time.perf_counter() - began < MOST_S:
                 rows.extend([(name, at, FLOAT64, line) for at, line in sorted(set(doubles.asked_for(tree)))])
                 rows.extend([(name, at, ALL_FLOAT64, line) for at, line in sorted(set(doubles.changed_to(tree)))])
-                for one, unless in constants.constants(tree):
-                    what = f"{CONSTANT} unless {' '.join(unless)}" if unless else CONSTANT
+                for one, unless, given in constants.constants(tree):
+                    what = SAME if given else CONSTANT
+                    what = f"{what} unless {' '.join(unless)}" if unless else what
                     rows.append((name, syntax.first_line(one), what, one.lineno))
+                    if given:
+                        of_the_same[own[path], syntax.first_line(one)] = given
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-    return rows
+    return rows, of_the_same
 
 
 def seen_in_step(ranges: modules.ModuleRanges, gradients: GradientUse | None) -> list[Call]:

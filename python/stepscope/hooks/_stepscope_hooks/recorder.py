@@ -73,6 +73,7 @@ class Recorder:
         self.sizes: tuple[list[modules.Size], list[modules.Size]] = ([], [])  # of models, and of those beside
         self.held: list[tuple[str, str, str, int]] = []  # before it began
         self.code: list[program_code.Call] = []  # calls in the program's own source
+        self.of_the_same: program_code.Given = {}  # its functions that give the same of the same
         self.quiet = contextlib.ExitStack()  # what torch would print while it records
         self.mark: tuple[int, Any] | None = None
         self.steps: list[int] = []  # whole ones, of all parts
@@ -126,7 +127,7 @@ class Recorder:
                 self.sizes = modules.module_sizes(models, beside, optimizers)
         if self.kind == "stacks":  # now: what is done while it records would be among its frames
             with self.notes.guard("reading the program's own source"):
-                self.code = program_code.calls()
+                self.code, self.of_the_same = program_code.calls()
             if "modules" in self.features and optimizers:
                 with self.notes.guard("looking for what gets gradients"):
                     self.gradients = GradientUse(

@@ -6,10 +6,11 @@ import math
 import threading
 import time
 
-from . import loader_workers, marks, moments, plan, torch_profiler
+from . import compilations, loader_workers, marks, moments, plan, program_code, torch_profiler
 from .budget import Budget
 from .heap import Heap
 from .recorder import SETTLES_S, Recorder, device_settles
+from .same_arguments import SameArguments
 from .termination import BeforeExec, Termination
 
 TYPE_CHECKING = False
@@ -38,9 +39,11 @@ class Recordings:
         self.termination = Termination(capture.notes, self.save_in_child)
         self.before_exec = BeforeExec(self.program_ends)
         self.takers: list[Callable[[], bool]] = []  # say whether the next step is another profiler's
+        self.arguments: SameArguments | None = None  # looked at in the step with frames and the one behind it
         self.reset()
 
     def reset(self) -> None:
+        self.arguments_are_left()
         self.windows = 0  # recorded so far
         self.heap = Heap()
         self.active: tuple[Recorder, Window | str] | None = None  # what records now
@@ -101,7 +104,7 @@ class Recordings:
                 self.wait(taken, "DeepSpeed's FLOPS profiler measured it")
             return
         self.go_on(capture.wanted(capture.boundary))
-        if capture.thread_is_over:
+        if capture.thread.is_over:
             return
         window = capture.wanted(capture.boundary)  # which a budget may just have ended
         if self.active is None and window is not None:
@@ -165,7 +168,7 @@ class Recordings:
             raise
         self.capture.identity = recorder.identity
         recorder.asked = window in self.asked
-        recorder.thread_of_request = self.capture.request_threads.target is not None
+        recorder.thread_of_request = self.capture.thread.requests.target is not None
         recorder.of_forward = self.capture.without_optimizer
         of_step = kind == STACKS and number is not None
         recorder.early = self.settings.automatic and (self.after_early if of_step else window == plan.EARLY)
@@ -179,13 +182,16 @@ class Recordings:
             recorder.begin_step(number)
         if of_step and self.capture.by_time is not None:
             self.capture.by_time.watch(recorder, self.longest_s())
+        if of_step and recorder.of_the_same and not recorder.thread_of_request and not compilations.told():
+            self.arguments_are_left()
+            self.arguments = SameArguments(recorder.of_the_same)
         if not self.settings.nsys:  # whose report the end of the job completes
             self.termination.arm()
             self.before_exec.arm()
 
     def go_on(self, window: Window | None) -> None:
         """The running recording at the end of a step; `window`: what the plan has for the next."""
-        if self.active is not None and self.active[0].rests and not self.capture.thread_is_over:
+        if self.active is not None and self.active[0].rests and not self.capture.thread.is_over:
             if self.time_is_up or not moments.left.ended():
                 self.end_resting()
                 return
@@ -203,7 +209,7 @@ class Recordings:
             recorder.profiler = None
             moments.left.leaves(None, in_step=False)
             self.marks.part(capture.boundary, marks.PART_WRITTEN)
-        elif capture.thread_is_over and self.goes_on_elsewhere(recorder, current, window):
+        elif capture.thread.is_over and self.goes_on_elsewhere(recorder, current, window):
             try:
                 recorder.rest()
             except Exception:
@@ -213,7 +219,7 @@ class Recordings:
                 spool.ended()
             self.marks.part(capture.boundary, marks.PART_WRITTEN)
             self.marks.part(capture.boundary, marks.PART_BEGINS)
-        elif not capture.thread_is_over and ((self.by_clock(current) and not self.time_is_up) or window == current):
+        elif not capture.thread.is_over and ((self.by_clock(current) and not self.time_is_up) or window == current):
             with self.notes.guard("clearing up the heap"):
                 self.heap.recorded_step_ended()
             self.record_on(recorder)
@@ -229,7 +235,7 @@ class Recordings:
                 self.after_early, self.empty_stacks = recorder.early, 0
                 last = capture.last_steps if self.settings.automatic and not recorder.early else ()
                 self.stacks_at = next_long_step(last, capture.boundary)
-                if moments.left.ended() and self.stacks_at == capture.boundary and not capture.thread_is_over:
+                if moments.left.ended() and self.stacks_at == capture.boundary and not capture.thread.is_over:
                     self.start(STACKS, capture.boundary)
                 else:
                     self.stacks_wait = self.stacks_at - capture.boundary + 2
@@ -482,6 +488,35 @@ class Recordings:
 
         return [other for other in self.done if is_worse(other)]
 
+    # What functions are given ---------------------------------------------------------------------------------------
+    def watch_arguments(self) -> None:
+        """Behind all that is done at a boundary, of which Python is not to tell."""
+        if self.arguments is None:
+            return
+        with self.notes.guard("looking at what functions are given"):
+            if (self.arguments.steps == 0) == (self.active is not None):  # frames first, then nothing is recorded
+                self.arguments.begin()
+            else:
+                self.arguments_are_left()
+
+    def arguments_seen(self) -> None:
+        if self.arguments is None:
+            return
+        with self.notes.guard("looking at what functions are given"):
+            self.arguments.pause()
+            self.arguments.step_ended()
+            if self.arguments.steps < 2:
+                return
+            found = self.arguments.found()
+            self.arguments_are_left()
+            if found:
+                self.capture.tell(given_the_same=[[program_code.shown(file), line] for file, line in found])
+
+    def arguments_are_left(self) -> None:
+        if self.arguments is not None:
+            self.arguments.leave()
+            self.arguments = None
+
     # Seconds: called on the main thread ----------------------------------------------------------------------------
     def start_seconds(self, seconds: float, request: Request | None = None) -> bool:
         """Whether it began. `request`: who asked, where that was not before the job started."""
@@ -591,17 +626,18 @@ class Recordings:
 
     def end_between_requests(self) -> bool:
         """What rests is ended, if no request runs that may go on with it; whether nothing records."""
-        if not self.capture.one_request.acquire(blocking=False):
+        if not self.capture.thread.one_request.acquire(blocking=False):
             return False
         try:
             if self.active is not None and self.active[0].rests:
                 self.end_resting()
             return self.active is None
         finally:
-            self.capture.one_request.release()
+            self.capture.thread.one_request.release()
 
     # The end --------------------------------------------------------------------------------------------------------
     def finish(self) -> None:
+        self.arguments_are_left()
         if self.active is not None and self.is_lost():
             self.notes.problem("a recording was lost: its thread still ran when the job ended")
             self.active[0].leave()

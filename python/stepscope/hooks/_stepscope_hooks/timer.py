@@ -202,7 +202,7 @@ class Timer:
             pass
 
     def steps_on_main_thread(self) -> bool:
-        return self.capture.thread == threading.main_thread().ident
+        return self.capture.thread.ident == threading.main_thread().ident
 
     def here_or_between_steps(
         self, act: Callable[[], None], done: Callable[[], bool], then: Callable[[], None]

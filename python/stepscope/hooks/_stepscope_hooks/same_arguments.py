@@ -1,0 +1,122 @@
+"""Functions that are given the same in one step as in the next, of those that make the same of the same.
+
+By their source they do (constants.py): the normalized adjacency of a graph, a mask of some length. What they are given
+is known only while they are called. Python tells of each call (sys.settrace) in the step with frames and in the one
+behind it, which nobody times. A tensor is the same if it is the same object, or the same view of one, and nobody has
+changed it in place; numbers and names are if they are equal; of anything else nobody knows.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections import Counter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+    from .program_code import Given
+
+MOST_CALLS = 256  # in a step, of one function: of what is called more often each is small
+MOST_ITEMS = 64  # of a list
+_PLAIN = (bool, int, float, complex, str, type(None))
+
+
+class SameArguments:
+    """Of two steps. All of it is called on the thread of the steps."""
+
+    def __init__(self, functions: Given) -> None:
+        import torch
+
+        self.torch = torch
+        self.functions = functions
+        self.lines = frozenset(line for _, line in functions)
+        self.thread = threading.get_ident()
+        self.tracer = self._called  # one object, whenever it is asked for
+        self.steps = 0  # seen
+        self.seen: dict[tuple[str, int], Counter[Any]] = {}
+        self.before: dict[tuple[str, int], Counter[Any]] = {}  # in the first step
+        self.kept: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id, which another object may have later
+        self.objects = 0
+        self.over = False
+
+    def begin(self) -> None:
+        if sys.gettrace() is None and threading.get_ident() == self.thread:  # else a debugger is there
+            sys.settrace(self.tracer)
+        else:
+            self.over = True
+
+    def pause(self) -> None:
+        if threading.get_ident() == self.thread and sys.gettrace() is self.tracer:
+            sys.settrace(None)
+        else:
+            self.over = True
+
+    def step_ended(self) -> None:
+        self.steps += 1
+        if self.steps == 1:
+            self.before, self.seen = self.seen, {}
+
+    def leave(self) -> None:
+        self.over = True
+        self.pause()
+        self.seen, self.before, self.kept = {}, {}, {}
+
+    def found(self) -> list[tuple[str, int]]:
+        """Those that were given the same in both steps, as often."""
+        if self.over:
+            return []
+        alike = [one for one, calls in self.seen.items() if calls == self.before.get(one)]
+        return [one for one in alike if sum(self.seen[one].values()) <= MOST_CALLS]
+
+    def _called(self, frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if code.co_firstlineno not in self.lines or self.over or event != "call":
+            return
+        function = code.co_filename, code.co_firstlineno
+        given = self.functions.get(function)
+        if given is None:
+            return
+        calls = self.seen.setdefault(function, Counter())
+        if sum(calls.values()) > MOST_CALLS:
+            return
+        values = frame.f_locals
+        try:
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            what = tuple(
+                self._of_shape(values[name]) if given.get(name) else self._of(values[name], is_own=name == "self")
+                for name in names
+            )
+            calls[what] += 1
+        except Exception:
+            calls[object()] += 1  # of which nobody knows
+
+    def _of_shape(self, value: Any) -> Any:
+        if not isinstance(value, self.torch.Tensor):
+            return self._of(value)
+        return tuple(value.shape), value.dtype, value.device
+
+    def _of(self, value: Any, is_own: bool = False) -> Any:
+        torch = self.torch
+        if isinstance(value, (*_PLAIN, torch.dtype, torch.device, torch.layout)):
+            return type(value), value
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad:
+                return object()
+            whole = value if value._base is None else value._base
+            place = value.storage_offset(), tuple(value.shape), value.stride(), value.dtype
+            return self._object(whole), whole._version, place
+        if isinstance(value, (tuple, list)) and len(value) <= MOST_ITEMS:
+            return type(value), tuple(self._of(one) for one in value)
+        return self._object(value) if is_own else object()
+
+    def _object(self, value: Any) -> int:
+        """A number that no other object has in both steps."""
+        known = self.kept.get(id(value))
+        if known is None or known[0]() is not value:
+            self.objects += 1
+            known = self.kept[id(value)] = weakref.ref(value), self.objects
+        return known[1]

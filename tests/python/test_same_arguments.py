@@ -1,0 +1,92 @@
+"""Functions that are given the same in each step, as the hooks see it while the job runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import Job, Place, needs_torch
+
+pytestmark = needs_torch
+
+JOB = """
+    import sys, torch
+    torch.manual_seed(0)
+    nodes = 400
+    near = torch.rand(nodes, nodes).gt(0.98).float()
+
+    def normalized(near):
+        both = near + near.T + torch.eye(near.shape[0])
+        scale = both.sum(1).rsqrt()
+        return scale[:, None] * both * scale[None]
+
+    def mask(x, window):
+        at = torch.arange(x.shape[0])
+        return ((at[:, None] - at[None]).abs() < window).float()
+
+    def debugger(frame, event, argument):
+        return None
+
+    def squared(x):
+        return torch.square(x)
+
+    class Graph(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(16, 16) for _ in range(3)])
+        def forward(self, x, near):
+            for layer in self.layers:
+                x = layer(normalized(near) @ x).relu() + mask(x, 30) @ squared(x.detach())
+            return x
+
+    net = Graph()
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-5)
+    for step in range(24):
+        x = torch.randn(nodes, 16)
+        pass
+        optimizer.zero_grad()
+        net(x, near).mean().backward()
+        optimizer.step()
+    print("traced by", getattr(sys.gettrace(), "__name__", None))
+"""
+
+
+def recorded(place: Place, each_step: str = "pass", by: str = "None") -> tuple[Job, dict[str, Any], set[str]]:
+    """The job, what its process noted, and the functions that were given the same."""
+    file: Path = place.script(JOB.replace("        pass\n", f"        {each_step}\n"))
+    job = place.run(sys.executable, file)
+    assert job.code == 0, job.stderr
+    assert job.stdout.strip() == f"traced by {by}"
+    (process,) = job.manifest()["processes"]
+    assert process["problems"] == []
+    source = file.read_text().splitlines()
+    names = (re.search(r"def (\w+)", source[line - 1]) for _, line in process.get("given_the_same", []))
+    return job, process, {name.group(1) for name in names if name is not None}
+
+
+def test_a_function_that_is_given_the_same_in_each_step_is_told(place: Place) -> None:
+    job, process, functions = recorded(place)
+    assert functions == {"normalized", "mask"}
+    said = json.loads(place.plain(str(place.stepscope), "advise", str(job.folder), "--json").stdout)
+    found = {one["sentence"]: one for one in said["findings"] if one["id"] == "constant_in_steps"}
+    told = next(one for sentence, one in found.items() if "normalized()" in sentence)
+    assert told["where"]["function"] == "forward"
+    assert "was seen in two steps" in told["confidence_reason"]
+    assert process["steps_seen"] == 24
+
+
+@pytest.mark.parametrize(
+    "each_step",
+    ["near[0, step] = 1", "near = near.clone()", "near = near[:]", "near = near.requires_grad_()"],
+    ids=["changed in place", "another one", "another view of it", "learned"],
+)
+def test_what_may_differ_is_not(place: Place, each_step: str) -> None:
+    assert recorded(place, each_step)[2] == ({"mask", "normalized"} if "[:]" in each_step else {"mask"})
+
+
+def test_a_debugger_is_left_alone(place: Place) -> None:
+    assert recorded(place, "sys.settrace(debugger)", by="debugger")[2] == set()
