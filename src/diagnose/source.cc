@@ -245,10 +245,9 @@ std::optional<Source::Constant> Source::constant(const CodeFrame& function) cons
 }
 
 bool Source::has_constants() const {
-  return std::any_of(code_->begin(), code_->end(),
-                     [](const CodeCall& call) {
-                       return call.called.starts_with(kConstant) || call.called.starts_with(kSame);
-                     });
+  return std::any_of(code_->begin(), code_->end(), [](const CodeCall& call) {
+    return call.called.starts_with(kConstant) || call.called.starts_with(kSame);
+  });
 }
 
 bool Source::has_loop_before(const CodeFrame& function, std::int64_t line) const {

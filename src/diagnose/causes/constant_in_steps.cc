@@ -82,9 +82,9 @@ class ConstantFunctions {
 
   const Source& source_;
   bool learns_ = false;
-  std::set<std::string_view> names_;                   // of frames, each read once
+  std::set<std::string_view> names_;                      // of frames, each read once
   std::set<std::pair<std::string, std::int64_t>> given_;  // the same: file and first line
-  std::set<std::pair<std::string, std::string>> ran_;  // file and function
+  std::set<std::pair<std::string, std::string>> ran_;     // file and function
   std::map<std::tuple<std::string, std::string, std::int64_t>, bool> known_;
 };
 
@@ -169,12 +169,12 @@ std::string next_of(const Source::Constant& constant, const std::string& others)
 }
 
 std::string doubt_of(const Source::Constant& constant, const std::string& others) {
-  std::string read = others.empty() ? "that it never changes is read in its source"
-                                    : fmt::format("that nothing changes it is read in its source, but for {}(), which "
-                                                  "did not run where frames were recorded",
-                                                  others);
-  if (!constant.is_given) return read;
-  return "that it is given the same was seen in two steps, and " + read;
+  std::string doubt = !constant.is_given ? others.empty() ? "that it never changes is read in its source"
+                                                          : "that nothing changes it is read in its source"
+                                         : "that it is given the same was seen in two steps, that it gives the same of "
+                                           "that is read in its source";
+  if (!others.empty()) doubt += fmt::format(", but for {}(), which did not run where frames were recorded", others);
+  return doubt;
 }
 
 }  // namespace
@@ -195,11 +195,11 @@ Cause constant_in_steps_cause() {
           const CodeFrame& function = made.code.stack[made.frame];
           const Source::Constant constant = about.places.source(trace).constant(function).value_or(Source::Constant());
           const std::string others = fmt::format("{}", fmt::join(constant.unless, "() or "));
-          Diagnosis found = again.diagnosis(
-              {.cause = "host",
-               .sentence = "The same is made anew in each step: " + function.function + "()",
-               .next = next_of(constant, others),
-               .doubt = doubt_of(constant, others)});
+          Diagnosis found =
+              again.diagnosis({.cause = "host",
+                               .sentence = "The same is made anew in each step: " + function.function + "()",
+                               .next = next_of(constant, others),
+                               .doubt = doubt_of(constant, others)});
           put_constant(about.places.source(trace), made, found.finding.where);
           found.finding.evidence.push_back(
               {.text = "Operators of it in a step", .value = static_cast<std::int64_t>(count), .unit = Unit::count});

@@ -3,11 +3,13 @@
 By their source they do (constants.py): the normalized adjacency of a graph, a mask of some length. What they are given
 is known only while they are called. Python tells of each call (sys.settrace) in the step with frames and in the one
 behind it, which nobody times. A tensor is the same if it is the same object, or the same view of one, and nobody has
-changed it in place; numbers and names are if they are equal; of anything else nobody knows.
+changed it in place, as its version and some of its bytes tell; numbers and names are if they are equal; of anything
+else nobody knows.
 """
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
 import weakref
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 256  # in a step, of one function: of what is called more often each is small
 MOST_ITEMS = 64  # of a list
+PLACES, PLACE_BYTES = 64, 64  # of a tensor that are looked at: numpy, or .data, changes it without a new version
 _PLAIN = (bool, int, float, complex, str, type(None))
 
 
@@ -103,12 +106,10 @@ class SameArguments:
         torch = self.torch
         if isinstance(value, (*_PLAIN, torch.dtype, torch.device, torch.layout)):
             return type(value), value
-        if isinstance(value, torch.Tensor):
-            if value.requires_grad:
-                return object()
+        if type(value) is torch.Tensor and value.layout is torch.strided and not value.requires_grad:
             whole = value if value._base is None else value._base
             place = value.storage_offset(), tuple(value.shape), value.stride(), value.dtype
-            return self._object(whole), whole._version, place
+            return self._object(whole), whole._version, place, _bytes(whole)
         if isinstance(value, (tuple, list)) and len(value) <= MOST_ITEMS:
             return type(value), tuple(self._of(one) for one in value)
         return self._object(value) if is_own else object()
@@ -120,3 +121,16 @@ class SameArguments:
             self.objects += 1
             known = self.kept[id(value)] = weakref.ref(value), self.objects
         return known[1]
+
+
+def _bytes(tensor: Any) -> bytes:
+    """Some of them, from all over it."""
+    storage = tensor.untyped_storage()
+    start, size = storage.data_ptr(), storage.nbytes()
+    if tensor.device.type != "cpu" or start == 0:
+        return b""
+    if size <= PLACES * PLACE_BYTES:
+        return ctypes.string_at(start, size)
+    return b"".join(
+        ctypes.string_at(start + (size - PLACE_BYTES) * at // (PLACES - 1), PLACE_BYTES) for at in range(PLACES)
+    )
