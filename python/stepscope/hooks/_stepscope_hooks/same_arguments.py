@@ -34,7 +34,10 @@ class SameArguments:
     def __init__(self, functions: Given) -> None:
         import torch
 
-        self.torch = torch
+        self.plain = {*_PLAIN, torch.dtype, torch.device, torch.layout}
+        self.lists = {tuple, list, torch.Size}
+        self.tensors = {torch.Tensor, torch.nn.Parameter}
+        self.strided = torch.strided
         self.functions = functions
         self.lines = frozenset(line for _, line in functions)
         self.thread = threading.get_ident()
@@ -76,6 +79,8 @@ class SameArguments:
         return [one for one in alike if sum(self.seen[one].values()) <= MOST_CALLS]
 
     def _called(self, frame: FrameType, event: str, _: Any) -> None:
+        """Nothing may leave it: the program would get what is raised. Nor may it run any of the program's own code, as
+        other types than torch's and Python's have it."""
         code = frame.f_code
         if code.co_firstlineno not in self.lines or self.over or event != "call":
             return
@@ -84,10 +89,10 @@ class SameArguments:
         if given is None:
             return
         calls = self.seen.setdefault(function, Counter())
-        if sum(calls.values()) > MOST_CALLS:
-            return
-        values = frame.f_locals
         try:
+            if sum(calls.values()) > MOST_CALLS:
+                return
+            values = frame.f_locals
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             what = tuple(
                 self._of_shape(values[name]) if given.get(name) else self._of(values[name], is_own=name == "self")
@@ -98,20 +103,20 @@ class SameArguments:
             calls[object()] += 1  # of which nobody knows
 
     def _of_shape(self, value: Any) -> Any:
-        if not isinstance(value, self.torch.Tensor):
+        if type(value) not in self.tensors:
             return self._of(value)
         return tuple(value.shape), value.dtype, value.device
 
     def _of(self, value: Any, is_own: bool = False) -> Any:
-        torch = self.torch
-        if isinstance(value, (*_PLAIN, torch.dtype, torch.device, torch.layout)):
-            return type(value), value
-        if type(value) is torch.Tensor and value.layout is torch.strided and not value.requires_grad:
+        kind = type(value)
+        if kind in self.plain:
+            return kind, value
+        if kind in self.tensors and value.layout is self.strided and not value.requires_grad:
             whole = value if value._base is None else value._base
             place = value.storage_offset(), tuple(value.shape), value.stride(), value.dtype
             return self._object(whole), whole._version, place, _bytes(whole)
-        if isinstance(value, (tuple, list)) and len(value) <= MOST_ITEMS:
-            return type(value), tuple(self._of(one) for one in value)
+        if kind in self.lists and len(value) <= MOST_ITEMS:
+            return kind, tuple(self._of(one) for one in value)
         return self._object(value) if is_own else object()
 
     def _object(self, value: Any) -> int:
@@ -125,9 +130,11 @@ class SameArguments:
 
 def _bytes(tensor: Any) -> bytes:
     """Some of them, from all over it."""
+    if tensor.device.type != "cpu":
+        return b""
     storage = tensor.untyped_storage()
     start, size = storage.data_ptr(), storage.nbytes()
-    if tensor.device.type != "cpu" or start == 0:
+    if start == 0:
         return b""
     if size <= PLACES * PLACE_BYTES:
         return ctypes.string_at(start, size)

@@ -229,11 +229,14 @@ class Timer:
     def begin_between(self) -> None:
         if self.span is None or self.settled or (self.capture.settings.automatic and roots.optimizer_exists()):
             return
+        recordings = self.capture.recordings
+        if recordings.active is not None:  # of steps of the service: this comes behind them, and takes their place
+            self.at(time.monotonic() + AGAIN_S, self.begin_between)
+            return
         begun: list[bool] = []
 
         def act() -> None:
-            # It comes behind steps of the service that are being recorded, and takes their place.
-            if not begun and self.capture.recordings.active is None and moments.fits() and moments.left.ended():
+            if not begun and recordings.active is None and moments.fits() and moments.left.ended():
                 begun.append(True)
                 self.begin()
 
