@@ -136,7 +136,7 @@ def thresholds(verdicts: list[Verdict], healthy: list[float], broken: list[str])
     found: list[tuple[str, bool]] = []
     if verdicts:
         summary = summarize(verdicts)
-        to_judge_by = [verdict for verdict in verdicts if verdict.half == "report"]
+        to_judge_by = [verdict for verdict in verdicts if verdict.half == "report" and verdict.measured is not None]
         gains, of_half = summarize(to_judge_by or verdicts), " (half: report)" if to_judge_by else ""
         median, worst = gains.median_error, gains.worst_error
         found += [

@@ -375,6 +375,7 @@ TEST_CASE("advice: what a function makes of the same could be kept if that is wh
                                {"gcn.py", 26, "def main", 26},
                                {"gcn.py", 26, "normalized", 34}};
     Trace history;
+    history.steps.push_back({.name = "step", .number = 0, .start_ns = 0, .end_ns = 20 * ms});
     history.metadata.push_back({std::string(kGivenTheSame), std::string(given)});
     run.history.push_back(std::move(history));
     return advice_of(run);

@@ -49,10 +49,10 @@ class Source {
   const CodeCall* drops(const CodeFrame& function, std::string_view called) const;
   // Does that function set what is there when it is done?
   bool keeps(const CodeFrame& function) const;
-  // It gives the same whenever it is called, or it is given the same, unless a function of one of these names has run;
-  // nullopt: it does not, or nobody knows. Where has_constants() is false none does.
+  // It gives the same whenever it is called, or called with the same (is_given), unless a function of one of these
+  // names has run; nullopt: it does not, or nobody knows. Where has_constants() is false none does.
   struct Constant {
-    bool is_given = false;  // something beside its object
+    bool is_given = false;  // something beside its object; whether that is the same, notes say (given_the_same)
     std::vector<std::string_view> unless;
   };
   std::optional<Constant> constant(const CodeFrame& function) const;

@@ -413,6 +413,26 @@ MAYBE_NOT = {
     "a part of it is": "def masked(x):\n    x[0] = 1\n    return x.sum()",
     "what is added to it": "def added(x):\n    x += 1\n    return x.sum()",
     "weights": "class Out(nn.Module):\n    def forward(self, x):\n        return self.head(x)",
+    "other ranks": """
+        import torch.distributed as dist
+        from torch.distributed import broadcast
+
+        def world(count, device):
+            total = torch.tensor([count], device=device)
+            dist.all_reduce(total)
+            return total
+
+        def shared(x):
+            broadcast(x, 0)
+            return x + 1
+
+        def gathered(x):
+            torch.distributed.all_gather_into_tensor(x, x)
+            return x + 1
+    """,
+    "files": "def rows(path):\n    return torch.from_numpy(np.fromfile(path))",
+    "chance where it trains": "def mixed(q, k, v, p):\n    return F.scaled_dot_product_attention(q, k, v, dropout_p=p)",
+    "the order of a list": "def least(rows):\n    rows.sort()\n    return torch.tensor(rows[0])",
     "as many as there are": "def total(*rows):\n    return torch.stack(rows).sum()",
 }
 

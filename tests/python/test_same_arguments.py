@@ -11,13 +11,18 @@ from typing import Any
 import pytest
 from jobs import Job, Place, needs_torch
 
-pytestmark = needs_torch
+pytestmark = [
+    needs_torch,
+    pytest.mark.skipif(sys.version_info < (3, 11), reason="Python's trace of calls changes variables before 3.11"),
+]
 
 JOB = """
     import sys, torch
     torch.manual_seed(0)
     nodes = 400
     near = torch.rand(nodes, nodes).gt(0.98).float()
+    seen = near.clone().numpy()
+    near_seen = torch.from_numpy(seen)
 
     def normalized(near):
         both = near + near.T + torch.eye(near.shape[0])
@@ -45,7 +50,7 @@ JOB = """
 
     net = Graph()
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-5)
-    for step in range(24):
+    for step in range(STEPS):
         x = torch.randn(nodes, 16)
         pass
         optimizer.zero_grad()
@@ -55,9 +60,12 @@ JOB = """
 """
 
 
-def recorded(place: Place, each_step: str = "pass", by: str = "None") -> tuple[Job, dict[str, Any], set[str]]:
+def recorded(
+    place: Place, each_step: str = "pass", by: str = "None", steps: int = 24
+) -> tuple[Job, dict[str, Any], set[str]]:
     """The job, what its process noted, and the functions that were given the same."""
-    file = Path(place.script(JOB.replace("        pass\n", f"        {each_step}\n")))
+    text = JOB.replace("        pass\n", f"        {each_step}\n").replace("STEPS", str(steps))
+    file = Path(place.script(text))
     job = place.run(sys.executable, str(file))
     assert job.code == 0, job.stderr
     assert job.stdout.strip() == f"traced by {by}"
@@ -81,8 +89,14 @@ def test_a_function_that_is_given_the_same_in_each_step_is_told(place: Place) ->
 
 @pytest.mark.parametrize(
     "each_step",
-    ["near[0, step] = 1", "near.numpy()[:] *= 0.99", "near = near.clone()", "near = near.requires_grad_()"],
-    ids=["changed in place", "changed by numpy", "another one", "learned"],
+    [
+        "near[0, step] = 1",
+        "near.data.mul_(0.99)",
+        "seen[0, step] += 1; near = near_seen",
+        "near = near.clone()",
+        "near = near.requires_grad_()",
+    ],
+    ids=["changed in place", "changed without a version", "changed by numpy", "another one", "learned"],
 )
 def test_what_may_differ_is_not(place: Place, each_step: str) -> None:
     assert recorded(place, each_step)[2] == {"mask"}
@@ -94,3 +108,25 @@ def test_the_same_view_of_it_is_the_same(place: Place) -> None:
 
 def test_a_debugger_is_left_alone(place: Place) -> None:
     assert recorded(place, "sys.settrace(debugger)", by="debugger")[2] == set()
+
+
+@pytest.mark.parametrize("steps", [7, 8, 16, 17])
+def test_where_the_job_ends_what_was_seen_before_stays(place: Place, steps: int) -> None:
+    """Frames are those of step 6, and of step 15."""
+    by = "_called" if steps in (7, 16) else "None"  # for a while, since the next step does not come
+    assert recorded(place, by=by, steps=steps)[2] == (set() if steps == 7 else {"normalized", "mask"})
+
+
+def test_a_training_that_is_over_is_not_traced_for_long(place: Place) -> None:
+    rest = """
+    import time
+    time.sleep(3.2)
+    debugger(None, "", None)
+    print("then by", getattr(sys.gettrace(), "__name__", None))
+    """
+    job = place.run(sys.executable, place.script(JOB.replace("STEPS", "16") + rest))
+    assert job.stdout.splitlines() == ["traced by _called", "then by None"]
+
+
+def test_a_debugger_that_begins_within_a_step_stays(place: Place) -> None:
+    assert recorded(place, "sys.settrace(debugger) if step == 15 else None", by="debugger")[2] == set()

@@ -408,7 +408,7 @@ class Capture:
     def count(self, phase: int) -> None:
         now = marks.now_ns()
         self.step_s = (now - self.step_began) / 1e9
-        if not self.recordings.with_stacks():  # which make a step longer
+        if not self.recordings.with_stacks() and self.recordings.arguments is None:  # which make a step longer
             self.last_steps.append((self.boundary, self.step_s))
         if not self.marks.tried:
             self.open_marks()
@@ -522,8 +522,8 @@ class Capture:
             if self.boundary_waits or self.acting:
                 return
             self.acting = True
-            self.recordings.arguments_seen()
             try:
+                self.recordings.arguments_seen()
                 self.recordings.timed(self.act)
             finally:
                 self.acting = False
@@ -545,7 +545,8 @@ class Capture:
             if act is not None:
                 act()
         leaving = self.leave_at is not None and self.boundary >= self.leave_at
-        if leaving and self.recordings.active is None and not self.recordings.stacks_wait:
+        recordings = self.recordings
+        if leaving and recordings.active is None and not recordings.stacks_wait and recordings.arguments is None:
             self.detach()
 
     def wanted(self, boundary: int) -> Window | None:
@@ -576,7 +577,7 @@ class Capture:
 
     @property
     def leaving(self) -> bool:
-        """All that was asked for is recorded, and the hooks go after the next step."""
+        """All that was asked for is recorded, and the hooks go after the next step or two."""
         if self.leave_at is None or self.recordings.asked:
             return False
         return self.recordings.active is None or self.recordings.active[1] == STACKS

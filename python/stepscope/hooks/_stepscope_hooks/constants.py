@@ -19,10 +19,24 @@ _BUILT_IN = frozenset(("range", "len", "int", "float", "bool", "max", "min", "ab
 _CHANCE = ("rand", "normal", "uniform", "bernoulli", "exponential", "geometric", "cauchy", "poisson", "dropout")
 _DRAWS = ("multinomial", "gumbel", "choice", "shuffle", "sample", "gauss", "permutation", "rng", "seed", "integers")
 # What does more than to be looked at.
-_READS = frozenset(
-    ("read", "readline", "recv", "next", "get", "pop", "popleft", "load", "open", "input", "save", "print")
+_FILES = (
+    "open",
+    "load",
+    "save",
+    "memmap",
+    "fromfile",
+    "from_file",
+    "loadtxt",
+    "genfromtxt",
+    "imread",
+    "listdir",
+    "glob",
 )
+_READS = frozenset(("read", "readline", "recv", "next", "get", "pop", "popleft", "input", "print", *_FILES))
+# Options that make a function of torch's draw.
+_DRAWING = frozenset(("dropout_p", "training", "generator"))
 _PUTS = frozenset(("append", "extend", "update", "clear", "insert", "remove", "backward", "step"))
+_SORTS = frozenset(("sort", "reverse"))  # lists
 _FILLS = frozenset(("fill", "put", "copyto", "shuffle"))  # arrays
 # What learning changes.
 _WEIGHTS = frozenset(("weight", "bias", "grad", "data", "running_mean", "running_var", "state_dict"))
@@ -161,7 +175,10 @@ class _Source:
                 for alias in one.names:
                     package = alias.name if isinstance(one, ast.Import) else one.module or ""
                     name = (alias.asname or alias.name).partition(".")[0]
-                    self.imported[name] = package.partition(".")[0] if getattr(one, "level", 0) == 0 else ""
+                    whole = f"{package}.{alias.name}" if isinstance(one, ast.ImportFrom) else package
+                    is_known = getattr(one, "level", 0) == 0 and ".distributed" not in whole
+                    plain = isinstance(one, ast.Import) and alias.asname is None  # `import torch.distributed`: torch
+                    self.imported[name] = package.partition(".")[0] if is_known or plain else ""
         self.changed_names: set[str] = set()  # in place, wherever something has that name
         self.given_names: dict[str, set[str]] = {}  # to what makes an object, by its class
         once = _set_once(_outside_functions(tree))
@@ -255,7 +272,10 @@ class _Function:
 
     def _changes_what_it_is_given(self) -> bool:
         given = {one.arg for one in _parameters(self.function)} - {"self"}
-        changed = (one for node in self.nodes for one in _changed_in_place(node))
+        changed = [one for node in self.nodes for one in _changed_in_place(node)]
+        for node in self.nodes:  # a list, where nobody uses what it gives back
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value) in _SORTS:
+                changed += [node.value.func.value] if isinstance(node.value.func, ast.Attribute) else []
         return any(isinstance(one, ast.Name) and one.id in given for one in changed)
 
     def _kept(self) -> set[str]:
@@ -285,7 +305,8 @@ class _Function:
         if isinstance(node, _MORE_THAN_LOOKED_AT):
             return False
         if isinstance(node, ast.Call):
-            return self._may_call(node.func)
+            draws = (one for one in node.keywords if one.arg in _DRAWING)
+            return self._may_call(node.func) and not any(getattr(one.value, "value", True) for one in draws)
         if isinstance(node, ast.Attribute):
             name = _own_attribute(node)
             if name is not None and isinstance(node.ctx, ast.Store):
@@ -332,7 +353,8 @@ class _Function:
             return method is not None and self._gives_the_same(method, of)
         root = _root(function)
         is_pure = not isinstance(root, ast.Name) or source.imported.get(root.id, "torch") in _PURE
-        return is_pure and not function.attr[:1].isupper()  # else an object, that may do anything
+        # Else an object, that may do anything; or what depends on other ranks.
+        return is_pure and not function.attr[:1].isupper() and not _has_part(function, "distributed")
 
     def _gives_the_same(self, function: ast.FunctionDef, of: _Class | None) -> bool:
         unless = self.source.unless(function, of)
@@ -368,6 +390,14 @@ def _root(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node
+
+
+def _has_part(node: ast.expr, name: str) -> bool:
+    while isinstance(node, ast.Attribute):
+        if node.attr == name:
+            return True
+        node = node.value
+    return False
 
 
 def _base(node: ast.expr) -> ast.expr:

@@ -30,6 +30,7 @@ class CudaGraphs:
         self.replayed = replayed
         self.replaced = Replaced()
         self.of_steps: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.captured = False  # anything
 
     def install(self) -> None:
         import torch
@@ -53,6 +54,7 @@ class CudaGraphs:
     # In the place of torch's own ----------------------------------------------------------------------------------
     def begins(self, own: Any) -> Any:
         def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> Any:
+            self.captured = True
             with contextlib.suppress(Exception):  # of a class derived from torch's, that cannot be kept in a set
                 self.of_steps.discard(graph)
                 _captured[threading.get_ident()] = weakref.ref(graph)

@@ -6,11 +6,10 @@ import math
 import threading
 import time
 
-from . import compilations, loader_workers, marks, moments, plan, program_code, torch_profiler
+from . import compilations, loader_workers, marks, moments, plan, program_code, same_arguments, torch_profiler
 from .budget import Budget
 from .heap import Heap
 from .recorder import SETTLES_S, Recorder, device_settles
-from .same_arguments import SameArguments
 from .termination import BeforeExec, Termination
 
 TYPE_CHECKING = False
@@ -39,7 +38,9 @@ class Recordings:
         self.termination = Termination(capture.notes, self.save_in_child)
         self.before_exec = BeforeExec(self.program_ends)
         self.takers: list[Callable[[], bool]] = []  # say whether the next step is another profiler's
-        self.arguments: SameArguments | None = None  # looked at in the step with frames and the one behind it
+        self.arguments: same_arguments.SameArguments | None = (
+            None  # looked at in the step with frames and the one behind it
+        )
         self.reset()
 
     def reset(self) -> None:
@@ -147,6 +148,7 @@ class Recordings:
         return recorder
 
     def start(self, window: Window | str, number: int | None) -> None:
+        self.arguments_are_left()
         kind = window if isinstance(window, str) else "steps"
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
@@ -182,9 +184,9 @@ class Recordings:
             recorder.begin_step(number)
         if of_step and self.capture.by_time is not None:
             self.capture.by_time.watch(recorder, self.longest_s())
-        if of_step and recorder.of_the_same and not recorder.thread_of_request and not compilations.told():
-            self.arguments_are_left()
-            self.arguments = SameArguments(recorder.of_the_same)
+        may_look = same_arguments.POSSIBLE and not recorder.thread_of_request
+        if of_step and may_look and recorder.of_the_same and not compilations.told():
+            self.arguments = same_arguments.SameArguments(recorder.of_the_same, self.capture.graphs.captured)
         if not self.settings.nsys:  # whose report the end of the job completes
             self.termination.arm()
             self.before_exec.arm()
@@ -509,8 +511,7 @@ class Recordings:
                 return
             found = self.arguments.found()
             self.arguments_are_left()
-            if found:
-                self.capture.tell(given_the_same=[[program_code.shown(file), line] for file, line in found])
+            self.capture.tell(given_the_same=[[program_code.shown(file), line] for file, line in found])
 
     def arguments_are_left(self) -> None:
         if self.arguments is not None:
@@ -576,6 +577,7 @@ class Recordings:
         recorder = self.active[0]
         if recorder.rests:
             return
+        self.arguments_are_left()
         self.end_open_ranges(recorder)
         unasked = self.active[1] == SECONDS and SECONDS not in self.asked
         left_s = self.seconds_end - time.monotonic() if unasked else 0.0
@@ -601,6 +603,7 @@ class Recordings:
     def discard(self) -> None:
         """Nothing of them stays."""
         assert self.active is not None
+        self.arguments_are_left()
         recorder = self.active[0]
         if recorder.ranges is not None:
             recorder.ranges.calls = {}  # which say nothing of a step

@@ -2,9 +2,8 @@
 
 By their source they do (constants.py): the normalized adjacency of a graph, a mask of some length. What they are given
 is known only while they are called. Python tells of each call (sys.settrace) in the step with frames and in the one
-behind it, which nobody times. A tensor is the same if it is the same object, or the same view of one, and nobody has
-changed it in place, as its version and some of its bytes tell; numbers and names are if they are equal; of anything
-else nobody knows.
+behind it. A tensor is the same if it is the same object, or the same view of one, and nobody has changed it in place,
+as its version and some of its bytes tell; numbers and names are if they are equal; of anything else nobody knows.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import time
 import weakref
 from collections import Counter
 
@@ -23,17 +23,25 @@ if TYPE_CHECKING:
     from .program_code import Given
 
 MOST_CALLS = 256  # in a step, of one function: of what is called more often each is small
-MOST_ITEMS = 64  # of a list
-PLACES, PLACE_BYTES = 64, 64  # of a tensor that are looked at: numpy, or .data, changes it without a new version
+MOST_ITEMS = 256  # of lists, in one call
+MOST_S = 3.0  # of a step: behind the last one of a training nothing may end it
+PLACES, PLACE_BYTES = 64, 64  # of a tensor that are looked at: .data changes it without a new version
+MOST_BYTES = 1 << 20  # of one whose memory numpy, or another library, has as well: all of it is looked at
+# Before that a frame gets its variables back behind each call that Python tells of, as they were before it: what other
+# threads set meanwhile would be lost.
+POSSIBLE = sys.version_info >= (3, 11)
 _PLAIN = (bool, int, float, complex, str, type(None))
 
 
 class SameArguments:
-    """Of two steps. All of it is called on the thread of the steps."""
+    """Of two steps, on the thread that makes it. `graphs`: a device's memory may be written by what was captured."""
 
-    def __init__(self, functions: Given) -> None:
+    def __init__(self, functions: Given, graphs: bool) -> None:
         import torch
 
+        self.bare = torch._C.DisableTorchFunction  # the program's own code would run
+        self.tracing = torch._C._get_tracing_state
+        self.graphs = graphs
         self.plain = {*_PLAIN, torch.dtype, torch.device, torch.layout}
         self.lists = {tuple, list, torch.Size}
         self.tensors = {torch.Tensor, torch.nn.Parameter}
@@ -45,12 +53,16 @@ class SameArguments:
         self.steps = 0  # seen
         self.seen: dict[tuple[str, int], Counter[Any]] = {}
         self.before: dict[tuple[str, int], Counter[Any]] = {}  # in the first step
+        self.calls: dict[tuple[str, int], int] = {}
+        self.items = 0  # of lists, in this call
+        self.until = 0.0
         self.kept: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id, which another object may have later
         self.objects = 0
         self.over = False
 
     def begin(self) -> None:
         if sys.gettrace() is None and threading.get_ident() == self.thread:  # else a debugger is there
+            self.until = time.monotonic() + MOST_S
             sys.settrace(self.tracer)
         else:
             self.over = True
@@ -64,9 +76,10 @@ class SameArguments:
     def step_ended(self) -> None:
         self.steps += 1
         if self.steps == 1:
-            self.before, self.seen = self.seen, {}
+            self.before, self.seen, self.calls = self.seen, {}, {}
 
     def leave(self) -> None:
+        """On another thread the next call there takes it away."""
         self.over = True
         self.pause()
         self.seen, self.before, self.kept = {}, {}, {}
@@ -76,31 +89,41 @@ class SameArguments:
         if self.over:
             return []
         alike = [one for one, calls in self.seen.items() if calls == self.before.get(one)]
-        return [one for one in alike if sum(self.seen[one].values()) <= MOST_CALLS]
+        return [one for one in alike if self.calls[one] <= MOST_CALLS]
 
     def _called(self, frame: FrameType, event: str, _: Any) -> None:
         """Nothing may leave it: the program would get what is raised. Nor may it run any of the program's own code, as
         other types than torch's and Python's have it."""
+        if self.over or time.monotonic() > self.until:
+            self.over = True
+            sys.settrace(None)
+            return
         code = frame.f_code
-        if code.co_firstlineno not in self.lines or self.over or event != "call":
+        if code.co_firstlineno not in self.lines or event != "call":
             return
         function = code.co_filename, code.co_firstlineno
         given = self.functions.get(function)
         if given is None:
             return
-        calls = self.seen.setdefault(function, Counter())
+        count = self.calls[function] = self.calls.get(function, 0) + 1
+        if count > MOST_CALLS:
+            return
+        if function not in self.seen:
+            self.seen[function] = Counter()
+        self.items = 0
         try:
-            if sum(calls.values()) > MOST_CALLS:
-                return
+            if self.tracing() is not None:
+                raise ValueError("torch notes what is asked of tensors")
             values = frame.f_locals
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            what = tuple(
-                self._of_shape(values[name]) if given.get(name) else self._of(values[name], is_own=name == "self")
-                for name in names
-            )
-            calls[what] += 1
+            with self.bare():
+                what = tuple(
+                    self._of_shape(values[name]) if given.get(name) else self._of(values[name], is_own=name == "self")
+                    for name in names
+                )
+            self.seen[function][what] += 1
         except Exception:
-            calls[object()] += 1  # of which nobody knows
+            self.seen[function][object()] += 1  # of which nobody knows
 
     def _of_shape(self, value: Any) -> Any:
         if type(value) not in self.tensors:
@@ -113,9 +136,12 @@ class SameArguments:
             return kind, value
         if kind in self.tensors and value.layout is self.strided and not value.requires_grad:
             whole = value if value._base is None else value._base
-            place = value.storage_offset(), tuple(value.shape), value.stride(), value.dtype
-            return self._object(whole), whole._version, place, _bytes(whole)
-        if kind in self.lists and len(value) <= MOST_ITEMS:
+            place = value.data_ptr(), tuple(value.shape), value.stride(), value.dtype
+            return self._object(whole), whole._version, place, self._some_of(whole)
+        if kind in self.lists:
+            self.items += len(value)
+            if self.items > MOST_ITEMS:
+                raise ValueError("too much to look at")
             return kind, tuple(self._of(one) for one in value)
         return self._object(value) if is_own else object()
 
@@ -127,17 +153,20 @@ class SameArguments:
             known = self.kept[id(value)] = weakref.ref(value), self.objects
         return known[1]
 
-
-def _bytes(tensor: Any) -> bytes:
-    """Some of them, from all over it."""
-    if tensor.device.type != "cpu":
-        return b""
-    storage = tensor.untyped_storage()
-    start, size = storage.data_ptr(), storage.nbytes()
-    if start == 0:
-        return b""
-    if size <= PLACES * PLACE_BYTES:
-        return ctypes.string_at(start, size)
-    return b"".join(
-        ctypes.string_at(start + (size - PLACE_BYTES) * at // (PLACES - 1), PLACE_BYTES) for at in range(PLACES)
-    )
+    def _some_of(self, tensor: Any) -> int:
+        """A number of some of it, from all over it."""
+        if tensor.device.type != "cpu":
+            if self.graphs:
+                raise ValueError("a replay writes it, and tells nobody")
+            return 0
+        storage = tensor.untyped_storage()
+        start, size = storage.data_ptr(), storage.nbytes()
+        is_own = storage.resizable()
+        if start == 0:
+            return 0
+        if not is_own and size > MOST_BYTES:
+            raise ValueError("too much to look at")
+        if not is_own or size <= PLACES * PLACE_BYTES:
+            return hash(ctypes.string_at(start, size))
+        at = ((size - PLACE_BYTES) * place // (PLACES - 1) for place in range(PLACES))
+        return hash(b"".join(ctypes.string_at(start + one, PLACE_BYTES) for one in at))

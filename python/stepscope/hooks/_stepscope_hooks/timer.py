@@ -234,13 +234,20 @@ class Timer:
             self.at(time.monotonic() + AGAIN_S, self.begin_between)
             return
         begun: list[bool] = []
+        until = time.monotonic() + WAIT_S
 
         def act() -> None:
-            if not begun and recordings.active is None and moments.fits() and moments.left.ended():
+            if not done() and recordings.active is None and moments.fits() and moments.left.ended():
                 begun.append(True)
                 self.begin()
 
-        self.here_or_between_steps(act, lambda: bool(begun) or self.span is None, lambda: None)
+        def done() -> bool:
+            if not begun and moments.left.any and time.monotonic() > until:
+                begun.append(False)
+                self.capture.notes.problem(f"the window in seconds was not recorded: {moments.STILL_OPEN}")
+            return bool(begun) or self.settled or self.span is None
+
+        self.here_or_between_steps(act, done, lambda: None)
 
     def begin_unasked(self) -> None:
         """Of a job that has no model, as far as can be seen, or none that is called. What prepares one is not it."""
