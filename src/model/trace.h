@@ -332,8 +332,9 @@ struct CodeCall {
   std::int64_t function_line = 0;
   // "item", "forward"; of a function itself "def forward"; of a loop "__next__" and, with its last line, "(turns) 31";
   // where turns need the one before "(carries) 31"; of a function that sets what stays "(keeps)", of one that gives
-  // the same whenever it is called "(constant)"; of a call that retains the graph also "backward(retain_graph)"; of one
-  // whose result is not used also "(drops) log"; of an operator of Python's "(symbol) @"; of one that a loop calls on
+  // the same whenever it is called "(constant)", or called with the same "(same)", and where only others change that,
+  // "(constant) unless add clear"; of a call that retains the graph also "backward(retain_graph)"; of one whose result
+  // is not used also "(drops) log"; of an operator of Python's "(symbol) @"; of one that a loop calls on
   // each of its items also "(each) save"; of a model "(calls) GPT"; of what asks for it "(float64)", "(all float64)";
   // of num_workers "(workers)"; of the second of three calls of a module, which was given the same before, "(again) 2 3
   // encoder"; of a look-up of which 43.7 % only fill up rows, 12 % of all for no row at all, "(padded) 437 120 words";

@@ -169,10 +169,11 @@ std::string next_of(const Source::Constant& constant, const std::string& others)
 }
 
 std::string doubt_of(const Source::Constant& constant, const std::string& others) {
-  std::string doubt = !constant.is_given ? others.empty() ? "that it never changes is read in its source"
-                                                          : "that nothing changes it is read in its source"
-                                         : "that it is given the same was seen in two steps, that it gives the same of "
-                                           "that is read in its source";
+  std::string doubt = "that it never changes is read in its source";
+  if (!others.empty()) doubt = "that nothing changes it is read in its source";
+  if (constant.is_given) {
+    doubt = "that it is given the same was seen in two steps, that it gives the same of that is read in its source";
+  }
   if (!others.empty()) doubt += fmt::format(", but for {}(), which did not run where frames were recorded", others);
   return doubt;
 }
