@@ -38,9 +38,8 @@ class Recordings:
         self.termination = Termination(capture.notes, self.save_in_child)
         self.before_exec = BeforeExec(self.program_ends)
         self.takers: list[Callable[[], bool]] = []  # say whether the next step is another profiler's
-        self.arguments: same_arguments.SameArguments | None = (
-            None  # looked at in the step with frames and the one behind it
-        )
+        # What functions are given, in the step with frames and the one behind it.
+        self.arguments: same_arguments.SameArguments | None = None
         self.reset()
 
     def reset(self) -> None:
