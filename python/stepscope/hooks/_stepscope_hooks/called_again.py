@@ -6,10 +6,10 @@ Looked for in the step that is recorded with stacks, whose times nobody reads.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import weakref
-import zlib
 from threading import get_ident
+
+from .contents import Contents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _MOST_TENSORS = 32  # of a call
 _MOST_MODULES = 20_000  # that are looked at, again with each call
 _MOST_OF_ONE = 64  # module
-_MOST_BYTES = 64 << 20  # of tensors whose contents are compared, all calls together
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -29,7 +28,7 @@ class _Call:
     """What a module was given, and what it is made of. Holds no tensor: one that is gone is another one, wherever its
     memory is. Raises where it cannot be told."""
 
-    def __init__(self, module: Any, args: Any, kwargs: Any, number: int, memory: _Memory) -> None:
+    def __init__(self, module: Any, args: Any, kwargs: Any, number: int, memory: Contents) -> None:
         import torch
 
         self.number = number
@@ -65,27 +64,7 @@ _OF_TORCH = frozenset(
 )
 
 
-class _Memory:
-    """Where tensors are, and what tells that they were written to."""
-
-    def __init__(self) -> None:
-        self.bytes = 0  # that were read
-
-    def of(self, tensor: Any) -> tuple[int, int, int]:
-        version = self.contents(tensor) if tensor.is_inference() else tensor._version
-        return tensor.data_ptr(), tensor.storage_offset(), version
-
-    def contents(self, tensor: Any) -> int:
-        """Of a tensor of inference mode, for which torch counts no versions. Not asked of torch, which would record it.
-        Raises where it is too much, or not in the host's memory."""
-        memory = tensor.untyped_storage()
-        if tensor.device.type != "cpu" or self.bytes + memory.nbytes() > _MOST_BYTES:
-            raise ValueError("not compared")
-        self.bytes += memory.nbytes()
-        return zlib.crc32((ctypes.c_char * memory.nbytes()).from_address(memory.data_ptr()))
-
-
-def _state(value: Any, memory: _Memory) -> Hashable:
+def _state(value: Any, memory: Contents) -> Hashable:
     """Of what else a module keeps, as a flag that turns part of it off, or what it remembers from call to call."""
     import torch
 
@@ -103,7 +82,7 @@ class CalledAgain:
         self.place = place  # of the program, that calls the module now
         self.thread = get_ident()
         self.modules = 0  # that were looked at
-        self.memory = _Memory()
+        self.memory = Contents()
         self.calls: dict[str, int] = {}  # by path of the module
         self.seen: dict[tuple[str, Hashable], _Call] = {}  # the last one of its kind
         self.found: list[tuple[str, int, At]] = []

@@ -408,7 +408,7 @@ class Capture:
     def count(self, phase: int) -> None:
         now = marks.now_ns()
         self.step_s = (now - self.step_began) / 1e9
-        if not self.recordings.with_stacks() and self.recordings.arguments is None:  # which make a step longer
+        if not self.recordings.with_stacks() and not self.recordings.arguments.runs:  # which make a step longer
             self.last_steps.append((self.boundary, self.step_s))
         if not self.marks.tried:
             self.open_marks()
@@ -511,7 +511,7 @@ class Capture:
             self.recordings.active is not None
             or self.recordings.stacks_wait > 0
             or self.recordings.heap.disturbed
-            or self.recordings.arguments is not None
+            or self.recordings.arguments.runs
             or bool(self.plan.at(self.boundary) or self.plan.at(self.boundary + 1))
         )
 
@@ -523,12 +523,12 @@ class Capture:
                 return
             self.acting = True
             try:
-                self.recordings.arguments_seen()
+                self.recordings.arguments.step_ends()
                 self.recordings.timed(self.act)
             finally:
                 self.acting = False
                 self.recordings.boundary_took(time.perf_counter() - start)
-                self.recordings.watch_arguments()
+                self.recordings.arguments.step_begins()
                 self.step_began = marks.now_ns()  # what recording took is no time of the next step
 
     def act(self) -> None:
@@ -546,7 +546,7 @@ class Capture:
                 act()
         leaving = self.leave_at is not None and self.boundary >= self.leave_at
         recordings = self.recordings
-        if leaving and recordings.active is None and not recordings.stacks_wait and recordings.arguments is None:
+        if leaving and recordings.active is None and not recordings.stacks_wait and not recordings.arguments.runs:
             self.detach()
 
     def wanted(self, boundary: int) -> Window | None:
@@ -588,7 +588,7 @@ class Capture:
         self.record_no_more("the hooks have left the process")
         self.history.stop()
         self.memory.stop()
-        self.recordings.arguments_are_left()
+        self.recordings.arguments.leave()
         self.marks.part(self.boundary, marks.LEFT)
         self.phases.uninstall()
         self.thread.requests.leave()

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 
-from . import compilations, loader_workers, marks, moments, plan, program_code, same_arguments, torch_profiler
+from . import loader_workers, marks, moments, plan, same_arguments, torch_profiler
 from .budget import Budget
 from .heap import Heap
 from .recorder import SETTLES_S, Recorder, device_settles
@@ -38,12 +38,11 @@ class Recordings:
         self.termination = Termination(capture.notes, self.save_in_child)
         self.before_exec = BeforeExec(self.program_ends)
         self.takers: list[Callable[[], bool]] = []  # say whether the next step is another profiler's
-        # What functions are given, in the step with frames and the one behind it.
-        self.arguments: same_arguments.SameArguments | None = None
+        self.arguments = same_arguments.Watch(capture)
         self.reset()
 
     def reset(self) -> None:
-        self.arguments_are_left()
+        self.arguments.leave()
         self.windows = 0  # recorded so far
         self.heap = Heap()
         self.active: tuple[Recorder, Window | str] | None = None  # what records now
@@ -147,7 +146,7 @@ class Recordings:
         return recorder
 
     def start(self, window: Window | str, number: int | None) -> None:
-        self.arguments_are_left()
+        self.arguments.leave()
         kind = window if isinstance(window, str) else "steps"
         recorder = self.ready if self.ready is not None and kind == "steps" else self.recorder(kind)
         self.ready = None
@@ -183,9 +182,8 @@ class Recordings:
             recorder.begin_step(number)
         if of_step and self.capture.by_time is not None:
             self.capture.by_time.watch(recorder, self.longest_s())
-        may_look = same_arguments.POSSIBLE and not recorder.thread_of_request
-        if of_step and may_look and recorder.of_the_same and not compilations.told():
-            self.arguments = same_arguments.SameArguments(recorder.of_the_same, self.capture.graphs.captured)
+        if of_step and not recorder.thread_of_request:
+            self.arguments.frames_begin(recorder.of_the_same)
         if not self.settings.nsys:  # whose report the end of the job completes
             self.termination.arm()
             self.before_exec.arm()
@@ -489,34 +487,6 @@ class Recordings:
 
         return [other for other in self.done if is_worse(other)]
 
-    # What functions are given ---------------------------------------------------------------------------------------
-    def watch_arguments(self) -> None:
-        """Behind all that is done at a boundary, of which Python is not to tell."""
-        if self.arguments is None:
-            return
-        with self.notes.guard("looking at what functions are given"):
-            if (self.arguments.steps == 0) == (self.active is not None):  # frames first, then nothing is recorded
-                self.arguments.begin()
-            else:
-                self.arguments_are_left()
-
-    def arguments_seen(self) -> None:
-        if self.arguments is None:
-            return
-        with self.notes.guard("looking at what functions are given"):
-            self.arguments.pause()
-            self.arguments.step_ended()
-            if self.arguments.steps < 2:
-                return
-            found = self.arguments.found()
-            self.arguments_are_left()
-            self.capture.tell(given_the_same=[[program_code.shown(file), line] for file, line in found])
-
-    def arguments_are_left(self) -> None:
-        if self.arguments is not None:
-            self.arguments.leave()
-            self.arguments = None
-
     # Seconds: called on the main thread ----------------------------------------------------------------------------
     def start_seconds(self, seconds: float, request: Request | None = None) -> bool:
         """Whether it began. `request`: who asked, where that was not before the job started."""
@@ -576,7 +546,7 @@ class Recordings:
         recorder = self.active[0]
         if recorder.rests:
             return
-        self.arguments_are_left()
+        self.arguments.leave()
         self.end_open_ranges(recorder)
         unasked = self.active[1] == SECONDS and SECONDS not in self.asked
         left_s = self.seconds_end - time.monotonic() if unasked else 0.0
@@ -602,7 +572,7 @@ class Recordings:
     def discard(self) -> None:
         """Nothing of them stays."""
         assert self.active is not None
-        self.arguments_are_left()
+        self.arguments.leave()
         recorder = self.active[0]
         if recorder.ranges is not None:
             recorder.ranges.calls = {}  # which say nothing of a step
@@ -639,7 +609,7 @@ class Recordings:
 
     # The end --------------------------------------------------------------------------------------------------------
     def finish(self) -> None:
-        self.arguments_are_left()
+        self.arguments.leave()
         if self.active is not None and self.is_lost():
             self.notes.problem("a recording was lost: its thread still ran when the job ended")
             self.active[0].leave()

@@ -8,29 +8,75 @@ as its version and some of its bytes tell; numbers and names are if they are equ
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import threading
 import time
 import weakref
 from collections import Counter
 
+from . import compilations, program_code
+from .contents import Contents
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
+    from .capture import Capture
     from .program_code import Given
 
 MOST_CALLS = 256  # in a step, of one function: of what is called more often each is small
 MOST_ITEMS = 256  # of lists, in one call
 MOST_S = 3.0  # of a step: behind the last one of a training nothing may end it
-PLACES, PLACE_BYTES = 64, 64  # of a tensor that are looked at: .data changes it without a new version
-MOST_BYTES = 1 << 20  # of one whose memory numpy, or another library, has as well: all of it is looked at
 # Before that a frame gets its variables back behind each call that Python tells of, as they were before it: what other
 # threads set meanwhile would be lost.
 POSSIBLE = sys.version_info >= (3, 11)
 _PLAIN = (bool, int, float, complex, str, type(None))
+
+
+class Watch:
+    """When it is looked: from the beginning of the step with frames to the end of the one behind it, on its thread."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.running: SameArguments | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.running is not None
+
+    def frames_begin(self, functions: Given) -> None:
+        self.leave()
+        if POSSIBLE and functions and not compilations.told():
+            self.running = SameArguments(functions, self.capture.graphs.captured)
+
+    def step_begins(self) -> None:
+        """Behind all that is done at a boundary, of which Python is not to tell."""
+        if self.running is None:
+            return
+        with self.capture.notes.guard("looking at what functions are given"):
+            first, records = self.running.steps == 0, self.capture.recordings.active is not None
+            if first == records:  # frames, and then nothing
+                self.running.begin()
+            else:
+                self.leave()
+
+    def step_ends(self) -> None:
+        if self.running is None:
+            return
+        with self.capture.notes.guard("looking at what functions are given"):
+            self.running.pause()
+            self.running.step_ended()
+            if self.running.steps < 2:
+                return
+            found = self.running.found()
+            self.leave()
+            self.capture.tell(given_the_same=[[program_code.shown(file), line] for file, line in found])
+
+    def leave(self) -> None:
+        if self.running is not None:
+            self.running.leave()
+            self.running = None
 
 
 class SameArguments:
@@ -46,6 +92,7 @@ class SameArguments:
         self.lists = {tuple, list, torch.Size}
         self.tensors = {torch.Tensor, torch.nn.Parameter}
         self.strided = torch.strided
+        self.contents = Contents()
         self.functions = functions
         self.lines = frozenset(line for _, line in functions)
         self.thread = threading.get_ident()
@@ -136,8 +183,8 @@ class SameArguments:
             return kind, value
         if kind in self.tensors and value.layout is self.strided and not value.requires_grad:
             whole = value if value._base is None else value._base
-            place = value.data_ptr(), tuple(value.shape), value.stride(), value.dtype
-            return self._object(whole), whole._version, place, self._some_of(whole)
+            kind_of_view = tuple(value.shape), value.stride(), value.dtype
+            return self._object(whole), kind_of_view, self.contents.of(value), self._written(whole)
         if kind in self.lists:
             self.items += len(value)
             if self.items > MOST_ITEMS:
@@ -153,20 +200,10 @@ class SameArguments:
             known = self.kept[id(value)] = weakref.ref(value), self.objects
         return known[1]
 
-    def _some_of(self, tensor: Any) -> int:
-        """A number of some of it, from all over it."""
-        if tensor.device.type != "cpu":
-            if self.graphs:
-                raise ValueError("a replay writes it, and tells nobody")
-            return 0
-        storage = tensor.untyped_storage()
-        start, size = storage.data_ptr(), storage.nbytes()
-        is_own = storage.resizable()
-        if start == 0:
-            return 0
-        if not is_own and size > MOST_BYTES:
-            raise ValueError("too much to look at")
-        if not is_own or size <= PLACES * PLACE_BYTES:
-            return hash(ctypes.string_at(start, size))
-        at = ((size - PLACE_BYTES) * place // (PLACES - 1) for place in range(PLACES))
-        return hash(b"".join(ctypes.string_at(start + one, PLACE_BYTES) for one in at))
+    def _written(self, tensor: Any) -> int:
+        """What tells that it was, though its version is as it was."""
+        if tensor.device.type == "cpu":
+            return self.contents.in_part(tensor)
+        if self.graphs:
+            raise ValueError("a replay writes it, and tells nobody")
+        return 0
