@@ -49,15 +49,15 @@ std::string partition_of(std::string_view id) {
 }
 
 std::string part_of(const Work& work, std::uint32_t row, bool handed_over) {
-  if (work.role == NodeRole::communicate || work.role == NodeRole::arrival) return "communication";
+  if (work.role == NodeRole::communicate || work.role == NodeRole::arrival) return std::string(part::kCommunication);
   if (work.device) {
-    if (handed_over) return "way to the device";
+    if (handed_over) return std::string(part::kToDevice);
     return std::string(to_string(static_cast<DeviceClass>(work.trace->device.device_class[row]))) + " on the device";
   }
-  if (handed_over) return "wait of a thread";
-  if (work.role == NodeRole::data_loader) return "data loader";
-  if (work.role == NodeRole::launch) return "launches";
-  return work.operation == SliceId::none ? "code between operators" : "operators on the host";
+  if (handed_over) return std::string(part::kWait);
+  if (work.role == NodeRole::data_loader) return std::string(part::kDataLoader);
+  if (work.role == NodeRole::launch) return std::string(part::kLaunches);
+  return std::string(work.operation == SliceId::none ? part::kBetweenOperators : part::kOperators);
 }
 
 // No fix takes more than the time that it explains. Played it may: a thread that does not wait comes earlier by as much

@@ -1,12 +1,26 @@
 // Diagnosis: what bounds the steps of a run, what explains it, and what a fix of each explanation is worth.
 #pragma once
 
+#include <cstddef>
+#include <string_view>
+
 #include "base/result.h"
 #include "model/answer.h"
 #include "model/trace.h"
 #include "simulate/predict.h"
 
 namespace stepscope::diagnose {
+
+// Table `partition`: the parts that bound the steps at an instant (of a device there are others), and its columns.
+namespace part {
+inline constexpr std::string_view kCommunication = "communication", kToDevice = "way to the device",
+                                  kWait = "wait of a thread", kDataLoader = "data loader", kLaunches = "launches",
+                                  kBetweenOperators = "code between operators", kOperators = "operators on the host",
+                                  kDeviceCompute = "compute on the device";
+}
+namespace partition {
+enum Column : std::size_t { kRank, kPart, kPhase, kFinding, kTime, kShare, kExplainedBy };
+}
 
 // The answer `advice`: findings of all causes, priced, those worth most first, and the partition of the steps behind
 // them. An error where nothing can be played.

@@ -31,6 +31,7 @@
 #include "session/run_marks.h"
 #include "session/run_memory.h"
 #include "session/run_telemetry.h"
+#include "session/shared_time.h"
 
 namespace stepscope::session {
 namespace {
@@ -303,7 +304,10 @@ Result<Report> answer_with(Player& player, std::span<const std::string> names, c
       report.failed.emplace_back((*questions)[i].name, to_text(answers[i]->error()));
     }
   }
-  if (compat.mode.empty()) price_findings(player, report);
+  if (compat.mode.empty()) {
+    price_findings(player, report);
+    say_what_is_shared(report);
+  }
   lower_confidence(report);
   put_by_worth(report);
   return report;
