@@ -24,6 +24,7 @@ describe("the page", { skip: noBrowser }, () => {
     const shown = await show(sample());
     const panels = await shown.page.$$eval("[data-panel]", (all) => all.map((one) => one.dataset.panel));
     for (const name of ["overview", "quality", "input"]) assert.ok(panels.includes(name), `${name} of ${panels}`);
+    assert.equal(panels[0], "findings");
     assert.equal(await shown.page.$$eval(".failed", (all) => all.length), 0);
     const links = await shown.page.$$eval("nav a", (all) => all.map((one) => one.getAttribute("href").slice(1)));
     assert.deepEqual(links, panels);
@@ -71,7 +72,7 @@ describe("the page", { skip: noBrowser }, () => {
     const report = sample();
     report.issues.push({ code: "unrelated_files", severity: "info", sentence: "Two jobs <b>", advice: "Open each", count: 2, file: "", offset: null, event: null });
     const shown = await show(report);
-    assert.match(await shown.page.locator('[data-panel="overview"] .banner').first().textContent(), /One job\? Two jobs <b>\. Open each/);
+    assert.match(await shown.page.locator('[data-panel="warnings"] .banner').first().textContent(), /One job\? Two jobs <b>\. Open each/);
     quiet(shown);
   });
 
@@ -194,7 +195,7 @@ describe("the page", { skip: noBrowser }, () => {
     const report = sample();
     report.issues.push({ code: "cut", severity: "lost", sentence: "The file ends inside an event", count: 1 });
     const { page } = await show(report);
-    assert.ok((await page.locator('[data-panel="overview"] .banner').textContent()).includes("The file ends inside an event"));
+    assert.ok((await page.locator('[data-panel="warnings"] .banner').textContent()).includes("The file ends inside an event"));
   });
 
   test("light and dark differ, the button switches, the page is not wider than the window", async () => {

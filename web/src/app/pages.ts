@@ -14,7 +14,7 @@ export interface ReportPart {
 }
 
 const THEMES: [string, string, string[]][] = [
-  ["health", "Health", ["overview", "findings", "utilization", "idle"]],
+  ["health", "Health", ["warnings", "findings", "overview", "utilization", "idle"]],
   ["steps", "Steps", ["steps", "phases", "history", "dataloader", "annotations", "sequences", "serving"]],
   ["modules", "Modules", ["modules", "flops"]],
   ["operators", "Operators", ["operators", "roofline", "stacks", "compile"]],

@@ -36,15 +36,14 @@ function stepText(now: number, gain: Gain): string {
   return `steps of ${shown(now)} should take ${least === most ? "" : `${least} to `}${most}`;
 }
 
-function One(props: { finding: Finding }) {
+function About(props: { finding: Finding }) {
   const { finding } = props;
   const place = placeText(finding.where);
   const { moment } = useContext(PageLinks);
   const at = finding.where?.t_ns ?? null;
   const address = at === null || !moment ? null : moment({ rank: finding.where?.rank ?? null, start: at, duration: null });
   return (
-    <li class="finding" data-finding={finding.id}>
-      <p class="sentence">{finding.sentence}</p>
+    <>
       <p class="about">
         <span>
           <Said text={gainText(finding)} />
@@ -85,15 +84,28 @@ function One(props: { finding: Finding }) {
           <b>To check it:</b> record again, then <code>stepscope diff BEFORE AFTER</code>: {stepText(finding.gain.step_ns, finding.gain)}.
         </p>
       )}
-    </li>
+    </>
   );
 }
 
-export function FindingList(props: { findings: Finding[] }) {
+/** `brief`: of each only the sentence is in sight, and the rest opens. */
+export function FindingList(props: { findings: Finding[]; brief?: boolean; start?: number }) {
   return (
-    <ol class="findings">
+    <ol class="findings" start={props.start}>
       {props.findings.map((finding) => (
-        <One finding={finding} />
+        <li class="finding" data-finding={finding.id}>
+          {props.brief ? (
+            <details>
+              <summary class="sentence">{finding.sentence}</summary>
+              <About finding={finding} />
+            </details>
+          ) : (
+            <>
+              <p class="sentence">{finding.sentence}</p>
+              <About finding={finding} />
+            </>
+          )}
+        </li>
       ))}
     </ol>
   );

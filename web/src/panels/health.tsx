@@ -14,27 +14,6 @@ import { Card, Figures, Notes } from "../draw/parts";
 const MAX_FAMILIES = 6; // so that the findings are in sight; the page of kernels has them all
 const MAX_BARS = 16; // devices drawn; the table has them all
 
-function Unrelated(props: { report: Report }) {
-  const issue = props.report.issues.find(({ code }) => code === "unrelated_files");
-  if (issue === undefined) return null;
-  return (
-    <p class="banner" role="alert">
-      <b>One job?</b> {issue.sentence}. {issue.advice}
-    </p>
-  );
-}
-
-function Lost(props: { report: Report }) {
-  const lost = props.report.issues.filter((issue) => issue.severity === "lost");
-  if (lost.length === 0) return null;
-  return (
-    <p class="banner" role="alert">
-      <b>Partial data.</b> {lost[0]!.sentence}
-      {lost.length > 1 && ` And ${lost.length - 1} more.`} <a href="#quality">What was lost</a>
-    </p>
-  );
-}
-
 /** One line: what is odd in the input, and what was not recorded at all. */
 function Quality(props: { report: Report }) {
   const { issues, answers } = props.report;
@@ -176,25 +155,20 @@ function Families(props: { families: Table | undefined }) {
 }
 
 function View(props: { report: Report }) {
-  const overview = props.report.answers.overview;
+  const { overview } = props.report.answers;
+  if (overview === undefined) return null;
   return (
     <>
-      <Unrelated report={props.report} />
-      <Lost report={props.report} />
-      {overview && (
-        <>
-          <Cards report={props.report} overview={overview} />
-          <Breakdown overview={overview} />
-          <Quality report={props.report} />
-          <Families families={overview.tables.top_families} />
-          <details class="more-figures">
-            <summary>All figures and tables of the overview</summary>
-            <Figures scalars={overview.scalars} />
-            <TabbedTables name="overview" answer={overview} />
-          </details>
-          <Notes answer={overview} />
-        </>
-      )}
+      <Cards report={props.report} overview={overview} />
+      <Breakdown overview={overview} />
+      <Quality report={props.report} />
+      <Families families={overview.tables.top_families} />
+      <details class="more-figures">
+        <summary>All figures and tables of the overview</summary>
+        <Figures scalars={overview.scalars} />
+        <TabbedTables name="overview" answer={overview} />
+      </details>
+      <Notes answer={overview} />
     </>
   );
 }
@@ -204,6 +178,6 @@ export const health: Panel = {
   label: "Overview",
   title: "Is the run healthy, and where does its time go?",
   shows: ["overview"],
-  applies: (report) => report.answers.overview !== undefined || report.issues.some((issue) => issue.severity === "lost" || issue.code === "unrelated_files"),
+  applies: (report) => report.answers.overview !== undefined,
   view: View,
 };

@@ -21,8 +21,9 @@ import { provenance } from "./provenance";
 import { snapshot } from "./snapshot";
 import { steps } from "./steps";
 import { timeline } from "./timeline";
+import { warnings } from "./warnings";
 
-const FIRST: Panel[] = [health, findings, difference, steps, phases, timeline, idle, communication, modules, flops, memoryState, snapshot];
+const FIRST: Panel[] = [warnings, findings, health, difference, steps, phases, timeline, idle, communication, modules, flops, memoryState, snapshot];
 const LAST: Panel[] = [operators, kernels, issues, provenance];
 
 export function panelsFor(report: Report): Panel[] {
