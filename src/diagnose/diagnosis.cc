@@ -22,9 +22,6 @@ namespace {
 using simulate::NodeRole;
 using simulate::Prediction;
 
-// Two findings that share less of the smaller one are about different things.
-constexpr double kShared = 0.1;
-
 struct Priced {
   Diagnosis diagnosis;
   std::string id;
@@ -204,10 +201,10 @@ Table partition_table(const Case& about, const std::vector<Priced>& all) {
       parts.begin(), parts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   for (const auto& [key, ns] : sorted) {
-    const auto& [rank, part, phase, explained_by] = key;
+    const auto& [rank, name, phase, explained_by] = key;
     const std::string_view first = std::string_view(explained_by).substr(0, explained_by.find(' '));
     table.rows.push_back(
-        {rank, part, phase, text(first), ns / about.steps, share(ns, about.path_ns), text(explained_by)});
+        {rank, name, phase, text(first), ns / about.steps, share(ns, about.path_ns), text(explained_by)});
   }
   return table;
 }

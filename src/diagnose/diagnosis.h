@@ -15,12 +15,14 @@ namespace stepscope::diagnose {
 namespace part {
 inline constexpr std::string_view kCommunication = "communication", kToDevice = "way to the device",
                                   kWait = "wait of a thread", kDataLoader = "data loader", kLaunches = "launches",
-                                  kBetweenOperators = "code between operators", kOperators = "operators on the host",
-                                  kDeviceCompute = "compute on the device";
+                                  kBetweenOperators = "code between operators", kOperators = "operators on the host";
 }
 namespace partition {
 enum Column : std::size_t { kRank, kPart, kPhase, kFinding, kTime, kShare, kExplainedBy };
 }
+
+// Two findings that share less of the smaller one's time are about different things.
+inline constexpr double kShared = 0.1;
 
 // The answer `advice`: findings of all causes, priced, those worth most first, and the partition of the steps behind
 // them. An error where nothing can be played.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "diagnose/steps_fixture.h"
@@ -486,8 +488,21 @@ TEST_CASE("advice: the partition adds up to the steps, and what two findings sha
   const Answer answer = advice_of(run);
   const Table* partition = answer.table("partition");
   REQUIRE(partition != nullptr);
+  // What others read by their number.
+  using namespace diagnose::partition;
+  for (const auto& column :
+       {std::pair(kRank, "rank"), std::pair(kPart, "part"), std::pair(kPhase, "phase"), std::pair(kFinding, "finding"),
+        std::pair(kTime, "time_ns"), std::pair(kShare, "share"), std::pair(kExplainedBy, "explained_by")}) {
+    CHECK(partition->columns[column.first].name == column.second);
+  }
   std::int64_t sum = 0;
-  for (const auto& row : partition->rows) sum += std::get<std::int64_t>(row[4]);
+  std::set<Value> parts;
+  for (const auto& row : partition->rows) {
+    sum += std::get<std::int64_t>(row[kTime]);
+    parts.insert(row[kPart]);
+  }
+  CHECK(parts == std::set<Value>{std::string(diagnose::part::kDataLoader), std::string(diagnose::part::kOperators),
+                                 std::string(diagnose::part::kBetweenOperators)});
   CHECK(sum == std::get<std::int64_t>(answer.scalar("step_ns")->value));
   CHECK(std::get<double>(answer.scalar("explained_share")->value) == doctest::Approx(0.8));
   REQUIRE(answer.findings.size() == 3);

@@ -33,15 +33,9 @@ std::optional<Answer> advice_on(const Run& run) {
 // Time per step that findings explain; of several of one id together.
 std::map<std::string, std::int64_t> times_by_id(const Answer& advice) {
   std::map<std::string, std::int64_t> out;
-  const Table& partition = *advice.table("partition");
-  std::size_t finding = 0, time = 0;
-  for (std::size_t i = 0; i < partition.columns.size(); i++) {
-    if (partition.columns[i].name == "finding") finding = i;
-    if (partition.columns[i].name == "time_ns") time = i;
-  }
-  for (const auto& row : partition.rows) {
-    const auto* id = std::get_if<std::string>(&row[finding]);
-    const auto* ns = std::get_if<std::int64_t>(&row[time]);
+  for (const auto& row : advice.table("partition")->rows) {
+    const auto* id = std::get_if<std::string>(&row[diagnose::partition::kFinding]);
+    const auto* ns = std::get_if<std::int64_t>(&row[diagnose::partition::kTime]);
     if (id != nullptr && ns != nullptr) out[*id] += *ns;
   }
   return out;

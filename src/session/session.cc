@@ -306,7 +306,7 @@ Result<Report> answer_with(Player& player, std::span<const std::string> names, c
   }
   if (compat.mode.empty()) {
     price_findings(player, report);
-    say_what_is_shared(report);
+    say_what_advice_explains(report);
   }
   lower_confidence(report);
   put_by_worth(report);

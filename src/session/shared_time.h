@@ -1,12 +1,12 @@
-// Findings of other answers beside the partition of the steps that advice explains: which say something of one time.
+// What advice explains of the time that findings of other answers would save.
 #pragma once
 
 #include "model/answer.h"
 
 namespace stepscope::session {
 
-// Each finding that says what its fix would change, and is none of advice, gets a piece of evidence for each finding of
-// advice that explains part of the time which that change takes from. Nothing where the report has no advice.
-void say_what_is_shared(Report& report);
+// A finding of another answer that has a gain, of one change, gets evidence for each finding of advice that explains
+// part of the time in which that change may save. Nothing where the report has no advice.
+void say_what_advice_explains(Report& report);
 
 }  // namespace stepscope::session

@@ -68,6 +68,50 @@ describe("the page", { skip: noBrowser }, () => {
     quiet(shown);
   });
 
+  test("what is worth a change stands first and open, most first, the rest as sentences", async () => {
+    const report = sample();
+    const said = (id, gain, more = {}) => ({ id, cause: id, sentence: `It is ${id}`, where: null, evidence: [{ text: `ground of ${id}`, value: 1, unit: "count" }], gain: gain && { speedup_low: gain, speedup_high: gain, step_ns: 8e6 }, ...more });
+    const figure = (value, unit = "") => ({ value, unit, meaning: "" });
+    const scalars = { step_ns: figure(8000000, "ns"), recording_ns: figure(1000000, "ns"), bound_by: figure("the main thread"), bound_share: figure(0.5, "ratio") };
+    const offer = said("lower_precision", null, { gain_reason: "An offer and no fault: it changes what is computed." });
+    report.answers = {
+      idle: { ...report.answers.overview, summary: "?", scalars: {}, tables: {}, findings: [said("host_idle", 1.6, { cause: "small" }), said("much", 1.5)], notes: [] },
+      advice: { summary: "?", scalars, tables: {}, findings: [said("middling", 1.2), said("small", 1.01), offer], notes: [] },
+    };
+    report.findings_by_worth = [["idle", 1], ["advice", 0], ["advice", 1], ["advice", 2], ["idle", 0]];
+    const shown = await show(report);
+    const panel = shown.page.locator('[data-panel="findings"]');
+    const ids = (list) => panel.locator("ol.findings").nth(list).locator("> li").evaluateAll((all) => all.map((one) => one.dataset.finding));
+    assert.deepEqual(await ids(0), ["much", "middling"]);
+    assert.deepEqual(await ids(1), ["small", "lower_precision", "host_idle"]); // advice explains that cause
+    assert.equal(await panel.locator("ol.findings").nth(1).getAttribute("start"), "3");
+    const text = await panel.textContent();
+    assert.match(text, /Step 8\.00 ms, bound by the main thread \(50\.0 % of what bounds it\)\. Recorded steps took 9\.00 ms/);
+    assert.doesNotMatch(text, /Nothing was found/);
+    assert.ok(await panel.getByText("ground of middling").isVisible());
+    const folded = panel.getByText("ground of small");
+    assert.ok(!(await folded.isVisible()));
+    await panel.getByText("It is small").click();
+    assert.ok(await folded.isVisible());
+    await shown.page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    assert.ok(await panel.getByText("ground of host_idle").isVisible());
+    quiet(shown);
+
+    report.answers.advice.findings = [said("small", 1.01), offer];
+    report.answers.idle.findings = [];
+    report.findings_by_worth = [["advice", 0], ["advice", 1]];
+    report.issues.push({ code: "cut", severity: "lost", sentence: "The file ends inside an event", count: 1 });
+    const nothing = await show(report);
+    assert.match(await nothing.page.locator('[data-panel="findings"]').textContent(), /Nothing was found that is worth more than 3 % and leaves what is computed as it is\./);
+    assert.deepEqual((await nothing.page.$$eval("[data-panel]", (all) => all.map((one) => one.dataset.panel))).slice(0, 2), ["warnings", "findings"]);
+    quiet(nothing);
+
+    report.answers.advice.findings = [];
+    report.findings_by_worth = [];
+    const bare = await show(report);
+    assert.match(await bare.page.locator('[data-panel="findings"]').textContent(), /bound by the main thread.*Nothing was found that is worth more than 3 %\.$/);
+  });
+
   test("files that do not look like one job are told first", async () => {
     const report = sample();
     report.issues.push({ code: "unrelated_files", severity: "info", sentence: "Two jobs <b>", advice: "Open each", count: 2, file: "", offset: null, event: null });

@@ -698,7 +698,6 @@ describe("the served page", { skip: noBrowser }, () => {
     await page.waitForSelector(".banner");
     assert.match(await page.locator(".banner").textContent(), /not on this timeline/);
     await page.goto(`${other.address}#/health?run=r1`);
-    await page.locator('[data-finding="f"] summary').click(); // it has no gain: of such only the sentence is in sight
     await page.locator('[data-finding="f"] a', { hasText: "show on the timeline" }).click();
     await settled(page);
     assert.equal((await params(page)).marks, "2000000000");

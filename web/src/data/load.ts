@@ -29,6 +29,7 @@ export function parseReport(text: string): Report {
     input: { path: raw.input?.path ?? "", files: raw.input?.files ?? [] },
     issues: raw.issues ?? [],
     answers: Object.fromEntries(Object.entries(raw.answers ?? {}).map(([name, answer]) => [name, whole(answer)])),
+    ...(Array.isArray(raw.findings_by_worth) ? { findings_by_worth: raw.findings_by_worth } : {}),
     failed: raw.failed ?? {},
   };
 }

@@ -1,5 +1,5 @@
 // Findings as a list: each a sentence, its evidence, the gain to expect and the next step.
-import { useContext } from "preact/hooks";
+import { useContext, useEffect, useRef } from "preact/hooks";
 import type { Finding, Gain, Place } from "../data/report";
 import { formatValue } from "./format";
 import { PageLinks } from "./page_links";
@@ -88,17 +88,48 @@ function About(props: { finding: Finding }) {
   );
 }
 
-/** `brief`: of each only the sentence is in sight, and the rest opens. */
+/** What is folded is printed as well. */
+function Folded(props: { finding: Finding }) {
+  const { finding } = props;
+  const element = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    let wasOpen = false;
+    const open = () => {
+      wasOpen = element.current!.open;
+      element.current!.open = true;
+    };
+    const close = () => (element.current!.open = wasOpen);
+    addEventListener("beforeprint", open);
+    addEventListener("afterprint", close);
+    return () => {
+      removeEventListener("beforeprint", open);
+      removeEventListener("afterprint", close);
+    };
+  }, []);
+  return (
+    <details ref={element}>
+      <summary class="sentence">
+        {finding.sentence}
+        {finding.gain && <span class="soft"> {gainText(finding)}</span>}
+      </summary>
+      <About finding={finding} />
+    </details>
+  );
+}
+
+/** `brief`: of each only the sentence and the gain are in sight, and the rest opens. */
 export function FindingList(props: { findings: Finding[]; brief?: boolean; start?: number }) {
+  const count = new Map<string, number>();
+  const keyOf = ({ id }: Finding) => {
+    count.set(id, (count.get(id) ?? 0) + 1);
+    return `${id} ${count.get(id)}`;
+  };
   return (
     <ol class="findings" start={props.start}>
       {props.findings.map((finding) => (
-        <li class="finding" data-finding={finding.id}>
+        <li class="finding" data-finding={finding.id} key={keyOf(finding)}>
           {props.brief ? (
-            <details>
-              <summary class="sentence">{finding.sentence}</summary>
-              <About finding={finding} />
-            </details>
+            <Folded finding={finding} />
           ) : (
             <>
               <p class="sentence">{finding.sentence}</p>

@@ -1,5 +1,6 @@
 // What to change first: the findings of all answers.
 import type { Answer, Finding, Report } from "../data/report";
+import { asNumber } from "../data/report";
 import { FindingList } from "../draw/findings";
 import { formatValue } from "../draw/format";
 import type { Panel } from "../draw/panel";
@@ -14,36 +15,57 @@ export function allFindings(report: Report): Finding[] {
   return Object.entries(report.answers).flatMap(([name, answer]) => (name === "diff" ? [] : answer.findings));
 }
 
-const WORTH_A_CHANGE = 1.03; // steps so many times as fast, as in a terminal
+// As in a terminal: src/model/finding_order.h, src/report/advice.cc.
+const WORTH_ADVICE = 1.03; // steps so many times as fast
+const TELLING = 0.03; // of the step, what recording cost
+const OFFER = "An offer and no fault"; // how the reason begins why one that changes what is computed has no gain
 
-function isWorthIt({ gain }: Finding): boolean {
-  return gain != null && (gain.speedup_low + gain.speedup_high) / 2 >= WORTH_A_CHANGE;
+/** Findings whose fix is worth a change, and the others: what other answers say of a cause that advice explains, too. */
+export function byWorth(report: Report): { first: Finding[]; rest: Finding[] } {
+  const advice = report.answers.advice?.findings ?? [];
+  const explained = new Set(advice.flatMap(({ gain, cause }) => (gain ? [cause] : [])));
+  const isWorthIt = (finding: Finding) =>
+    finding.gain != null &&
+    (finding.gain.speedup_low + finding.gain.speedup_high) / 2 >= WORTH_ADVICE &&
+    (advice.includes(finding) || !explained.has(finding.cause));
+  const all = allFindings(report);
+  return { first: all.filter(isWorthIt), rest: all.filter((one) => !isWorthIt(one)) };
+}
+
+function boundBy(report: Report): string | null {
+  const by = report.answers.advice?.scalars.bound_by?.value ?? null;
+  return by === null ? null : String(by);
 }
 
 /** "Step 84.1 ms, bound by the main thread of rank 0 (70 % of what bounds it)." */
-function Bound(props: { advice: Answer; any: boolean }) {
-  const { bound_by: by, bound_share: share, step_ns: step } = props.advice.scalars;
-  if (!by || by.value === null || !step) return null;
+function Bound(props: { advice: Answer; by: string; any: boolean; anyOffer: boolean }) {
+  const { bound_share: share, step_ns: step, recording_ns: recording } = props.advice.scalars;
+  const [usual, more] = [asNumber(step?.value ?? null), asNumber(recording?.value ?? null)];
+  const isRecordedLonger = usual !== null && more !== null && Math.abs(more) >= TELLING * usual;
   return (
     <p>
-      Step <b>{formatValue(step.value, step.unit)}</b>, bound by <b>{String(by.value)}</b>
+      Step <b>{formatValue(step?.value, "ns")}</b>, bound by <b>{props.by}</b>
       {share && ` (${formatValue(share.value, share.unit)} of what bounds it)`}.
-      {!props.any && ` Nothing was found that is worth more than ${formatValue(WORTH_A_CHANGE - 1, "ratio")}.`}
+      {isRecordedLonger && ` Recorded steps took ${formatValue(usual + more, "ns")}; figures here are of the job's other steps.`}
+      {!props.any &&
+        ` Nothing was found that is worth more than ${Math.round(100 * (WORTH_ADVICE - 1))} %${props.anyOffer ? " and leaves what is computed as it is" : ""}.`}
     </p>
   );
 }
 
 function View(props: { report: Report }) {
   const { advice } = props.report.answers;
-  const all = allFindings(props.report);
-  const [first, rest] = [all.filter(isWorthIt), all.filter((one) => !isWorthIt(one))];
+  const { first, rest } = byWorth(props.report);
+  const by = boundBy(props.report);
+  const anyOffer = rest.some((one) => one.gain_reason?.startsWith(OFFER));
+  if (first.length === 0 && by === null) return <FindingList findings={rest} />; // nothing tells what they are worth
   return (
     <>
-      {advice && <Bound advice={advice} any={first.length > 0} />}
+      {advice && by !== null && <Bound advice={advice} by={by} any={first.length > 0} anyOffer={anyOffer} />}
       {first.length > 0 && <FindingList findings={first} />}
       {rest.length > 0 && (
         <>
-          {first.length > 0 && <h3>Also seen, worth less or not predicted</h3>}
+          <h3>Also seen, worth less or not predicted</h3>
           <FindingList findings={rest} brief start={first.length + 1} />
         </>
       )}
@@ -56,6 +78,6 @@ export const findings: Panel = {
   label: "Findings",
   title: "What to change first",
   shows: [],
-  applies: (report) => allFindings(report).length > 0,
+  applies: (report) => allFindings(report).length > 0 || boundBy(report) !== null,
   view: View,
 };

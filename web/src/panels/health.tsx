@@ -1,4 +1,4 @@
-// The first look: the few figures that say whether the run is healthy, where the device's time went, and how good the
+// The few figures that say whether the run is healthy, where the device's time went, and how good the
 // data is that says so.
 import type { Answer, Issue, Report, Table, Value } from "../data/report";
 import { asNumber, columnIndex } from "../data/report";
@@ -11,7 +11,7 @@ import { TabbedTables } from "../draw/answer";
 import type { Panel } from "../draw/panel";
 import { Card, Figures, Notes } from "../draw/parts";
 
-const MAX_FAMILIES = 6; // so that the findings are in sight; the page of kernels has them all
+const MAX_FAMILIES = 6; // the page of kernels has them all
 const MAX_BARS = 16; // devices drawn; the table has them all
 
 /** One line: what is odd in the input, and what was not recorded at all. */
