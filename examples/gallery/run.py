@@ -16,14 +16,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from catalog import PROGRAMS, Program
 from turns import in_turns
-from verdicts import Finding, Verdict, judge, largest_gain, summarize, thresholds
+from verdicts import Finding, Verdict, judge, largest_gain, of_all, summarize, thresholds
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPSCOPE = os.environ.get("STEPSCOPE_CLI", str(ROOT / "build" / "stepscope"))
@@ -70,11 +68,27 @@ class Pair:
         return self.faulty_ms / self.fixed_ms
 
 
+@dataclass
+class Steps:
+    """Of the runs of both forms, in ms."""
+
+    faulty_ms: list[float] = field(default_factory=list)
+    fixed_ms: list[float] = field(default_factory=list)
+
+    def measure(self, program: Program, rounds: int = 1) -> None:
+        forms = [program.command(fixed) for fixed in (False, True)]
+        said = in_turns(forms, rounds, environment(program), ROOT, rounds * LIMIT_S)
+        for steps, runs in zip((self.faulty_ms, self.fixed_ms), said):
+            steps += [step_ms(one) for one in runs]
+
+    def pair(self) -> Pair:
+        return Pair(statistics.median(self.faulty_ms), statistics.median(self.fixed_ms))
+
+
 def measure(program: Program, rounds: int) -> Pair:
-    forms = [program.command(fixed) for fixed in (False, True)]
-    said = in_turns(forms, rounds, environment(program), ROOT, rounds * LIMIT_S)
-    faulty_ms, fixed_ms = (statistics.median(step_ms(one) for one in runs) for runs in said)
-    return Pair(faulty_ms, fixed_ms)
+    steps = Steps()
+    steps.measure(program, rounds)
+    return steps.pair()
 
 
 def record(program: Program, folder: Path) -> None:
@@ -82,14 +96,13 @@ def record(program: Program, folder: Path) -> None:
     execute([STEPSCOPE, "run", *out, *program.record, "--", *program.command(fixed=False)], program)
 
 
-def diagnose(program: Program, folder: Path) -> list[Finding]:
-    """What is wrong with its last recording."""
-    runs = sorted(path.parent for path in (folder / program.name).glob("*/run.json"))
-    if not runs:
-        raise RuntimeError(f"{folder / program.name} holds no recording")
-    said: dict[str, Any] = json.loads(execute([STEPSCOPE, "advise", str(runs[-1]), "--json"], program))
-    findings: list[Finding] = said["findings"]
-    return findings
+def diagnose(program: Program, folder: Path, recordings: int) -> list[list[Finding]]:
+    """What is wrong with it, by each of its last recordings: the folder may have older ones."""
+    runs = sorted(path.parent for path in (folder / program.name).glob("*/run.json"))[-recordings:]
+    if len(runs) < recordings:
+        raise RuntimeError(f"{folder / program.name} holds {len(runs)} recordings of {recordings}")
+    said = [json.loads(execute([STEPSCOPE, "advise", str(run), "--json"], program)) for run in runs]
+    return [one["findings"] for one in said]
 
 
 def percent(share: float | None) -> str:
@@ -165,48 +178,56 @@ class Table:
     verdicts: list[Verdict] = field(default_factory=list)
     healthy: dict[str, float] = field(default_factory=dict)  # the largest gain promised
     broken: list[str] = field(default_factory=list)
+    rounds: int = 1  # of each program so many recordings
 
-    def add(self, program: Program, folder: Path, pair_of: Callable[[Program], Pair]) -> None:
-        findings = diagnose(program, folder)
+    def add(self, program: Program, folder: Path, pair: Pair | None) -> None:
+        told = diagnose(program, folder, self.rounds)
         if not program.cause:
-            self.healthy[program.name] = largest_gain(findings)
+            self.healthy[program.name] = max(map(largest_gain, told))
             print(line((program.name, "(healthy)", "", "", percent(self.healthy[program.name]))), flush=True)
             return
-        verdict = judge(Verdict(program.name, program.half, program.cause), findings, program.places())
-        pair = pair_of(program)
+        known = Verdict(program.name, program.half, program.cause)
+        verdict = of_all([judge(replace(known), findings, program.places()) for findings in told])
+        assert pair is not None  # it has a fault
         verdict.measured, verdict.steps_ms = pair.ratio, (pair.faulty_ms, pair.fixed_ms)
         self.verdicts.append(verdict)
         print(line(cells(verdict)), flush=True)
 
-    def fill(self, programs: list[Program], rounds: int, folder: Path) -> None:
-        """Each is recorded, judged and measured."""
+    def fill(self, programs: list[Program], folder: Path) -> None:
+        """Each is recorded and measured, round for round, and judged by all of that."""
         print(line(HEADER), flush=True)
         for program in programs:
             try:
-                record(program, folder)
-                self.add(program, folder, lambda one: measure(one, rounds))
+                steps = Steps()
+                for _ in range(self.rounds):
+                    record(program, folder)
+                    if program.cause:
+                        steps.measure(program)
+                pair = steps.pair() if program.cause else None
+                self.add(program, folder, pair)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"{program.name}: {error}", file=sys.stderr, flush=True)
                 self.broken.append(program.name)
 
     def fill_again(self, programs: list[Program], folder: Path, measured: Path) -> None:
-        """Each is judged once more by the recording in `folder`, and by its pair in `measured`, as write() left it."""
+        """Each is judged once more by its recordings in `folder`, and by its pair in `measured`, as write() left it."""
         told = json.loads(measured.read_text())
+        self.rounds = told.get("rounds", 1)
         pairs = {row["name"]: Pair(*row["steps_ms"]) for row in told["programs"] if row["steps_ms"]}
-        known = [program for program in programs if program.name in pairs or program.name in told["healthy"]]
+        known = [one for one in programs if one.name in (pairs if one.cause else told["healthy"])]
         if left := [program.name for program in programs if program not in known]:
             print(f"Left out, since {measured} does not tell of them: {', '.join(left)}", flush=True)
         print(line(HEADER), flush=True)
         for program in known:
             try:
-                self.add(program, folder, lambda one: pairs[one.name])
+                self.add(program, folder, pairs.get(program.name))
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"{program.name}: {error}", file=sys.stderr, flush=True)
                 self.broken.append(program.name)
 
     def write(self, file: Path) -> None:
         rows = [{**asdict(verdict), "error": verdict.error, "inside": verdict.inside} for verdict in self.verdicts]
-        document = {"programs": rows, "healthy": self.healthy, "broken": self.broken}
+        document = {"rounds": self.rounds, "programs": rows, "healthy": self.healthy, "broken": self.broken}
         file.write_text(json.dumps(document, indent=1) + "\n")
 
     def tell(self) -> int:
@@ -238,7 +259,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--half", choices=("tune", "report"), help="one to build on, one to be judged by")
-    parser.add_argument("--rounds", type=int, default=3, help="how often the slower form of a pair runs (default 3)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="how often each is recorded, and the slower form of its pair runs (3)"
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the recordings stay")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
     parser.add_argument("--measure", action="store_true", help="measure the pairs alone; nothing is recorded")
@@ -257,12 +280,12 @@ def main() -> int:
     if args.measure:
         only_measure(programs, args.rounds)
         return 0
-    table = Table()
+    table = Table(rounds=args.rounds)
     if args.again:
         table.fill_again(programs, args.keep, args.again)
     else:
         with tempfile.TemporaryDirectory(prefix="gallery-") as scratch:
-            table.fill(programs, args.rounds, args.keep or Path(scratch))
+            table.fill(programs, args.keep or Path(scratch))
     if args.json:
         table.write(args.json)
     return 1 if table.tell() else 0

@@ -6,7 +6,7 @@ import ast
 import re
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,7 @@ class Verdict:
     measured: float | None = None
     steps_ms: tuple[float, float] | None = None  # of the faulty and the fixed form, as measured
     said: list[str] = field(default_factory=list)  # all that was found, in its order
+    predictions: list[tuple[float, float]] = field(default_factory=list)  # of each recording that has one
 
     @property
     def error(self) -> float | None:
@@ -92,8 +93,24 @@ def judge(verdict: Verdict, findings: list[Finding], places: Places) -> Verdict:
     finding = findings[named[0]]
     verdict.place = places.hold(finding.get("where") or {})
     gain = finding.get("gain")
-    verdict.predicted = (gain["speedup_low"], gain["speedup_high"]) if gain else None
+    if gain:
+        verdict.predicted = (gain["speedup_low"], gain["speedup_high"])
+        verdict.predictions = [verdict.predicted]
     return verdict
+
+
+def of_all(verdicts: list[Verdict]) -> Verdict:
+    """Of several recordings of one program: the worst position, a place that is right in each, and the prediction whose
+    middle is the median, as what was measured is the median of several runs. None where one of them has none."""
+    worst = max(verdicts, key=lambda verdict: (verdict.position is None, verdict.position or 0))
+    predictions = [one for verdict in verdicts for one in verdict.predictions]
+    is_priced = len(predictions) == len(verdicts)
+    return replace(
+        worst,
+        place=all(verdict.place for verdict in verdicts),
+        predicted=sorted(predictions, key=sum)[(len(predictions) - 1) // 2] if is_priced else None,
+        predictions=predictions,
+    )
 
 
 def largest_gain(findings: Iterable[Finding]) -> float:

@@ -16,7 +16,7 @@ import pytest
 import turns
 from catalog import PROGRAMS, Program
 from jobs import needs_torch
-from verdicts import Places, Verdict, judge, largest_gain, places_of, summarize, thresholds
+from verdicts import Places, Verdict, judge, largest_gain, of_all, places_of, summarize, thresholds
 
 ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "examples" / "gallery"
@@ -116,6 +116,26 @@ def test_what_is_not_named_or_has_no_price() -> None:
     assert (verdict.position, verdict.place, verdict.error) == (1, True, None)
 
 
+def test_several_recordings_have_the_worst_place_and_the_middle_gain() -> None:
+    def told(*findings: Any) -> Verdict:
+        return judge(Verdict("net", "tune", "no_cache", measured=2.0), list(findings), PLACES)
+
+    first = told(finding("no_cache", 1.8, 2.0, file="x/net.py", line=40))
+    second = told(finding("float64", 3, 3), finding("no_cache", 1.2, 2.6, file="x/net.py", line=40))
+    third = told(finding("no_cache", 1.9, 2.4, line=7))
+    verdict = of_all([first, second, third])
+    assert (verdict.position, verdict.place, verdict.predicted) == (2, False, (1.2, 2.6))
+    assert verdict.predictions == [(1.8, 2.0), (1.2, 2.6), (1.9, 2.4)]
+    assert verdict.said == ["float64", "no_cache"] and verdict.error == pytest.approx(0.05)
+    assert of_all([third, first]).predicted == (1.8, 2.0)  # of two the smaller one
+    assert of_all([first]) == first
+    missed = of_all([second, told(finding("float64", 3, 3))])
+    assert (missed.position, missed.place, missed.predicted) == (None, False, None)
+    assert missed.said == ["float64"]
+    unpriced = of_all([first, told({"id": "no_cache", "where": {}, "gain": None})])
+    assert (unpriced.position, unpriced.predicted) == (1, None)
+
+
 def test_shares_errors_and_promises() -> None:
     exact = [Verdict(str(i), "tune", "a", 1, True, (1.9, 2.1), 2.0) for i in range(9)]
     second = Verdict("second", "report", "a", 2, True, (2.0, 2.6), 2.0)
@@ -156,7 +176,8 @@ def stand_in(command: list[str], program: Program) -> str:
         }
         return json.dumps({"findings": told[program.name]})
     if "run" in command:
-        folder = Path(command[command.index("--out") + 1]) / program.name / "20260101"
+        of = Path(command[command.index("--out") + 1]) / program.name
+        folder = of / f"2026010{sum(1 for _ in of.iterdir()) if of.exists() else 0}"
         folder.mkdir(parents=True)
         (folder / "run.json").write_text("{}")
         return ""
@@ -187,6 +208,8 @@ def test_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     rows = json.loads(table.read_text())
     assert {row["name"] for row in rows["programs"]} == {"gpt_scores", "one_thread"}
     assert rows["healthy"] == {"healthy_mlp": pytest.approx(0.03)}
+    assert len(list((tmp_path / "one_thread").iterdir())) == 3  # recordings, one a round
+    assert all(row["predictions"] == [row["predicted"]] * 3 for row in rows["programs"])
 
 
 def test_a_program_that_breaks_is_told_and_fails(
