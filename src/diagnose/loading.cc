@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "diagnose/local_ranks.h"
 #include "diagnose/queries.h"
 #include "diagnose/sampled.h"
 #include "model/host_names.h"
@@ -36,7 +37,7 @@ void put_lost_to_workers(const Case& about, Loading& load) {
   constexpr double kMostIdle = 0.25, kLeastBusy = 0.2, kLeastLost = 0.1, kMostLost = 0.7;
   if (!load.idle_cores || *load.idle_cores >= kMostIdle || load.busy_workers.value_or(0) < kLeastBusy) return;
   // Threads of torch that crowd the cores themselves are a cause of their own.
-  const auto ranks = std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1));
+  const std::int64_t ranks = local_ranks(about);
   const auto threads = number_set(about.trace, "torch_threads").value_or(1),
              cores = number_set(about.trace, "cores").value_or(threads);
   const double wanted = static_cast<double>(threads) * static_cast<double>(ranks);
@@ -141,7 +142,7 @@ const Loading& loading(const Case& about) { return about.shared<Loading>(look_at
 
 std::optional<double> idle_cores_of_rank(const Case& about, const Loading& loading) {
   if (!loading.idle_cores || !std::isfinite(*loading.idle_cores)) return std::nullopt;
-  const auto ranks = std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1));
+  const std::int64_t ranks = local_ranks(about);
   return *loading.idle_cores / static_cast<double>(ranks);
 }
 

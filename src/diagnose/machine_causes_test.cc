@@ -111,6 +111,22 @@ TEST_CASE("advice: threads that are left out are worth what the cores give here"
   CHECK(fast_end(*find(halves, "too_few_threads")->gain) == doctest::Approx(at_most(1.2)).epsilon(0.02));
 }
 
+TEST_CASE("advice: ranks that a job spawned itself share the cores of their machine") {
+  const auto is_told = [](std::string_view machine) {
+    Run run = products(R"(["float", "float"])");
+    note(run, "torch_threads", "1");
+    note(run, "cores", "2");
+    sample(run, "host", "cpu_idle", 1);
+    run.traces.front().metadata.push_back({"host_name", "\"node-a\""});
+    run.traces.push_back(products(R"(["float", "float"])").traces.front());
+    run.traces.back().rank.rank = 1;
+    run.traces.back().metadata.push_back({"host_name", std::string(machine)});
+    return find(advice_of(run), "too_few_threads") != nullptr;
+  };
+  CHECK(is_told("\"node-b\""));
+  CHECK_FALSE(is_told("\"node-a\""));  // one waits for the other meanwhile
+}
+
 TEST_CASE("advice: threads without cores cost what calling them all takes here, and products more") {
   const auto gain = [](std::string_view first_type) {
     Run run = products(first_type);

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "diagnose/diagnosis.h"
 #include "model/finding_order.h"
 #include "session/player.h"
 

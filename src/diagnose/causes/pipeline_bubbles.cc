@@ -4,7 +4,7 @@
 
 #include "diagnose/communicating.h"
 #include "diagnose/gathered.h"
-#include "model/settings.h"
+#include "diagnose/local_ranks.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -46,7 +46,7 @@ Cause pipeline_bubbles_cause() {
             const auto stages = static_cast<double>(busy.size());
             // Ranks of one machine that compute at once share its memory and caches, and its cores' units.
             constexpr double kShared = 1.25;
-            const bool share = number_set(about.trace, "local_ranks").value_or(1) > 1;
+            const bool share = local_ranks(about) > 1;
             const double left = std::min(1.0, (share ? kShared : 1) * part * (1 + (stages - 1) / stages));
             const double least = std::min(left, part * (1 + (stages - 1) / (4 * stages)));
             Gathered work_of(about);

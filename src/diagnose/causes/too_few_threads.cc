@@ -4,6 +4,7 @@
 
 #include "diagnose/cause.h"
 #include "diagnose/gathered.h"
+#include "diagnose/local_ranks.h"
 #include "diagnose/queries.h"
 #include "diagnose/sampled.h"
 #include "model/settings.h"
@@ -21,7 +22,7 @@ Cause too_few_threads_cause() {
         if (!threads || !cores || !idle || *threads < 1 || *threads > kMost || *idle > kMost || *cores > kMost) return;
         // Ranks that wait for each other leave cores idle, which the others of them use in turn. Where each is bound
         // to cores of its own, these are all its.
-        std::int64_t ranks = std::clamp<std::int64_t>(number_set(about.trace, "local_ranks").value_or(1), 1, kMost);
+        std::int64_t ranks = local_ranks(about);
         const auto machine = level_on_machine(about.run, about.trace.rank.rank, "online_cores");
         if (machine && static_cast<double>(*cores * ranks) <= *machine) ranks = 1;
         const std::int64_t usable = std::min<std::int64_t>(*cores / ranks, *threads + std::llround(*idle));

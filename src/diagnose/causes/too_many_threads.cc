@@ -7,6 +7,7 @@
 #include "diagnose/cause.h"
 #include "diagnose/fastest_products.h"
 #include "diagnose/gathered.h"
+#include "diagnose/local_ranks.h"
 #include "diagnose/queries.h"
 #include "diagnose/sampled.h"
 #include "model/settings.h"
@@ -31,8 +32,8 @@ Cause too_many_threads_cause() {
         const auto threads = number_set(about.trace, "torch_threads"), cores = number_set(about.trace, "cores");
         if (!threads || !cores) return;
         constexpr std::int64_t kMost = 1 << 20;  // settings of a file, which may hold anything
-        const std::int64_t ranks = std::max<std::int64_t>(1, number_set(about.trace, "local_ranks").value_or(1));
-        if (*threads < 1 || *cores < 1 || *threads > kMost || *cores > kMost || ranks > kMost) return;
+        const std::int64_t ranks = local_ranks(about);
+        if (*threads < 1 || *cores < 1 || *threads > kMost || *cores > kMost) return;
         const std::int64_t all = *threads * ranks;
         if (all <= *cores) return;
         const auto wait = rate_in_steps(about.run, about.trace.rank.rank, "main_thread_wait");
