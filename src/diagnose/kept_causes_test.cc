@@ -179,6 +179,38 @@ TEST_CASE("advice: rows that are looked up by indexing are told with their backw
   CHECK(find(job("aten::empty", table, "[[5000, 64], [], [20000], [], []]"), "rows_by_index") == nullptr);
 }
 
+TEST_CASE("advice: an index of rows that is written out goes with what takes it, an index of single numbers does not") {
+  const auto job = [](std::string_view repeated, std::string_view times, std::string_view index) {
+    return advice_of(run_of([&](Thread& thread) {
+      thread.op("aten::repeat", 2 * ms, {"net.py(30): forward"},
+                {.dims = repeated, .types = R"(["long int", "ScalarList"])", .concrete = times});
+      thread.op("aten::zeros_like", 1 * us);
+      thread.op("aten::scatter_add", 4 * ms, {}, {.sequence = 7, .dims = index, .concrete = R"(["", "0", "", ""])"});
+      thread.op("aten::mm", 4 * ms);
+      thread.op("autograd::engine::evaluate_function: ScatterAddBackward0", 6 * ms, {},
+                {.sequence = 7, .fwd_thread = 1});
+    }));
+  };
+  const std::string_view rows = "[[40000, 1], []]", times = R"(["", "[1, 48]"])";
+  const std::string_view index = "[[6000, 48], [], [40000, 48], [40000, 48]]";
+  const Answer answer = job(rows, times, index);
+  const Finding* found = find(answer, "written_out_index");
+  REQUIRE(found != nullptr);
+  CHECK(found->where.function == "forward");
+  REQUIRE(found->gain);
+  // Of 10 ms 0.3 stay at best, and none of the 2 ms of the index.
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 4.3)).epsilon(0.02));
+  CHECK(found->gain->speedup_low == doctest::Approx(16.0 / 7.5).epsilon(0.02));
+  CHECK(evidence(*found, "Numbers of the index") == 40000 * 48);
+  // Of another size, not as often, and of columns.
+  CHECK(find(job("[[20000, 1], []]", times, index), "written_out_index") == nullptr);
+  CHECK(find(job(rows, R"(["", "[1, 24]"])", index), "written_out_index") == nullptr);
+  CHECK(find(job(rows, R"(["", "[1, 999999999999999999999]"])", index), "written_out_index") == nullptr);
+  CHECK(find(job("[[48], []]", R"(["", "[40000, 1]"])", index), "written_out_index") == nullptr);
+  CHECK(find(job(rows, R"(["", "[1, 1]"])", "[[6000, 1], [], [40000, 1], [40000, 1]]"), "written_out_index") ==
+        nullptr);
+}
+
 TEST_CASE("advice: what is kept and grows by concatenation is copied each time, parts that are put together are not") {
   const auto job = [](int grows) {
     int length = 100;
