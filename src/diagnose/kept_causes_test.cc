@@ -182,10 +182,10 @@ TEST_CASE("advice: rows that are looked up by indexing are told with their backw
 TEST_CASE("advice: an index of rows that is written out goes with what takes it, an index of single numbers does not") {
   const auto job = [](std::string_view repeated, std::string_view times, std::string_view index) {
     return advice_of(run_of([&](Thread& thread) {
-      thread.op("aten::repeat", 2 * ms, {"net.py(30): forward"},
+      thread.op("aten::repeat", 2 * ms, kMain,
                 {.dims = repeated, .types = R"(["long int", "ScalarList"])", .concrete = times});
       thread.op("aten::zeros_like", 1 * us);
-      thread.op("aten::scatter_add", 4 * ms, {}, {.sequence = 7, .dims = index, .concrete = R"(["", "0", "", ""])"});
+      thread.op("aten::scatter_add", 4 * ms, kMain, {.sequence = 7, .dims = index, .concrete = R"(["", "0", "", ""])"});
       thread.op("aten::mm", 4 * ms);
       thread.op("autograd::engine::evaluate_function: ScatterAddBackward0", 6 * ms, {},
                 {.sequence = 7, .fwd_thread = 1});
@@ -196,7 +196,7 @@ TEST_CASE("advice: an index of rows that is written out goes with what takes it,
   const Answer answer = job(rows, times, index);
   const Finding* found = find(answer, "written_out_index");
   REQUIRE(found != nullptr);
-  CHECK(found->where.function == "forward");
+  CHECK(found->where.function == "main");
   REQUIRE(found->gain);
   // Of 10 ms 0.3 stay at best, and none of the 2 ms of the index.
   CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 4.3)).epsilon(0.02));

@@ -118,7 +118,8 @@ TEST_CASE("advice: ranks that a job spawned itself share the cores of their mach
     note(run, "cores", "2");
     sample(run, "host", "cpu_idle", 1);
     run.traces.front().metadata.push_back({"host_name", "\"node-a\""});
-    run.traces.push_back(products(R"(["float", "float"])").traces.front());
+    Run other = products(R"(["float", "float"])");
+    run.traces.push_back(std::move(other.traces.front()));
     run.traces.back().rank.rank = 1;
     run.traces.back().metadata.push_back({"host_name", std::string(machine)});
     return find(advice_of(run), "too_few_threads") != nullptr;
