@@ -180,35 +180,58 @@ TEST_CASE("advice: rows that are looked up by indexing are told with their backw
 }
 
 TEST_CASE("advice: an index of rows that is written out goes with what takes it, an index of single numbers does not") {
-  const auto job = [](std::string_view repeated, std::string_view times, std::string_view index) {
+  struct Job {
+    std::string_view writer = "aten::repeat", given = "[[40000, 1], []]", times = R"(["", "[1, 48]"])";
+    std::string_view before = "aten::zeros", between = "aten::zeros_like";
+    std::string_view taker = "aten::scatter_add", index = "[[6000, 48], [], [40000, 48], [40000, 48]]";
+    std::string_view over = R"(["", "0", "", ""])", type = R"(["float", "Scalar", "long int", "float"])";
+  };
+  const std::string_view longs = R"(["long int", "ScalarList"])", rows = "[[40000, 1], []]";
+  const auto advice_on = [&](const Job& job) {
     return advice_of(run_of([&](Thread& thread) {
-      thread.op("aten::repeat", 2 * ms, kMain,
-                {.dims = repeated, .types = R"(["long int", "ScalarList"])", .concrete = times});
-      thread.op("aten::zeros_like", 1 * us);
-      thread.op("aten::scatter_add", 4 * ms, kMain, {.sequence = 7, .dims = index, .concrete = R"(["", "0", "", ""])"});
+      thread.op(job.before, 1 * us, kMain, {.dims = rows, .types = longs});
+      thread.op(job.writer, 2 * ms, kMain, {.dims = job.given, .types = longs, .concrete = job.times});
+      thread.op(job.between, 1 * us, kMain, {.dims = rows, .types = longs});
+      thread.op(job.taker, 4 * ms, kMain, {.sequence = 7, .dims = job.index, .types = job.type, .concrete = job.over});
       thread.op("aten::mm", 4 * ms);
       thread.op("autograd::engine::evaluate_function: ScatterAddBackward0", 6 * ms, {},
                 {.sequence = 7, .fwd_thread = 1});
     }));
   };
-  const std::string_view rows = "[[40000, 1], []]", times = R"(["", "[1, 48]"])";
-  const std::string_view index = "[[6000, 48], [], [40000, 48], [40000, 48]]";
-  const Answer answer = job(rows, times, index);
+  const auto is_told = [&](const Job& job) { return find(advice_on(job), "written_out_index") != nullptr; };
+  const Answer answer = advice_on({});
   const Finding* found = find(answer, "written_out_index");
   REQUIRE(found != nullptr);
   CHECK(found->where.function == "main");
+  CHECK(found->next->ends_with("; or sum them with index_add_(0, index, source)"));
   REQUIRE(found->gain);
   // Of 10 ms 0.3 stay at best, and none of the 2 ms of the index.
   CHECK(fast_end(*found->gain) == doctest::Approx(at_most(16.0 / 4.3)).epsilon(0.02));
   CHECK(found->gain->speedup_low == doctest::Approx(16.0 / 7.5).epsilon(0.02));
   CHECK(evidence(*found, "Numbers of the index") == 40000 * 48);
-  // Of another size, not as often, and of columns.
-  CHECK(find(job("[[20000, 1], []]", times, index), "written_out_index") == nullptr);
-  CHECK(find(job(rows, R"(["", "[1, 24]"])", index), "written_out_index") == nullptr);
-  CHECK(find(job(rows, R"(["", "[1, 999999999999999999999]"])", index), "written_out_index") == nullptr);
-  CHECK(find(job("[[48], []]", R"(["", "[40000, 1]"])", index), "written_out_index") == nullptr);
-  CHECK(find(job(rows, R"(["", "[1, 1]"])", "[[6000, 1], [], [40000, 1], [40000, 1]]"), "written_out_index") ==
-        nullptr);
+  // Of a maximum the backward pass stays.
+  const Answer largest = advice_on({.taker = "aten::scatter_reduce"});
+  REQUIRE(find(largest, "written_out_index") != nullptr);
+  CHECK(find(largest, "written_out_index")->gain->speedup_low == doctest::Approx(16.0 / 11.4).epsilon(0.02));
+  CHECK(find(largest, "written_out_index")->next->ends_with("takes whole rows"));
+  // The same by other calls, over the same dimension by its other number.
+  const std::string_view gathered = "[[6000, 48], [], [40000, 48], []]";
+  CHECK(is_told({.writer = "aten::tile", .taker = "aten::gather", .index = gathered, .over = R"(["", "-2", "", ""])"}));
+  CHECK(is_told({.writer = "aten::contiguous", .given = "[[40000, 48], []]", .before = "aten::expand"}));
+  CHECK(is_told({.writer = "aten::clone", .given = "[[40000, 48], []]", .before = "aten::expand_as"}));
+  CHECK_FALSE(is_told({.writer = "aten::contiguous", .given = "[[40000, 48], []]"}));  // of what is no expanded one
+  CHECK_FALSE(is_told({.between = "aten::expand"}));  // another index, which is given as it is
+  // Of another size, not as often, of columns, over columns, of whole numbers, of narrow rows, of rows cut off.
+  CHECK_FALSE(is_told({.given = "[[20000, 1], []]"}));
+  CHECK_FALSE(is_told({.times = R"(["", "[1, 24]"])"}));
+  CHECK_FALSE(is_told({.times = R"(["", "[1, 999999999999999999999]"])"}));
+  const std::string_view square = "[[6000, 48], [], [48, 48], [48, 48]]";
+  CHECK(is_told({.given = "[[48, 1], []]", .index = square}));
+  CHECK_FALSE(is_told({.given = "[[48], []]", .times = R"(["", "[48, 1]"])", .index = square}));
+  CHECK_FALSE(is_told({.over = R"(["", "1", "", ""])"}));
+  CHECK_FALSE(is_told({.type = R"(["long int", "Scalar", "long int", "long int"])"}));
+  CHECK_FALSE(is_told({.times = R"(["", "[1, 8]"])", .index = "[[6000, 8], [], [40000, 8], [40000, 8]]"}));
+  CHECK_FALSE(is_told({.index = "[[6000, 64], [], [40000, 48], [40000, 64]]"}));
 }
 
 TEST_CASE("advice: what is kept and grows by concatenation is copied each time, parts that are put together are not") {

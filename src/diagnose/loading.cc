@@ -37,7 +37,7 @@ void put_lost_to_workers(const Case& about, Loading& load) {
   constexpr double kMostIdle = 0.25, kLeastBusy = 0.2, kLeastLost = 0.1, kMostLost = 0.7;
   if (!load.idle_cores || *load.idle_cores >= kMostIdle || load.busy_workers.value_or(0) < kLeastBusy) return;
   // Threads of torch that crowd the cores themselves are a cause of their own.
-  const std::int64_t ranks = local_ranks(about);
+  const std::int64_t ranks = ranks_on_cores(about);
   const auto threads = number_set(about.trace, "torch_threads").value_or(1),
              cores = number_set(about.trace, "cores").value_or(threads);
   const double wanted = static_cast<double>(threads) * static_cast<double>(ranks);

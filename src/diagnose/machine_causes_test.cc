@@ -80,6 +80,14 @@ void sample(Run& run, std::string_view target, std::string_view name, double per
   }
 }
 
+// A gauge of it that stays.
+void sample_level(Run& run, std::string_view target, std::string_view name, double level) {
+  sample(run, target, name, 0);
+  Trace& telemetry = run.telemetry.front();
+  telemetry.sampled.back().is_counter = false;
+  for (std::size_t back = 1; back <= 3; back++) telemetry.samples.value[telemetry.samples.size() - back] = level;
+}
+
 void sample_of_rank(Run& run, std::string_view name, double per_ns) { sample(run, "rank 0", name, per_ns, 0); }
 
 TEST_CASE("advice: what the quota of a cgroup stops") {
@@ -112,20 +120,26 @@ TEST_CASE("advice: threads that are left out are worth what the cores give here"
 }
 
 TEST_CASE("advice: ranks that a job spawned itself share the cores of their machine") {
-  const auto is_told = [](std::string_view machine) {
+  const auto is_told = [](std::string_view machine, double online = 2, std::int64_t world = 2, bool launched = false) {
     Run run = products(R"(["float", "float"])");
     note(run, "torch_threads", "1");
     note(run, "cores", "2");
+    if (launched) note(run, "local_ranks", "1");
     sample(run, "host", "cpu_idle", 1);
+    sample_level(run, "host", "online_cores", online);
     run.traces.front().metadata.push_back({"host_name", "\"node-a\""});
     Run other = products(R"(["float", "float"])");
     run.traces.push_back(std::move(other.traces.front()));
     run.traces.back().rank.rank = 1;
+    for (Trace& trace : run.traces) trace.rank.world_size = world;
     run.traces.back().metadata.push_back({"host_name", std::string(machine)});
     return find(advice_of(run), "too_few_threads") != nullptr;
   };
   CHECK(is_told("\"node-b\""));
-  CHECK_FALSE(is_told("\"node-a\""));  // one waits for the other meanwhile
+  CHECK(is_told("\"node-a\"", 4));           // each has cores of its own
+  CHECK(is_told("\"node-a\"", 2, 0));        // files of one machine, opened together
+  CHECK(is_told("\"node-a\"", 2, 2, true));  // the launcher knows
+  CHECK_FALSE(is_told("\"node-a\""));        // one waits for the other meanwhile
 }
 
 TEST_CASE("advice: threads without cores cost what calling them all takes here, and products more") {

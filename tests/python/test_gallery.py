@@ -130,9 +130,9 @@ def test_several_recordings_have_the_worst_place_and_the_middle_gain() -> None:
     assert of_all([third, first]).predicted == (1.8, 2.0)  # of two the smaller one
     assert of_all([first]) == first
     missed = of_all([second, told(finding("float64", 3, 3))])
-    assert (missed.position, missed.place, missed.predicted) == (None, False, None)
+    assert (missed.position, missed.place, missed.predicted) == (None, False, (1.2, 2.6))
     assert missed.said == ["float64"]
-    unpriced = of_all([first, told({"id": "no_cache", "where": {}, "gain": None})])
+    unpriced = of_all([told({"id": "no_cache", "where": {}, "gain": None})])
     assert (unpriced.position, unpriced.predicted) == (1, None)
 
 

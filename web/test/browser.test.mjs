@@ -95,6 +95,9 @@ describe("the page", { skip: noBrowser }, () => {
     assert.ok(await folded.isVisible());
     await shown.page.evaluate(() => dispatchEvent(new Event("beforeprint")));
     assert.ok(await panel.getByText("ground of host_idle").isVisible());
+    await shown.page.evaluate(() => dispatchEvent(new Event("afterprint")));
+    assert.ok(!(await panel.getByText("ground of host_idle").isVisible()));
+    assert.ok(await folded.isVisible()); // as the reader left it
     quiet(shown);
 
     report.answers.advice.findings = [said("small", 1.01), offer];
@@ -110,6 +113,7 @@ describe("the page", { skip: noBrowser }, () => {
     report.findings_by_worth = [];
     const bare = await show(report);
     assert.match(await bare.page.locator('[data-panel="findings"]').textContent(), /bound by the main thread.*Nothing was found that is worth more than 3 %\.$/);
+    quiet(bare);
   });
 
   test("files that do not look like one job are told first", async () => {

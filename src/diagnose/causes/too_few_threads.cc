@@ -20,11 +20,8 @@ Cause too_few_threads_cause() {
         const auto idle = idle_cores(about.run);
         constexpr std::int64_t kMost = 1 << 20;  // settings of a file, which may hold anything
         if (!threads || !cores || !idle || *threads < 1 || *threads > kMost || *idle > kMost || *cores > kMost) return;
-        // Ranks that wait for each other leave cores idle, which the others of them use in turn. Where each is bound
-        // to cores of its own, these are all its.
-        std::int64_t ranks = local_ranks(about);
-        const auto machine = level_on_machine(about.run, about.trace.rank.rank, "online_cores");
-        if (machine && static_cast<double>(*cores * ranks) <= *machine) ranks = 1;
+        // Ranks that wait for each other leave cores idle, which the others of them use in turn.
+        const std::int64_t ranks = ranks_on_cores(about);
         const std::int64_t usable = std::min<std::int64_t>(*cores / ranks, *threads + std::llround(*idle));
         if (usable <= *threads) return;
         // Work is parted where it is large; some of it, and every call, stays on one thread.

@@ -32,7 +32,7 @@ Cause too_many_threads_cause() {
         const auto threads = number_set(about.trace, "torch_threads"), cores = number_set(about.trace, "cores");
         if (!threads || !cores) return;
         constexpr std::int64_t kMost = 1 << 20;  // settings of a file, which may hold anything
-        const std::int64_t ranks = local_ranks(about);
+        const std::int64_t ranks = ranks_on_cores(about);
         if (*threads < 1 || *cores < 1 || *threads > kMost || *cores > kMost) return;
         const std::int64_t all = *threads * ranks;
         if (all <= *cores) return;

@@ -20,16 +20,17 @@ const WORTH_ADVICE = 1.03; // steps so many times as fast
 const TELLING = 0.03; // of the step, what recording cost
 const OFFER = "An offer and no fault"; // how the reason begins why one that changes what is computed has no gain
 
+function isWorthIt({ gain }: Finding): boolean {
+  return gain != null && (gain.speedup_low + gain.speedup_high) / 2 >= WORTH_ADVICE;
+}
+
 /** Findings whose fix is worth a change, and the others: what other answers say of a cause that advice explains, too. */
 export function byWorth(report: Report): { first: Finding[]; rest: Finding[] } {
   const advice = report.answers.advice?.findings ?? [];
   const explained = new Set(advice.flatMap(({ gain, cause }) => (gain ? [cause] : [])));
-  const isWorthIt = (finding: Finding) =>
-    finding.gain != null &&
-    (finding.gain.speedup_low + finding.gain.speedup_high) / 2 >= WORTH_ADVICE &&
-    (advice.includes(finding) || !explained.has(finding.cause));
+  const isFirst = (finding: Finding) => isWorthIt(finding) && (advice.includes(finding) || !explained.has(finding.cause));
   const all = allFindings(report);
-  return { first: all.filter(isWorthIt), rest: all.filter((one) => !isWorthIt(one)) };
+  return { first: all.filter(isFirst), rest: all.filter((one) => !isFirst(one)) };
 }
 
 function boundBy(report: Report): string | null {
@@ -61,11 +62,11 @@ function View(props: { report: Report }) {
   if (first.length === 0 && by === null) return <FindingList findings={rest} />; // nothing tells what they are worth
   return (
     <>
-      {advice && by !== null && <Bound advice={advice} by={by} any={first.length > 0} anyOffer={anyOffer} />}
+      {advice && by !== null && <Bound advice={advice} by={by} any={first.length > 0 || rest.some(isWorthIt)} anyOffer={anyOffer} />}
       {first.length > 0 && <FindingList findings={first} />}
       {rest.length > 0 && (
         <>
-          <h3>Also seen, worth less or not predicted</h3>
+          <h3>Also seen: worth less, not predicted, or explained above</h3>
           <FindingList findings={rest} brief start={first.length + 1} />
         </>
       )}
