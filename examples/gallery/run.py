@@ -75,7 +75,7 @@ class Steps:
     faulty_ms: list[float] = field(default_factory=list)
     fixed_ms: list[float] = field(default_factory=list)
 
-    def measure(self, program: Program, rounds: int = 1) -> None:
+    def measure(self, program: Program, rounds: int) -> None:
         forms = [program.command(fixed) for fixed in (False, True)]
         said = in_turns(forms, rounds, environment(program), ROOT, rounds * LIMIT_S)
         for steps, runs in zip((self.faulty_ms, self.fixed_ms), said):
@@ -83,12 +83,6 @@ class Steps:
 
     def pair(self) -> Pair:
         return Pair(statistics.median(self.faulty_ms), statistics.median(self.fixed_ms))
-
-
-def measure(program: Program, rounds: int) -> Pair:
-    steps = Steps()
-    steps.measure(program, rounds)
-    return steps.pair()
 
 
 def record(program: Program, folder: Path) -> None:
@@ -169,7 +163,9 @@ def only_measure(programs: list[Program], rounds: int) -> None:
     print(f"{'program':26}  {'faulty ms':>9}  {'fixed ms':>9}  ratio")
     for program in programs:
         if program.cause:
-            pair = measure(program, rounds)
+            steps = Steps()
+            steps.measure(program, rounds)
+            pair = steps.pair()
             print(f"{program.name:26}  {pair.faulty_ms:9.2f}  {pair.fixed_ms:9.2f}  {pair.ratio:5.2f}", flush=True)
 
 
@@ -202,7 +198,7 @@ class Table:
                 for _ in range(self.rounds):
                     record(program, folder)
                     if program.cause:
-                        steps.measure(program)
+                        steps.measure(program, 1)
                 pair = steps.pair() if program.cause else None
                 self.add(program, folder, pair)
             except (RuntimeError, subprocess.TimeoutExpired) as error:

@@ -41,9 +41,7 @@ ClosureEnds closure_ends(const Trace& trace) {
 }
 
 // Stretches of the steps that a finding explains.
-std::string partition_of(std::string_view id) {
-  return fmt::format("select * from advice_partition where ' ' || explained_by || ' ' like '% {} %'", id);
-}
+std::string partition_of(std::string_view id) { return "select * from advice_partition where " + is_explained_by(id); }
 
 std::string part_of(const Work& work, std::uint32_t row, bool handed_over) {
   if (work.role == NodeRole::communicate || work.role == NodeRole::arrival) return std::string(part::kCommunication);
@@ -264,6 +262,8 @@ void put_in_order(const Case& about, std::vector<Priced>& all) {
 }
 
 }  // namespace
+
+std::string is_explained_by(std::string_view id) { return fmt::format("' ' || explained_by || ' ' like '% {} %'", id); }
 
 Result<Answer> advice(const Run& run, const simulate::Predictor& predictor) {
   const Result<Case> made = Case::of(run, predictor);

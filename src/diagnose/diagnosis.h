@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -20,6 +21,9 @@ inline constexpr std::string_view kCommunication = "communication", kToDevice = 
 namespace partition {
 enum Column : std::size_t { kRank, kPart, kPhase, kFinding, kTime, kShare, kExplainedBy };
 }
+
+// SQL: the stretches of the steps that a finding explains, as a condition on the rows of the table.
+std::string is_explained_by(std::string_view id);
 
 // Two findings that share less of the smaller one's time are about different things.
 inline constexpr double kShared = 0.1;

@@ -31,10 +31,9 @@ struct Changed {
            (!rank || row[diagnose::partition::kRank] == Value(*rank));
   }
   std::string query(std::string_view explained_by) const {
-    return fmt::format(
-        "select * from advice_partition where part {}in ('{}'){} and ' ' || explained_by || ' ' like '% {} %'",
-        all_but ? "not " : "", fmt::join(parts, "', '"), rank ? fmt::format(" and rank = {}", *rank) : "",
-        explained_by);
+    return fmt::format("select * from advice_partition where part {}in ('{}'){} and {}", all_but ? "not " : "",
+                       fmt::join(parts, "', '"), rank ? fmt::format(" and rank = {}", *rank) : "",
+                       diagnose::is_explained_by(explained_by));
   }
 };
 
