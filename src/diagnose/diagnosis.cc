@@ -64,12 +64,15 @@ void limit_to_explained(const Case& about, std::int64_t explained_ns, Prediction
   made.speedup_high = std::min(made.speedup_high, most);
 }
 
-// What is left of a step on the host does not take as long as it took.
-void allow_for_rest(const Case& about, bool rest_stays, Prediction& made) {
+// What is left of a step on the host does not take as long as it took. `often`: in how many of the steps there is what
+// goes, 0 to 1; the others run without it already.
+void allow_for_rest(const Case& about, bool rest_stays, double often, Prediction& made) {
   // What a device does is in no cache of the host; and a range that begins at nothing is wide already.
   if (about.has_device() || made.speedup_low <= 1) return;
-  const auto gone = [](double speedup) { return 1 - 1 / speedup; };
-  if (!rest_stays) made.speedup_high /= rest_at_best(about, gone(made.speedup_high));
+  if (!rest_stays) {
+    const double gone = 1 - 1 / made.speedup_high, gone_where_it_is = gone / (gone + often * (1 - gone));
+    made.speedup_high /= 1 - often * (1 - rest_at_best(about, gone_where_it_is));
+  }
   // What is to be expected is the middle of what may be left of the step; the range is told around its speedup, of
   // which the far end says less than of the step.
   const double expected = 2 / (1 / made.speedup_low + 1 / made.speedup_high);
@@ -93,6 +96,29 @@ void make_offer(Priced& one) {
   finding.gain_reason = std::string(kOffer);
 }
 
+// The step that has a piece of the path, on the rank whose piece it is.
+StepId step_of(const Case& about, std::uint32_t node) {
+  const Work work = about.work(node);
+  return work.device ? work.trace->device.step[about.predictor.graph().row[node]] : work.trace->step_at(work.start_ns);
+}
+
+// The steps that have, on the path, what is explained. Of what is known by marks alone, and of offers, no stretch is.
+std::set<StepId> steps_with(const Case& about, const Priced& one) {
+  std::set<StepId> seen;
+  for (const std::uint32_t node : about.path_nodes()) {
+    if (one.explains[node]) seen.insert(step_of(about, node));
+  }
+  seen.erase(StepId::none);
+  return seen;
+}
+
+// In how many of the steps of the rank it is, 0 to 1.
+double how_often(const Case& about, const Priced& one) {
+  if (!about.now.window.whole_steps) return 1;
+  const std::set<StepId> seen = steps_with(about, one);
+  return seen.empty() ? 1 : std::min(1.0, static_cast<double>(seen.size()) / static_cast<double>(about.steps));
+}
+
 Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   Priced out{
       .diagnosis = std::move(diagnosis), .id = std::string(id), .explains = std::vector<bool>(about.size(), false)};
@@ -114,7 +140,7 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   }
   if (made) {
     limit_to_explained(about, out.time_ns, *made);
-    allow_for_rest(about, out.diagnosis.rest_stays, *made);
+    allow_for_rest(about, out.diagnosis.rest_stays, how_often(about, out), *made);
   }
   simulate::give_gain(finding, made, "played again without it");
   if (out.diagnosis.known_gain) finding.gain = out.diagnosis.known_gain, finding.gain_reason.clear();
@@ -123,25 +149,15 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
   return out;
 }
 
-// The step that has a piece of the path, on the rank whose piece it is.
-StepId step_of(const Case& about, std::uint32_t node) {
-  const Work work = about.work(node);
-  return work.device ? work.trace->device.step[about.predictor.graph().row[node]] : work.trace->step_at(work.start_ns);
-}
-
 // How often it was seen, with its place or without, before what the cause itself has doubts about.
 void say_how_sure(const Case& about, Priced& one) {
   Finding& finding = one.diagnosis.finding;
   if (!finding.confidence) return;
-  std::set<StepId> seen;
-  for (const std::uint32_t node : about.path_nodes()) {
-    if (one.explains[node]) seen.insert(step_of(about, node));
-  }
-  seen.erase(StepId::none);
+  const std::set<StepId> seen = steps_with(about, one);
   std::string reason;
   if (!about.now.window.whole_steps) {
     reason = "seen in a recording without steps";
-  } else if (!seen.empty()) {  // of what is known by marks alone, and of offers, no stretch is
+  } else if (!seen.empty()) {
     const auto in = static_cast<std::int64_t>(seen.size());
     const std::vector<StepId>& rare = about.long_steps;
     const bool are_long = std::all_of(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "diagnose/local_ranks.h"
@@ -15,14 +16,15 @@
 namespace stepscope::diagnose {
 namespace {
 
-LoadsIn where_of(const Work& work) {
+// The range of torch's in which the program is given a batch, and where that is loaded; none: unknown.
+std::pair<SliceId, LoadsIn> given_in(const Work& work) {
   for (SliceId at = work.slice; at != SliceId::none; at = work.trace->slices.parent[at]) {
     const std::string_view name = work.trace->name(at);
     if (!is_data_loader(name)) continue;
-    if (name.find("SingleProcess") != name.npos) return LoadsIn::main_process;
-    if (name.find("MultiProcessing") != name.npos) return LoadsIn::workers;
+    if (name.find("SingleProcess") != name.npos) return {at, LoadsIn::main_process};
+    if (name.find("MultiProcessing") != name.npos) return {at, LoadsIn::workers};
   }
-  return LoadsIn::unknown;
+  return {SliceId::none, LoadsIn::unknown};
 }
 
 // What of the program's own the loader calls; empty: nothing, or no frames are recorded.
@@ -83,8 +85,19 @@ bool were_ahead(const Case& about, const Loading& load) {
   return about.share(load.time_ns) >= kLeastShare && usual_ns > kFarLonger * recorded_ns;
 }
 
+// By what a batch takes a worker they make far more than usual steps ask for, whatever happened while it was recorded.
+bool make_in_time(const Case& about, std::int64_t time_ns, std::size_t batches) {
+  constexpr double kFarLess = 0.6;
+  const auto batch_ns = number_set(about.trace, "loader_batch_ns"), workers = number_set(about.trace, "loader_workers");
+  if (batch_ns.value_or(0) <= 0 || workers.value_or(0) <= 0 || batches == 0) return false;
+  const double making_ns =
+      static_cast<double>(*batch_ns) * static_cast<double>(batches) / static_cast<double>(*workers);
+  return making_ns < kFarLess * static_cast<double>(about.path_ns - time_ns);
+}
+
 Loading look_at_loading(const Case& about) {
   Loading out{.idle_cores = idle_cores(about.run)};
+  std::set<std::pair<const Trace*, SliceId>> batches;
   std::int64_t longest_ns = 0;
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
@@ -92,7 +105,9 @@ Loading look_at_loading(const Case& about) {
     if (work.role != simulate::NodeRole::data_loader) continue;
     out.nodes.push_back(node);
     out.time_ns += about.on_path(node);
-    if (out.where == LoadsIn::unknown) out.where = where_of(work);
+    const auto [range, where] = given_in(work);
+    if (range != SliceId::none) batches.emplace(work.trace, range);
+    if (out.where == LoadsIn::unknown) out.where = where;
     if (out.longest == simulate::kNone || work.cost_ns > about.work(out.longest).cost_ns) out.longest = node;
     if (work.cost_ns <= longest_ns) continue;
     Code code = about.code(work);
@@ -103,6 +118,8 @@ Loading look_at_loading(const Case& about) {
   if (!were_ahead(about, out)) {
     out.ready = batches_ready(about.trace);
     out.keeps_up = workers_keep_up(about.trace);
+  } else if (make_in_time(about, out.time_ns, batches.size())) {
+    out.keeps_up = true;
   }
   if (out.longest != simulate::kNone) out.making = code_below_loader(about, *about.work(out.longest).trace);
   if (out.longest != simulate::kNone && out.code.below("__next__") == nullptr) {

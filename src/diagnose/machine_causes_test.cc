@@ -287,7 +287,8 @@ TEST_CASE("advice: workers that keep up take the cores of the steps where none i
 }
 
 TEST_CASE("advice: workers that were ahead while steps were recorded are waited for in all others") {
-  const auto job = [](std::int64_t waits_ns, int every = 1, double idle = 1, std::string_view on_core = "100") {
+  const auto job = [](std::int64_t waits_ns, int every = 1, double idle = 1, std::string_view on_core = "100",
+                      std::string_view batch_ns = {}) {
     Run run = run_of([](Thread& thread) {
       thread.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1 * ms);
       thread.op("aten::mm", 9 * ms, {"train.py(30): main"});
@@ -308,6 +309,7 @@ TEST_CASE("advice: workers that were ahead while steps were recorded are waited 
     note(run, "loader_busy_permille", "400");
     note(run, "loader_cpu_permille", on_core);
     note(run, "batches_ready_permille", "950");
+    if (!batch_ns.empty()) note(run, "loader_batch_ns", batch_ns);
     return advice_of(run);
   };
   const Answer answer = job(11 * ms);
@@ -322,6 +324,11 @@ TEST_CASE("advice: workers that were ahead while steps were recorded are waited 
   const Answer busy = job(11 * ms, 1, 0.9, "1000");
   CHECK(find(busy, "loader_too_few_workers") == nullptr);
   CHECK(find(busy, "loader_slow_workers") != nullptr);
+  // Its batches take longer than the rest of a step, or far less: then it is not the making that is waited for.
+  CHECK(find(job(11 * ms, 1, 1, "100", "19000000"), "loader_too_few_workers") != nullptr);
+  const Answer in_time = job(11 * ms, 1, 0.9, "1000", "1400000");
+  CHECK(find(in_time, "loader_too_few_workers") == nullptr);
+  CHECK(find(in_time, "loader_slow_workers") == nullptr);
 }
 
 TEST_CASE("advice: batches that are ready and are handed over tensor by tensor") {
@@ -443,7 +450,7 @@ TEST_CASE("advice: what one rank alone does every so often makes it late, though
   CHECK(found->where.file == "train.py");
   CHECK(found->where.line == 52);
   REQUIRE(found->gain);
-  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(70.0 / 50)).epsilon(0.02));
+  CHECK(fast_end(*found->gain) == doctest::Approx(at_most(70.0 / 50, 0.2)).epsilon(0.02));
   CHECK(find(answer, "straggler_hardware") == nullptr);
   // It takes little; or the other rank takes long in another step, by chance or for the same.
   CHECK(find(advice_of_ranks({}, {.function_ns = 4 * ms}), "straggler_host") == nullptr);

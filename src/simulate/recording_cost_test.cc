@@ -115,6 +115,37 @@ TEST_CASE("recording cost: without a device it is taken off all that is noted") 
   CHECK(loop == doctest::Approx(4.0 / 7).epsilon(0.1));
 }
 
+TEST_CASE("recording cost: a call of a module, which hooks note, costs as much as nine operators") {
+  constexpr int kSteps = 4, kCalls = 10, kOps = 90;
+  constexpr std::int64_t kCallsNs = kCalls * 100 * us, kStepNs = kCallsNs + kOps * 50 * us;
+  TraceFixture f, marks;
+  const TrackId cpu = f.host("1"), lane = marks.host("1");
+  std::int64_t at = 0;
+  for (int step = 0; step < kSteps; step++) {
+    mark(marks, lane, at, 2 * ms, kStepNs - 4 * ms);
+    f.annotation(cpu, "ProfilerStep#" + std::to_string(step), at, kStepNs);
+    for (int i = 0; i < kCalls; i++, at += 100 * us) {
+      f.annotation(cpu, "stepscope.module: " + std::to_string(i), at, 100 * us);
+      f.op(cpu, "aten::mm", at + 25 * us, 50 * us);
+    }
+    for (int i = 0; i < kOps; i++, at += 50 * us) f.op(cpu, "aten::mul", at, 50 * us);
+  }
+  for (int step = 0; step < 100; step++) mark(marks, lane, 1000 * ms + 5 * ms * step, 2 * ms, kStepNs - 5 * ms);
+  const Run run = run_of(f, marks);
+  const Predictor predictor(run);
+  REQUIRE(predictor.windows().size() == 1);
+  const RecordingCost cost = recording_cost(run, predictor.graph(), predictor.windows()[0]);
+  double calls_ms = 0, all_ms = 0;
+  for (std::uint32_t node = 0; node < cost.node_ns.size(); node++) {
+    const double taken_ms = static_cast<double>(cost.node_ns[node]) / kSteps / 1e6;
+    all_ms += taken_ms;
+    if (predictor.graph().start_ns[node] % kStepNs < kCallsNs) calls_ms += taken_ms;
+  }
+  CHECK(all_ms == doctest::Approx(1).epsilon(0.02));
+  // Of each call both ends and those of its operator, ten operators' worth, beside 90 operators.
+  CHECK(calls_ms == doctest::Approx(1.0 * 100 / 190).epsilon(0.03));
+}
+
 // Five recorded steps of 40 products of 100 us with code between them; in one of them something holds one of these up
 // for 60 ms. Usual steps are as long as the others. What is taken off
 // the one that is held up, and off all others, in ms.

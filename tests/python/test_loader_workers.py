@@ -73,6 +73,7 @@ def test_workers_tell_how_busy_they_are_and_with_what(
     notes = notes_of(place, stepscope, collate, "fork")
     assert notes["stepscope_loader_workers"] == 2
     assert (notes["stepscope_loader_busy_permille"] > 250) == busy, notes
+    assert (notes["stepscope_loader_batch_ns"] > 20_000_000) == busy, notes
     if on_core is None:
         return
     assert (notes["stepscope_loader_cpu_permille"] > 150) == on_core, notes

@@ -129,11 +129,13 @@ Cause memory_growth_cause() {
             // grow the recording knows how long it takes.
             constexpr double kMoreOfRest = 1.15;
             const double rest_ns = rest_of_step_ns(about, grown);
-            // At best it is as much faster as what is left of a step always may be.
-            const double at_best = rest_at_best(about, std::max(0.0, 1 - rest_ns / usual));
-            const double early = std::max(rest_ns, std::min(kMoreOfRest * rest_ns, static_cast<double>(job->early_ns)));
+            const auto early_ns = static_cast<double>(job->early_ns);
+            // At best it is as much faster as what is left of a step always may be, but no faster than early steps.
+            const double at_best_ns = std::max(rest_at_best(about, std::max(0.0, 1 - rest_ns / usual)) * rest_ns,
+                                               std::min(early_ns, rest_ns));
+            const double early = std::max(rest_ns, std::min(kMoreOfRest * rest_ns, early_ns));
             out.back().known_gain = Gain{.speedup_low = std::max(1.0, usual / early),
-                                         .speedup_high = std::max(1.0, usual / (at_best * rest_ns)),
+                                         .speedup_high = std::max(1.0, usual / at_best_ns),
                                          .step_ns = job->usual_ns,
                                          .binds = about.now.binds,
                                          .how = "from the marks of all steps"};

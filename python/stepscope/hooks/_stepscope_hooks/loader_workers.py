@@ -31,7 +31,8 @@ FIRST = 1  # batch that is profiled: the one before it has what happens once
 MOST_BATCHES, MOST_S = 4, 0.5  # that are profiled: Python is slower meanwhile
 SLOTS, SLOT_BYTES = 64, 2048  # workers beyond these take the slots of others
 MOST_FUNCTIONS = 8  # that a worker tells of
-_HEAD = struct.Struct("<QQQI")  # ns in which batches were made, of these on a core, in all; length of what follows
+# Batches, ns in which they were made, of these on a core, in all; length of what follows.
+_HEAD = struct.Struct("<QQQQI")
 
 _shared: mmap.mmap | None = None
 
@@ -57,13 +58,13 @@ def watched(worker_loop: Callable[..., Any]) -> Callable[..., Any]:
 
 def busy_with() -> dict[str, str]:
     """Notes beside a recording, name → JSON: the function of the program that takes most of the time in which workers
-    make batches, its first line, how much of that time, how much of it they have a core, and how much of all time they
-    make batches. Empty: unknown."""
-    made_ns = cpu_ns = all_ns = 0
+    make batches, its first line, how much of that time, how much of it they have a core, how long a batch takes, and
+    how much of all time they make batches. Empty: unknown."""
+    batches = made_ns = cpu_ns = all_ns = 0
     functions: dict[tuple[str, str, int], float] = {}
     profiled_s = 0.0
-    for made, cpu, lived, told in _told():
-        made_ns, cpu_ns, all_ns = made_ns + made, cpu_ns + cpu, all_ns + lived
+    for count, made, cpu, lived, told in _told():
+        batches, made_ns, cpu_ns, all_ns = batches + count, made_ns + made, cpu_ns + cpu, all_ns + lived
         profiled_s += told.get("seconds", 0.0)
         for file, function, line, seconds in told.get("at", []):
             place = (file, function, line)
@@ -71,7 +72,8 @@ def busy_with() -> dict[str, str]:
     if not all_ns:
         return {}
     notes = {"stepscope_loader_busy_permille": str(round(1000 * made_ns / all_ns))}
-    if made_ns:
+    if batches and made_ns:
+        notes["stepscope_loader_batch_ns"] = str(round(made_ns / batches))
         notes["stepscope_loader_cpu_permille"] = str(min(1000, round(1000 * cpu_ns / made_ns)))
     if functions and profiled_s > 0:
         (file, function, line), seconds = max(functions.items(), key=lambda one: one[1])
@@ -82,16 +84,16 @@ def busy_with() -> dict[str, str]:
     return notes
 
 
-def _told() -> list[tuple[int, int, int, dict[str, Any]]]:
+def _told() -> list[tuple[int, int, int, int, dict[str, Any]]]:
     told = []
     for start in range(0, SLOTS * SLOT_BYTES if _shared is not None else 0, SLOT_BYTES):
         assert _shared is not None
-        made, cpu, lived, length = _HEAD.unpack_from(_shared, start)
+        batches, made, cpu, lived, length = _HEAD.unpack_from(_shared, start)
         if lived == 0 or length > SLOT_BYTES - _HEAD.size:
             continue
         text = _shared[start + _HEAD.size : start + _HEAD.size + length]
         try:
-            told.append((made, cpu, lived, json.loads(text) if text else {}))
+            told.append((batches, made, cpu, lived, json.loads(text) if text else {}))
         except ValueError:  # it is being written
             continue
     return told
@@ -180,4 +182,4 @@ class _Batches:
         assert _shared is not None
         start, lived = self.slot * SLOT_BYTES, time.perf_counter_ns() - self.began
         _shared[start + _HEAD.size : start + _HEAD.size + len(self.text)] = self.text
-        _HEAD.pack_into(_shared, start, self.made_ns, self.cpu_ns, lived, len(self.text))
+        _HEAD.pack_into(_shared, start, self.count, self.made_ns, self.cpu_ns, lived, len(self.text))
