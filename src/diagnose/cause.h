@@ -27,6 +27,8 @@ struct Diagnosis {
   std::string no_gain = {};  // why nobody can tell; empty: it is played
   // What is left takes as long as now: what goes is done by other cores meanwhile, or is only done in less time.
   bool rest_stays = false;
+  // By the marks of all steps, not by those recorded: these do not say in how many steps it is.
+  bool is_by_marks = false;
   // A remedy for whatever the host does between launches, or for all that takes memory: what has a place and a fix of
   // its own comes before it.
   bool is_general = false;

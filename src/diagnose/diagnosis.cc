@@ -102,21 +102,35 @@ StepId step_of(const Case& about, std::uint32_t node) {
   return work.device ? work.trace->device.step[about.predictor.graph().row[node]] : work.trace->step_at(work.start_ns);
 }
 
-// The steps that have, on the path, what is explained. Of what is known by marks alone, and of offers, no stretch is.
-std::set<StepId> steps_with(const Case& about, const Priced& one) {
-  std::set<StepId> seen;
+// The steps that have, on the path, what is explained, and how much of it. Of what is known by marks alone none has.
+std::map<StepId, std::int64_t> steps_with(const Case& about, const Priced& one) {
+  std::map<StepId, std::int64_t> seen;
   for (const std::uint32_t node : about.path_nodes()) {
-    if (one.explains[node]) seen.insert(step_of(about, node));
+    if (one.explains[node]) seen[step_of(about, node)] += about.on_path(node);
   }
   seen.erase(StepId::none);
   return seen;
 }
 
-// In how many of the steps of the rank it is, 0 to 1.
+// All of these are of a kind that comes less often than it was recorded.
+bool are_rare(const Case& about, const std::map<StepId, std::int64_t>& steps) {
+  const std::vector<StepId>& rare = about.long_steps;
+  return std::all_of(steps.begin(), steps.end(),
+                     [&](const auto& step) { return std::find(rare.begin(), rare.end(), step.first) != rare.end(); });
+}
+
+// In how many of the steps there is a good part of it, 0 to 1; 0: in next to none.
 double how_often(const Case& about, const Priced& one) {
-  if (!about.now.window.whole_steps) return 1;
-  const std::set<StepId> seen = steps_with(about, one);
-  return seen.empty() ? 1 : std::min(1.0, static_cast<double>(seen.size()) / static_cast<double>(about.steps));
+  constexpr double kGoodPart = 0.1;  // of what the step has that has most
+  const std::map<StepId, std::int64_t> seen = steps_with(about, one);
+  if (!about.now.window.whole_steps || seen.empty() || one.diagnosis.is_by_marks) return 1;
+  if (are_rare(about, seen)) return 0;
+  std::int64_t most_ns = 0;
+  for (const auto& [step, ns] : seen) most_ns = std::max(most_ns, ns);
+  const auto count = std::count_if(seen.begin(), seen.end(), [&](const auto& step) {
+    return static_cast<double>(step.second) >= kGoodPart * static_cast<double>(most_ns);
+  });
+  return std::min(1.0, static_cast<double>(count) / static_cast<double>(about.steps));
 }
 
 Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
@@ -153,20 +167,17 @@ Priced priced(const Case& about, std::string_view id, Diagnosis diagnosis) {
 void say_how_sure(const Case& about, Priced& one) {
   Finding& finding = one.diagnosis.finding;
   if (!finding.confidence) return;
-  const std::set<StepId> seen = steps_with(about, one);
+  const std::map<StepId, std::int64_t> seen = steps_with(about, one);
   std::string reason;
   if (!about.now.window.whole_steps) {
     reason = "seen in a recording without steps";
   } else if (!seen.empty()) {
     const auto in = static_cast<std::int64_t>(seen.size());
-    const std::vector<StepId>& rare = about.long_steps;
-    const bool are_long = std::all_of(
-        seen.begin(), seen.end(), [&](StepId step) { return std::find(rare.begin(), rare.end(), step) != rare.end(); });
     reason = in >= about.steps
                  ? about.steps == 1 ? "seen in the one step recorded" : fmt::format("seen in all {} steps", about.steps)
                  : fmt::format("seen in {} of {} steps: the gain {}", in, about.steps,
-                               are_long ? "counts it as often as steps come that take so long"
-                                        : "supposes that it is as often in the others");
+                               are_rare(about, seen) ? "counts it as often as steps come that take so long"
+                                                     : "supposes that it is as often in the others");
   }
   const auto add = [&](std::string_view more) { reason += (reason.empty() ? "" : "; ") + std::string(more); };
   if (about.places.known(about.trace)) add(finding.where.line ? "its line is known" : "its line is not known");

@@ -85,9 +85,11 @@ bool were_ahead(const Case& about, const Loading& load) {
   return about.share(load.time_ns) >= kLeastShare && usual_ns > kFarLonger * recorded_ns;
 }
 
-// By what a batch takes a worker they make far more than usual steps ask for, whatever happened while it was recorded.
+// By what a batch takes a worker they make far more of them than usual steps ask for. Where these wait long all the
+// same, batches of later steps may take longer.
 bool make_in_time(const Case& about, std::int64_t time_ns, std::size_t batches) {
-  constexpr double kFarLess = 0.6;
+  constexpr double kFarLess = 0.6, kLong = 0.25;
+  if (about.share(time_ns) >= kLong) return false;
   const auto batch_ns = number_set(about.trace, "loader_batch_ns"), workers = number_set(about.trace, "loader_workers");
   if (batch_ns.value_or(0) <= 0 || workers.value_or(0) <= 0 || batches == 0) return false;
   const double making_ns =
@@ -97,7 +99,7 @@ bool make_in_time(const Case& about, std::int64_t time_ns, std::size_t batches) 
 
 Loading look_at_loading(const Case& about) {
   Loading out{.idle_cores = idle_cores(about.run)};
-  std::set<std::pair<const Trace*, SliceId>> batches;
+  std::set<SliceId> batches;  // that workers make, of the rank that takes longest
   std::int64_t longest_ns = 0;
   for (std::uint32_t node = 0; node < about.size(); node++) {
     if (!about.is_work(node)) continue;
@@ -106,7 +108,7 @@ Loading look_at_loading(const Case& about) {
     out.nodes.push_back(node);
     out.time_ns += about.on_path(node);
     const auto [range, where] = given_in(work);
-    if (range != SliceId::none) batches.emplace(work.trace, range);
+    if (where == LoadsIn::workers && work.trace == &about.trace) batches.insert(range);
     if (out.where == LoadsIn::unknown) out.where = where;
     if (out.longest == simulate::kNone || work.cost_ns > about.work(out.longest).cost_ns) out.longest = node;
     if (work.cost_ns <= longest_ns) continue;
@@ -118,8 +120,8 @@ Loading look_at_loading(const Case& about) {
   if (!were_ahead(about, out)) {
     out.ready = batches_ready(about.trace);
     out.keeps_up = workers_keep_up(about.trace);
-  } else if (make_in_time(about, out.time_ns, batches.size())) {
-    out.keeps_up = true;
+  } else {
+    out.makes_in_time = make_in_time(about, out.time_ns, batches.size());
   }
   if (out.longest != simulate::kNone) out.making = code_below_loader(about, *about.work(out.longest).trace);
   if (out.longest != simulate::kNone && out.code.below("__next__") == nullptr) {
@@ -135,8 +137,9 @@ Loading look_at_loading(const Case& about) {
     // Who is waited for makes batches. Where that is more than was measured, the job was held up meanwhile: who is
     // waited for again and again has no rest.
     const double waits = about.share(out.time_ns);
-    const bool is_limit = waits >= kOften && waits > *making && !keeps_up(out) && are_waited_for_often(about);
-    const double busy_part = is_limit ? 1 : std::max(*making, waits);
+    const bool is_limit =
+        waits >= kOften && waits > *making && !keeps_up(out) && !out.makes_in_time && are_waited_for_often(about);
+    const double busy_part = is_limit ? 1 : out.makes_in_time ? *making : std::max(*making, waits);
     const double workers = std::max(0.05, static_cast<double>(*count) * busy_part * *on_core);
     out.busy_workers = workers;
     out.waiting_workers = *on_core < kMostlyWaits;
@@ -185,6 +188,7 @@ Diagnosis waits_for_loader(const Case& about, const Loading& loading, std::strin
         {node, static_cast<std::int64_t>(least * cost), static_cast<std::int64_t>(most * cost)});
   }
   Finding& finding = found.finding;
+  found.is_by_marks = true;
   finding.cause = "input";
   finding.sentence = std::move(sentence);
   finding.where.phase = "dataloader";

@@ -27,6 +27,8 @@ struct Loading {
   // Of the batches that the program asked for those that workers had made by then; not known: not recorded.
   std::optional<double> ready;
   std::optional<bool> keeps_up;  // as the workers measured it
+  // The making of batches is not what usual steps wait for, although recorded ones hardly waited.
+  bool makes_in_time = false;
   // Part of its other time in which the thread of the steps could run and the workers had its core; 0: cores are idle,
   // or the workers hardly use any.
   double lost = 0;

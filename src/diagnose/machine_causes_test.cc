@@ -326,9 +326,15 @@ TEST_CASE("advice: workers that were ahead while steps were recorded are waited 
   CHECK(find(busy, "loader_slow_workers") != nullptr);
   // Its batches take longer than the rest of a step, or far less: then it is not the making that is waited for.
   CHECK(find(job(11 * ms, 1, 1, "100", "19000000"), "loader_too_few_workers") != nullptr);
-  const Answer in_time = job(11 * ms, 1, 0.9, "1000", "1400000");
-  CHECK(find(in_time, "loader_too_few_workers") == nullptr);
-  CHECK(find(in_time, "loader_slow_workers") == nullptr);
+  for (const std::string_view on_core : {"100", "1000"}) {
+    const Answer ahead = job(5 * ms / 2, 1, 0.9, on_core);
+    CHECK((find(ahead, "loader_slow_workers") != nullptr) != (find(ahead, "loader_too_few_workers") != nullptr));
+    const Answer in_time = job(5 * ms / 2, 1, 0.9, on_core, "1400000");
+    CHECK(find(in_time, "loader_too_few_workers") == nullptr);
+    CHECK(find(in_time, "loader_slow_workers") == nullptr);
+  }
+  // Half of the steps are waited for all the same: they took so long while the job was recorded, and longer now.
+  CHECK(find(job(11 * ms, 1, 1, "100", "1400000"), "loader_too_few_workers") != nullptr);
 }
 
 TEST_CASE("advice: batches that are ready and are handed over tensor by tensor") {

@@ -115,18 +115,49 @@ TEST_CASE("recording cost: without a device it is taken off all that is noted") 
   CHECK(loop == doctest::Approx(4.0 / 7).epsilon(0.1));
 }
 
+TEST_CASE(
+    "recording cost: what a usual step takes on a machine that others use, and where steps differ by themselves") {
+  // Five recorded steps of 10 ms, and a hundred that take as much as told.
+  const auto usual_ms = [](const auto& step_ns) {
+    TraceFixture f, marks;
+    const TrackId cpu = f.host("1"), lane = marks.host("1");
+    std::int64_t at = 0;
+    for (int step = 0; step < 5; step++, at += 10 * ms) {
+      mark(marks, lane, at, 4 * ms, 2 * ms);
+      f.annotation(cpu, "ProfilerStep#" + std::to_string(step), at, 10 * ms);
+      f.op(cpu, "aten::mm", at, 9 * ms);
+    }
+    at = 1000 * ms;
+    for (int i = 0; i < 100; i++) {
+      mark(marks, lane, at, 4 * ms, step_ns(i) - 8 * ms);
+      at += step_ns(i);
+    }
+    const Run run = run_of(f, marks);
+    const Predictor predictor(run);
+    REQUIRE(predictor.windows().size() == 1);
+    return recording_cost(run, predictor.graph(), predictor.windows()[0]).usual_ns / 1e6;
+  };
+  // Ten steps of each 25 are held up.
+  const auto held_up = [](int i) { return i % 25 < 10 ? 16 * ms : 10 * ms + i % 3 * (ms / 10); };
+  CHECK(usual_ms(held_up) == doctest::Approx(10.1).epsilon(0.01));
+  // Every eighth takes twice as long, which most series of five have.
+  CHECK(usual_ms([](int i) { return i % 8 == 0 ? 20 * ms : 10 * ms; }) == doctest::Approx(12).epsilon(0.01));
+  // Batches of other lengths: as many longer as shorter.
+  CHECK(usual_ms([](int i) { return 11 * ms + (i * 37 % 101 - 50) * (ms / 20); }) == doctest::Approx(11).epsilon(0.02));
+}
+
 TEST_CASE("recording cost: a call of a module, which hooks note, costs as much as nine operators") {
   constexpr int kSteps = 4, kCalls = 10, kOps = 90;
-  constexpr std::int64_t kCallsNs = kCalls * 100 * us, kStepNs = kCallsNs + kOps * 50 * us;
+  constexpr std::int64_t kCallsNs = kCalls * 150 * us, kStepNs = kCallsNs + kOps * 50 * us;
   TraceFixture f, marks;
   const TrackId cpu = f.host("1"), lane = marks.host("1");
   std::int64_t at = 0;
   for (int step = 0; step < kSteps; step++) {
     mark(marks, lane, at, 2 * ms, kStepNs - 4 * ms);
     f.annotation(cpu, "ProfilerStep#" + std::to_string(step), at, kStepNs);
-    for (int i = 0; i < kCalls; i++, at += 100 * us) {
-      f.annotation(cpu, "stepscope.module: " + std::to_string(i), at, 100 * us);
-      f.op(cpu, "aten::mm", at + 25 * us, 50 * us);
+    for (int i = 0; i < kCalls; i++, at += 150 * us) {
+      f.annotation(cpu, "stepscope.module: " + std::to_string(i), at, 150 * us);
+      f.op(cpu, "aten::mm", at + 50 * us, 50 * us);
     }
     for (int i = 0; i < kOps; i++, at += 50 * us) f.op(cpu, "aten::mul", at, 50 * us);
   }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -25,12 +26,38 @@ double middle_one(std::vector<double> values) {
   return *middle;
 }
 
-// Of sums of several steps each: a machine that others use holds up one step of five, and so most of the sums, while
-// what the job itself does every few steps is in all of them.
-double undisturbed(std::vector<double> values) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() * 3 / 10);
+// So much of the values, 0 to 1, are below it.
+double quantile(std::vector<double> values, double part) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size()));
   std::nth_element(values.begin(), at, values.end());
   return *at;
+}
+
+constexpr double kUndisturbed = 0.3;  // of the series, where most are held up
+
+// Does a longer step come every so many steps, as what the job itself does now and then?
+bool come_in_turn(const std::vector<double>& steps) {
+  constexpr double kLonger = 1.2, kMostly = 0.5;
+  const double usual = quantile(steps, kUndisturbed);
+  std::map<std::size_t, std::size_t> gaps;
+  std::size_t last = steps.size(), count = 0;
+  for (std::size_t i = 0; i < steps.size(); i++) {
+    if (steps[i] < kLonger * usual) continue;
+    if (last != steps.size() && i - last > 1) gaps[i - last]++;
+    last = i;
+    count++;
+  }
+  return std::any_of(gaps.begin(), gaps.end(), [&](const auto& gap) {
+    return static_cast<double>(gap.second) >= kMostly * static_cast<double>(count - 1);
+  });
+}
+
+// A machine that others use holds up one step of five for a while, and so most sums of five: those that it leaves alone
+// lie close together, and the middle one far above them. Lengths that only differ lie on both sides of the middle one.
+bool are_held_up(const std::vector<double>& sums) {
+  constexpr double kFar = 1.5, kFewest = 0.1;
+  const double low = quantile(sums, kUndisturbed);
+  return middle_one(sums) - low > kFar * (low - quantile(sums, kFewest));
 }
 
 // One of the smallest.
@@ -196,9 +223,11 @@ UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace
     std::transform(all.begin(), all.end(), values.begin(), [&](const Series& one) { return one.uneven_ns[p]; });
     out.uneven_ns[p] = middle_mean(values) / steps_in_each;
   }
+  std::transform(all.begin(), all.end(), values.begin(), [](const Series& one) { return one.work_ns; });
+  const bool held_up = recorded.device.size() == 0 && count > 1 && are_held_up(values) && !come_in_turn(single);
   const auto usual_of = [&](const auto& value_of) {
     std::transform(all.begin(), all.end(), values.begin(), value_of);
-    return undisturbed(values);
+    return held_up ? quantile(values, kUndisturbed) : middle_one(values);
   };
   out.work_ns = usual_of([](const Series& one) { return one.work_ns; }) / steps_in_each;
   for (std::size_t k = 0; k < all.front().by_length_ns.size(); k++) {

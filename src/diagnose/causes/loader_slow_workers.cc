@@ -66,7 +66,8 @@ Cause loader_slow_workers_cause() {
             if (load.where != LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
             const double lost = load.lost;
             // Else that is the cause.
-            if (waits_for_disks(about) || (lost == 0 && (has_room(load) || keeps_up(load)))) return;
+            if (waits_for_disks(about) || (lost == 0 && (has_room(load) || keeps_up(load) || load.makes_in_time)))
+              return;
             Diagnosis found =
                 waits_for_loader(about, load,
                                  lost > 0 ? "The workers of the data loader take the cores that the steps need"

@@ -31,7 +31,7 @@ Cause loader_too_few_workers_cause() {
           [](const Case& about, std::vector<Diagnosis>& out) {
             const Loading& load = loading(about);
             if (load.where != LoadsIn::workers || about.share(load.time_ns) < kWorthSaying) return;
-            if (!has_room(load) || keeps_up(load) || load.lost > 0) return;
+            if (!has_room(load) || keeps_up(load) || load.makes_in_time || load.lost > 0) return;
             out.push_back(waits_for_loader(about, load,
                                            "The workers of the data loader do not keep up, while cores are idle",
                                            more_workers(about, load), 0, 0.1));

@@ -109,6 +109,7 @@ Cause memory_growth_cause() {
               for (const std::uint32_t node : one.after) grown.add(node, about.work(node), one.name, 0, 0.1);
             }
             std::optional<GrowingSteps> job = growing_steps(about);
+            const bool early_are_marked = job.has_value();
             if (!job && grown.worth_saying()) job = grown_since_recorded(about);
             if (grown.names().empty() || (!grown.worth_saying() && !job)) return;
             // A model that only answers is given a word more with each call, and the next request begins anew.
@@ -130,9 +131,10 @@ Cause memory_growth_cause() {
             constexpr double kMoreOfRest = 1.15;
             const double rest_ns = rest_of_step_ns(about, grown);
             const auto early_ns = static_cast<double>(job->early_ns);
-            // At best it is as much faster as what is left of a step always may be, but no faster than early steps.
-            const double at_best_ns = std::max(rest_at_best(about, std::max(0.0, 1 - rest_ns / usual)) * rest_ns,
-                                               std::min(early_ns, rest_ns));
+            // At best it is as much faster as what is left of a step always may be, but no faster than early steps
+            // were, where these are marked.
+            double at_best_ns = rest_at_best(about, std::max(0.0, 1 - rest_ns / usual)) * rest_ns;
+            if (early_are_marked) at_best_ns = std::max(at_best_ns, std::min(early_ns, rest_ns));
             const double early = std::max(rest_ns, std::min(kMoreOfRest * rest_ns, early_ns));
             out.back().known_gain = Gain{.speedup_low = std::max(1.0, usual / early),
                                          .speedup_high = std::max(1.0, usual / at_best_ns),

@@ -31,8 +31,9 @@ FIRST = 1  # batch that is profiled: the one before it has what happens once
 MOST_BATCHES, MOST_S = 4, 0.5  # that are profiled: Python is slower meanwhile
 SLOTS, SLOT_BYTES = 64, 2048  # workers beyond these take the slots of others
 MOST_FUNCTIONS = 8  # that a worker tells of
-# Batches, ns in which they were made, of these on a core, in all; length of what follows.
-_HEAD = struct.Struct("<QQQQI")
+# Batches that were made as usual, ns that they took; ns in which batches were made, of these on a core, in all; length
+# of what follows.
+_HEAD = struct.Struct("<QQQQQI")
 
 _shared: mmap.mmap | None = None
 
@@ -60,11 +61,12 @@ def busy_with() -> dict[str, str]:
     """Notes beside a recording, name → JSON: the function of the program that takes most of the time in which workers
     make batches, its first line, how much of that time, how much of it they have a core, how long a batch takes, and
     how much of all time they make batches. Empty: unknown."""
-    batches = made_ns = cpu_ns = all_ns = 0
+    usual = usual_ns = made_ns = cpu_ns = all_ns = 0
     functions: dict[tuple[str, str, int], float] = {}
     profiled_s = 0.0
-    for count, made, cpu, lived, told in _told():
-        batches, made_ns, cpu_ns, all_ns = batches + count, made_ns + made, cpu_ns + cpu, all_ns + lived
+    for count, took, made, cpu, lived, told in _told():
+        usual, usual_ns = usual + count, usual_ns + took
+        made_ns, cpu_ns, all_ns = made_ns + made, cpu_ns + cpu, all_ns + lived
         profiled_s += told.get("seconds", 0.0)
         for file, function, line, seconds in told.get("at", []):
             place = (file, function, line)
@@ -72,8 +74,9 @@ def busy_with() -> dict[str, str]:
     if not all_ns:
         return {}
     notes = {"stepscope_loader_busy_permille": str(round(1000 * made_ns / all_ns))}
-    if batches and made_ns:
-        notes["stepscope_loader_batch_ns"] = str(round(made_ns / batches))
+    if usual:
+        notes["stepscope_loader_batch_ns"] = str(round(usual_ns / usual))
+    if made_ns:
         notes["stepscope_loader_cpu_permille"] = str(min(1000, round(1000 * cpu_ns / made_ns)))
     if functions and profiled_s > 0:
         (file, function, line), seconds = max(functions.items(), key=lambda one: one[1])
@@ -84,16 +87,16 @@ def busy_with() -> dict[str, str]:
     return notes
 
 
-def _told() -> list[tuple[int, int, int, int, dict[str, Any]]]:
+def _told() -> list[tuple[int, int, int, int, int, dict[str, Any]]]:
     told = []
     for start in range(0, SLOTS * SLOT_BYTES if _shared is not None else 0, SLOT_BYTES):
         assert _shared is not None
-        batches, made, cpu, lived, length = _HEAD.unpack_from(_shared, start)
+        usual, usual_ns, made, cpu, lived, length = _HEAD.unpack_from(_shared, start)
         if lived == 0 or length > SLOT_BYTES - _HEAD.size:
             continue
         text = _shared[start + _HEAD.size : start + _HEAD.size + length]
         try:
-            told.append((batches, made, cpu, lived, json.loads(text) if text else {}))
+            told.append((usual, usual_ns, made, cpu, lived, json.loads(text) if text else {}))
         except ValueError:  # it is being written
             continue
     return told
@@ -113,6 +116,7 @@ class _Batches:
     def __init__(self, slot: int, own: dict[str, str]) -> None:
         self.slot, self.own = slot, own
         self.count, self.made_ns, self.cpu_ns, self.profiled_s = 0, 0, 0, 0.0
+        self.usual, self.usual_ns = 0, 0  # neither the first, which has what happens once, nor those that are profiled
         self.began = time.perf_counter_ns()
         self.text = b""
         self.profiler: Any = None
@@ -146,6 +150,8 @@ class _Batches:
         try:
             self.count += 1
             self.made_ns += ns
+            if self.count > 1 and not profiled:
+                self.usual, self.usual_ns = self.usual + 1, self.usual_ns + ns
             if profiled:
                 self.profiler.disable()
                 self.profiled_s += ns / 1e9
@@ -182,4 +188,4 @@ class _Batches:
         assert _shared is not None
         start, lived = self.slot * SLOT_BYTES, time.perf_counter_ns() - self.began
         _shared[start + _HEAD.size : start + _HEAD.size + len(self.text)] = self.text
-        _HEAD.pack_into(_shared, start, self.count, self.made_ns, self.cpu_ns, lived, len(self.text))
+        _HEAD.pack_into(_shared, start, self.usual, self.usual_ns, self.made_ns, self.cpu_ns, lived, len(self.text))
