@@ -14,9 +14,6 @@
 #include "simulate/usual_step.h"
 
 namespace stepscope::diagnose {
-namespace {
-
-// The range of torch's in which the program is given a batch, and where that is loaded; none: unknown.
 std::pair<SliceId, LoadsIn> given_in(const Work& work) {
   for (SliceId at = work.slice; at != SliceId::none; at = work.trace->slices.parent[at]) {
     const std::string_view name = work.trace->name(at);
@@ -26,6 +23,8 @@ std::pair<SliceId, LoadsIn> given_in(const Work& work) {
   }
   return {SliceId::none, LoadsIn::unknown};
 }
+
+namespace {
 
 // What of the program's own the loader calls; empty: nothing, or no frames are recorded.
 Code code_below_loader(const Case& about, const Trace& trace) {

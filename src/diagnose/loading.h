@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "diagnose/cause.h"
@@ -35,6 +36,9 @@ struct Loading {
   // The same, at most, of what threads of torch on several cores do together: all of them wait for the last.
   double lost_together = 0;
 };
+
+// The range of torch's in which the program is given a batch, and where that is loaded; none: unknown.
+std::pair<SliceId, LoadsIn> given_in(const Work& work);
 
 // Workers keep up and rest: what the steps wait for is to be handed what is there. One that works hands over late too.
 bool keeps_up(const Loading& loading);

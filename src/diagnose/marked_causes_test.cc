@@ -220,7 +220,7 @@ TEST_CASE("advice: what grows with each step is worth what it costs the job, how
   REQUIRE(found != nullptr);
   REQUIRE(found->gain);
   CHECK(found->where.op == "aten::mean");
-  // Of 21 ms the 10 that do not grow are left, which early steps took as well.
+  // Of 21 ms the 10 that do not grow are left, and no less: early steps were no faster.
   CHECK(found->gain->speedup_high == doctest::Approx(21.0 / 10).epsilon(0.01));
   CHECK(found->gain->speedup_low == doctest::Approx(21.0 / 11.5).epsilon(0.05));
   // What grows until it is as much as the program keeps is worth as much.

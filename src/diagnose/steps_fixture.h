@@ -24,12 +24,8 @@ inline constexpr std::int64_t us = 1000, ms = 1000 * us;
 // Sizes of one operand, and of a product's two.
 inline constexpr std::string_view kSquare = "[[256, 256]]", kTwoSquares = "[[256, 256], [256, 256]]";
 
-// What a gain is told as that the graph played has: docs/advice.md, "Gain". `often`: in how many of the steps there is
-// what goes, 0 to 1.
-inline double at_most(double played, double often = 1) {
-  const double gone = 1 - 1 / played, gone_there = gone / (gone + often * (1 - gone));
-  return played / (1 - often * kRestFaster * gone_there);
-}
+// What a gain is told as that the graph played has, of what is in each step: docs/advice.md, "Gain".
+inline double at_most(double played) { return played / (1 - kRestFaster * (1 - 1 / played)); }
 
 // That high end, before the range was put around the speedup of the middle step.
 inline double fast_end(const Gain& gain) {

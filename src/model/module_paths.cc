@@ -33,13 +33,14 @@ ModulePaths::ModulePaths(const Trace& trace) : trace_(trace) {
   }
 }
 
-// Only the hooks' ranges have whole paths; they have a category of their own.
-bool ModulePaths::has_path(SliceId slice) const {
-  const CategoryId category = trace_.slices.category[slice];
+bool is_range_of_hooks(const Trace& trace, SliceId slice) {
+  const CategoryId category = trace.slices.category[slice];
   return category != CategoryId::none &&
-         trace_.strings[trace_.categories[static_cast<std::size_t>(category)].name] == "module" &&
-         trace_.kind(slice) == SliceKind::user_annotation;
+         trace.strings[trace.categories[static_cast<std::size_t>(category)].name] == "module" &&
+         trace.kind(slice) == SliceKind::user_annotation;
 }
+
+bool ModulePaths::has_path(SliceId slice) const { return is_range_of_hooks(trace_, slice); }
 
 // The hooks call the model itself by its class, and the modules in it by their paths within it. Of several models
 // every path begins with the class, and where two have the same, with a number behind it: "Stage#2.layers.0".

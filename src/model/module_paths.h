@@ -17,6 +17,9 @@
 
 namespace stepscope {
 
+// A module's call as our hooks note it, by a category of its own: only these have whole paths.
+bool is_range_of_hooks(const Trace& trace, SliceId slice);
+
 class ModulePaths {
  public:
   static constexpr std::uint32_t none = 0xffffffff;

@@ -11,6 +11,7 @@
 #include "base/intervals.h"
 #include "model/answer_parts.h"
 #include "model/lookup.h"
+#include "model/module_paths.h"
 #include "model/settings.h"
 #include "model/telemetry.h"
 #include "model/windows.h"
@@ -35,21 +36,12 @@ constexpr double kMostOfWindow = 0.6;
 // ema_teacher of the gallery, whose forward pass has both and whose backward pass the latter alone.
 constexpr double kNotesOfModule = 9;
 
-// Of the ranges that hooks make, and not of the program's own that pass for modules where no hooks are.
-CategoryId category_of_module_ranges(const Trace& trace) {
-  for (std::size_t i = 0; i < trace.categories.size(); i++) {
-    if (trace.strings[trace.categories[i].name] == "module") return static_cast<CategoryId>(i);
-  }
-  return static_cast<CategoryId>(trace.categories.size());  // no slice has it
-}
-
 // Begins and ends of slices beside each piece of a host thread: they are noted there, in what is around the slice.
 std::vector<double> notes_beside(const Run& run, const ReplayGraph& graph, const StepWindow& window) {
   std::vector<double> notes(graph.size(), 0);
   for (const Lane& lane : graph.lanes) {
     if (lane.trace != window.trace || lane.device) continue;
     const Trace& trace = run.traces[lane.trace];
-    const CategoryId of_hooks = category_of_module_ranges(trace);
     const auto depth = [&](std::uint32_t node) {
       const SliceId slice = graph.slice[node];
       return slice == SliceId::none ? 0 : trace.slices.depth[slice] + 1;
@@ -59,7 +51,7 @@ std::vector<double> notes_beside(const Run& run, const ReplayGraph& graph, const
       double sum = 0;
       SliceId at = graph.slice[node];
       for (; count > 0 && at != SliceId::none; count--, at = trace.slices.parent[at]) {
-        sum += trace.slices.category[at] == of_hooks ? kNotesOfModule : 1;
+        sum += is_range_of_hooks(trace, at) ? kNotesOfModule : 1;
       }
       return sum;
     };

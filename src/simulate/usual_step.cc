@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "model/answer_parts.h"
 #include "model/settings.h"
 #include "model/telemetry.h"
 #include "simulate/step_pieces.h"
@@ -26,11 +27,10 @@ double middle_one(std::vector<double> values) {
   return *middle;
 }
 
-// So much of the values, 0 to 1, are below it.
-double quantile(std::vector<double> values, double part) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size()));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
+// Of at least one.
+double quantile_of(std::vector<double> values, double part) {
+  std::sort(values.begin(), values.end());
+  return *quantile(values, part);
 }
 
 constexpr double kUndisturbed = 0.3;  // of the series, where most are held up
@@ -38,7 +38,7 @@ constexpr double kUndisturbed = 0.3;  // of the series, where most are held up
 // Does a longer step come every so many steps, as what the job itself does now and then?
 bool come_in_turn(const std::vector<double>& steps) {
   constexpr double kLonger = 1.2, kMostly = 0.5;
-  const double usual = quantile(steps, kUndisturbed);
+  const double usual = quantile_of(steps, kUndisturbed);
   std::map<std::size_t, std::size_t> gaps;
   std::size_t last = steps.size(), count = 0;
   for (std::size_t i = 0; i < steps.size(); i++) {
@@ -56,8 +56,8 @@ bool come_in_turn(const std::vector<double>& steps) {
 // lie close together, and the middle one far above them. Lengths that only differ lie on both sides of the middle one.
 bool are_held_up(const std::vector<double>& sums) {
   constexpr double kFar = 1.5, kFewest = 0.1;
-  const double low = quantile(sums, kUndisturbed);
-  return middle_one(sums) - low > kFar * (low - quantile(sums, kFewest));
+  const double low = quantile_of(sums, kUndisturbed);
+  return middle_one(sums) - low > kFar * (low - quantile_of(sums, kFewest));
 }
 
 // One of the smallest.
@@ -227,7 +227,7 @@ UsualStep usual_step_until(const Run& run, const StepWindow& window, const Trace
   const bool held_up = recorded.device.size() == 0 && count > 1 && are_held_up(values) && !come_in_turn(single);
   const auto usual_of = [&](const auto& value_of) {
     std::transform(all.begin(), all.end(), values.begin(), value_of);
-    return held_up ? quantile(values, kUndisturbed) : middle_one(values);
+    return held_up ? quantile_of(values, kUndisturbed) : middle_one(values);
   };
   out.work_ns = usual_of([](const Series& one) { return one.work_ns; }) / steps_in_each;
   for (std::size_t k = 0; k < all.front().by_length_ns.size(); k++) {

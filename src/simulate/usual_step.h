@@ -43,8 +43,8 @@ struct UsualStep {
 };
 
 // Of the rank of `window`, over all series of as many steps as it has, so that what happens every few steps is in them.
-// Of the work the median; without a device, where a machine that others use holds up most series, what three tenths of
-// them fall short of.
+// Of the work the median; without a device, where a machine that others use holds up most series, their 30th
+// percentile.
 UsualStep usual_step(const Run& run, const StepWindow& window);
 
 // Adds the steps that come now and then, so that what is recorded of one counts as often as it comes.

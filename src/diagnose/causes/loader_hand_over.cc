@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "diagnose/loading.h"
-#include "model/host_names.h"
 
 namespace stepscope::diagnose::causes {
 namespace {
@@ -26,10 +25,9 @@ std::map<SliceId, Batch> taken_over(const Case& about, const Loading& load) {
   for (const std::uint32_t node : load.nodes) {
     const Work work = about.work(node);
     if (work.trace != &about.trace) continue;
-    SliceId at = work.slice;
-    while (at != SliceId::none && !is_data_loader(work.trace->name(at))) at = work.trace->slices.parent[at];
-    if (at == SliceId::none) continue;
-    Batch& batch = out[at];
+    const SliceId range = given_in(work).first;
+    if (range == SliceId::none) continue;
+    Batch& batch = out[range];
     batch.nodes.push_back(node);
     const bool is_set = work.operation != SliceId::none && work.trace->name(work.operation) == "aten::set_";
     if (is_set) batch.tensors.insert(work.operation);
