@@ -25,8 +25,9 @@ from verdicts import Finding, Verdict, judge, largest_gain, of_all, summarize, t
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPSCOPE = os.environ.get("STEPSCOPE_CLI", str(ROOT / "build" / "stepscope"))
-HEADER = ("program", "expected cause", "named", "place", "predicted", "measured", "error", "in range")
+HEADER = ("program", "expected cause", "named", "place", "predicted", "measured", "rounds", "error", "in range")
 LIMIT_S = 300  # of a program that takes about ten
+MOST_TIMES_ROUNDS = 3  # a gain that is not known behind that many times the rounds stays so
 
 
 def environment(program: Program) -> dict[str, str]:
@@ -58,7 +59,7 @@ def step_ms(said: str) -> float:
 
 @dataclass(frozen=True)
 class Pair:
-    """Median step of both forms, in ms, and how often as fast the fixed one is."""
+    """Step of both forms in one round, in ms, and how often as fast the fixed one is."""
 
     faulty_ms: float
     fixed_ms: float
@@ -68,21 +69,11 @@ class Pair:
         return self.faulty_ms / self.fixed_ms
 
 
-@dataclass
-class Steps:
-    """Of the runs of both forms, in ms."""
-
-    faulty_ms: list[float] = field(default_factory=list)
-    fixed_ms: list[float] = field(default_factory=list)
-
-    def measure(self, program: Program, rounds: int) -> None:
-        forms = [program.command(fixed) for fixed in (False, True)]
-        said = in_turns(forms, rounds, environment(program), ROOT, rounds * LIMIT_S)
-        for steps, runs in zip((self.faulty_ms, self.fixed_ms), said):
-            steps += [step_ms(one) for one in runs]
-
-    def pair(self) -> Pair:
-        return Pair(statistics.median(self.faulty_ms), statistics.median(self.fixed_ms))
+def measure(program: Program) -> Pair:
+    """Both forms in turns: the slower one once, the other one meanwhile as often as it can."""
+    forms = [program.command(fixed) for fixed in (False, True)]
+    said = in_turns(forms, 1, environment(program), ROOT, LIMIT_S)
+    return Pair(*(statistics.median(map(step_ms, runs)) for runs in said))
 
 
 def record(program: Program, folder: Path) -> None:
@@ -90,13 +81,18 @@ def record(program: Program, folder: Path) -> None:
     execute([STEPSCOPE, "run", *out, *program.record, "--", *program.command(fixed=False)], program)
 
 
-def diagnose(program: Program, folder: Path, recordings: int) -> list[list[Finding]]:
-    """What is wrong with it, by each of its last recordings: the folder may have older ones."""
-    runs = sorted(path.parent for path in (folder / program.name).glob("*/run.json"))[-recordings:]
-    if len(runs) < recordings:
-        raise RuntimeError(f"{folder / program.name} holds {len(runs)} recordings of {recordings}")
-    said = [json.loads(execute([STEPSCOPE, "advise", str(run), "--json"], program)) for run in runs]
-    return [one["findings"] for one in said]
+def diagnose(program: Program, recording: Path) -> list[Finding]:
+    """What is wrong with it."""
+    findings: list[Finding] = json.loads(execute([STEPSCOPE, "advise", str(recording), "--json"], program))["findings"]
+    return findings
+
+
+def recordings(program: Program, folder: Path, count: int) -> list[Path]:
+    """Its last ones: the folder may have older ones."""
+    found = sorted(path.parent for path in (folder / program.name).glob("*/run.json"))[-count:]
+    if len(found) < count:
+        raise RuntimeError(f"{folder / program.name} holds {len(found)} recordings of {count}")
+    return found
 
 
 def percent(share: float | None) -> str:
@@ -112,13 +108,14 @@ def cells(verdict: Verdict) -> tuple[str, ...]:
         "yes" if verdict.place else "no",
         f"{predicted[0]:.2f}..{predicted[1]:.2f}" if predicted else "–",
         f"{verdict.measured:.2f}" if verdict.measured else "–",
+        str(len(verdict.ratios) or "–"),
         percent(verdict.error),
         "–" if verdict.inside is None else "yes" if verdict.inside else "no",
     )
 
 
 def line(parts: tuple[str, ...]) -> str:
-    return "  ".join(part.ljust(width) for part, width in zip(parts, (26, 24, 5, 5, 12, 8, 8, 8))).rstrip()
+    return "  ".join(part.ljust(width) for part, width in zip(parts, (26, 24, 5, 5, 12, 8, 6, 8, 8))).rstrip()
 
 
 PRODUCT = """
@@ -163,66 +160,95 @@ def only_measure(programs: list[Program], rounds: int) -> None:
     print(f"{'program':26}  {'faulty ms':>9}  {'fixed ms':>9}  ratio")
     for program in programs:
         if program.cause:
-            steps = Steps()
-            steps.measure(program, rounds)
-            pair = steps.pair()
-            print(f"{program.name:26}  {pair.faulty_ms:9.2f}  {pair.fixed_ms:9.2f}  {pair.ratio:5.2f}", flush=True)
+            pairs = [measure(program) for _ in range(rounds)]
+            steps = [statistics.median(each) for each in zip(*((pair.faulty_ms, pair.fixed_ms) for pair in pairs))]
+            ratio = statistics.median(pair.ratio for pair in pairs)
+            print(f"{program.name:26}  {steps[0]:9.2f}  {steps[1]:9.2f}  {ratio:5.2f}", flush=True)
 
 
 @dataclass
 class Table:
+    rounds: int  # in which each program is recorded and measured, at least
+    told: dict[str, list[list[Finding]]] = field(default_factory=dict)  # of each program what its recordings show
+    pairs: dict[str, list[Pair]] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
     healthy: dict[str, float] = field(default_factory=dict)  # the largest gain promised
     broken: list[str] = field(default_factory=list)
-    rounds: int = 1  # of each program so many recordings
 
-    def add(self, program: Program, folder: Path, pair: Pair | None) -> None:
-        told = diagnose(program, folder, self.rounds)
-        if not program.cause:
-            self.healthy[program.name] = max(map(largest_gain, told))
-            print(line((program.name, "(healthy)", "", "", percent(self.healthy[program.name]))), flush=True)
-            return
+    def verdict(self, program: Program) -> Verdict:
+        """By all that is known by now."""
         known = Verdict(program.name, program.half, program.cause)
-        verdict = of_all([judge(replace(known), findings, program.places()) for findings in told])
-        assert pair is not None  # it has a fault
-        verdict.measured, verdict.steps_ms = pair.ratio, (pair.faulty_ms, pair.fixed_ms)
-        self.verdicts.append(verdict)
-        print(line(cells(verdict)), flush=True)
+        verdict = of_all([judge(replace(known), findings, program.places()) for findings in self.told[program.name]])
+        pairs = self.pairs[program.name]
+        verdict.steps_ms = [(pair.faulty_ms, pair.fixed_ms) for pair in pairs]
+        verdict.ratios = [pair.ratio for pair in pairs]
+        return verdict
+
+    def once_more(self, program: Program, folder: Path) -> None:
+        record(program, folder)
+        self.told.setdefault(program.name, []).append(diagnose(program, *recordings(program, folder, 1)))
+        if program.cause:
+            self.pairs.setdefault(program.name, []).append(measure(program))
+
+    def is_known(self, program: Program) -> bool:
+        rounds = len(self.told[program.name])
+        enough = rounds >= self.rounds and (not program.cause or self.verdict(program).is_known())
+        return enough or rounds >= MOST_TIMES_ROUNDS * self.rounds
+
+    def close(self, program: Program) -> None:
+        if program.cause:
+            self.verdicts.append(self.verdict(program))
+            print(line(cells(self.verdicts[-1])), flush=True)
+        else:
+            self.healthy[program.name] = max(map(largest_gain, self.told[program.name]))
+            print(line((program.name, "(healthy)", "", "", percent(self.healthy[program.name]))), flush=True)
+
+    def failed(self, program: Program, error: Exception) -> None:
+        print(f"{program.name}: {error}", file=sys.stderr, flush=True)
+        self.broken.append(program.name)
 
     def fill(self, programs: list[Program], folder: Path) -> None:
-        """Each is recorded and measured, round for round, and judged by all of that."""
+        """In each round every program is recorded and measured: a machine that is slow for some minutes then takes one
+        round from many programs, and not all of one. Those whose gain is not known by then have further rounds."""
         print(line(HEADER), flush=True)
-        for program in programs:
-            try:
-                steps = Steps()
-                for _ in range(self.rounds):
-                    record(program, folder)
-                    if program.cause:
-                        steps.measure(program, 1)
-                pair = steps.pair() if program.cause else None
-                self.add(program, folder, pair)
-            except (RuntimeError, subprocess.TimeoutExpired) as error:
-                print(f"{program.name}: {error}", file=sys.stderr, flush=True)
-                self.broken.append(program.name)
+        left, number = programs, 0
+        while left:
+            number += 1
+            print(f"round {number}: {len(left)} programs", file=sys.stderr, flush=True)
+            unknown = []
+            for program in left:
+                try:
+                    self.once_more(program, folder)
+                    if self.is_known(program):
+                        self.close(program)
+                    else:
+                        unknown.append(program)
+                except (RuntimeError, subprocess.TimeoutExpired) as error:
+                    self.failed(program, error)
+            left = unknown
 
     def fill_again(self, programs: list[Program], folder: Path, measured: Path) -> None:
-        """Each is judged once more by its recordings in `folder`, and by its pair in `measured`, as write() left it."""
+        """Each is judged once more by its recordings in `folder`, by its pairs in `measured`, as write() left it."""
         told = json.loads(measured.read_text())
-        self.rounds = told.get("rounds", 1)
-        pairs = {row["name"]: Pair(*row["steps_ms"]) for row in told["programs"] if row["steps_ms"]}
-        known = [one for one in programs if one.name in (pairs if one.cause else told["healthy"])]
-        if left := [program.name for program in programs if program not in known]:
+        rounds = dict.fromkeys(told["healthy"], told["rounds"])
+        for row in told["programs"]:
+            self.pairs[row["name"]] = [Pair(*steps) for steps in row["steps_ms"]]
+            rounds[row["name"]] = len(row["steps_ms"])
+        if left := [program.name for program in programs if program.name not in rounds]:
             print(f"Left out, since {measured} does not tell of them: {', '.join(left)}", flush=True)
         print(line(HEADER), flush=True)
-        for program in known:
+        for program in [one for one in programs if one.name in rounds]:
             try:
-                self.add(program, folder, pairs.get(program.name))
+                kept = recordings(program, folder, rounds[program.name])
+                self.told[program.name] = [diagnose(program, recording) for recording in kept]
+                self.close(program)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
-                print(f"{program.name}: {error}", file=sys.stderr, flush=True)
-                self.broken.append(program.name)
+                self.failed(program, error)
 
     def write(self, file: Path) -> None:
-        rows = [{**asdict(verdict), "error": verdict.error, "inside": verdict.inside} for verdict in self.verdicts]
+        rows = [
+            {**asdict(one), "measured": one.measured, "error": one.error, "inside": one.inside} for one in self.verdicts
+        ]
         document = {"rounds": self.rounds, "programs": rows, "healthy": self.healthy, "broken": self.broken}
         file.write_text(json.dumps(document, indent=1) + "\n")
 
@@ -256,7 +282,11 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--half", choices=("tune", "report"), help="one to build on, one to be judged by")
     parser.add_argument(
-        "--rounds", type=int, default=3, help="how often each is recorded, and the slower form of its pair runs (3)"
+        "--rounds",
+        type=int,
+        default=3,
+        help="how often each is recorded and both of its forms measured, at least (3); three times as often at most, "
+        "until its gain is known",
     )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the recordings stay")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
@@ -272,6 +302,8 @@ def main() -> int:
         parser.error("--again needs --keep FOLDER, where the recordings are")
     if args.again and args.measure:
         parser.error("--again measures nothing: leave out --measure")
+    if args.rounds < 1:
+        parser.error("--rounds has to be 1 at least")
     programs = chosen(args)
     if args.measure:
         only_measure(programs, args.rounds)

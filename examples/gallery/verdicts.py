@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import statistics
 from collections.abc import Iterable
@@ -53,6 +54,13 @@ def middle(gain: dict[str, Any] | None) -> float | None:
     return (gain["speedup_low"] + gain["speedup_high"]) / 2 if gain else None
 
 
+def is_uncertain(values: list[float]) -> bool:
+    """The mean's standard error is more than a fortieth of it, half of what a gain may be off by as a median."""
+    if len(values) < 2:
+        return False
+    return statistics.stdev(values) > statistics.mean(values) * math.sqrt(len(values)) / 40
+
+
 @dataclass
 class Verdict:
     """Of one faulty program."""
@@ -63,10 +71,20 @@ class Verdict:
     position: int | None = None  # from 1; None: not named
     place: bool = False
     predicted: tuple[float, float] | None = None
-    measured: float | None = None
-    steps_ms: tuple[float, float] | None = None  # of the faulty and the fixed form, as measured
+    steps_ms: list[tuple[float, float]] = field(default_factory=list)  # of both forms, the faulty one first, by round
+    ratios: list[float] = field(default_factory=list)  # how often as fast the fixed one was, by round
     said: list[str] = field(default_factory=list)  # all that was found, in its order
     predictions: list[tuple[float, float]] = field(default_factory=list)  # of each recording that has one
+
+    @property
+    def measured(self) -> float | None:
+        return statistics.median(self.ratios) if self.ratios else None
+
+    def is_known(self) -> bool:
+        """Neither what was measured nor what was predicted is a matter of which rounds there were."""
+        return not any(
+            is_uncertain(each) for each in (self.ratios, [sum(prediction) / 2 for prediction in self.predictions])
+        )
 
     @property
     def error(self) -> float | None:

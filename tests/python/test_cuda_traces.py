@@ -115,7 +115,7 @@ def test_the_fault_comes_first(stepscope: Path, name: str, tmp_path: Path) -> No
     findings = told(stepscope, "advise", unpacked(name, tmp_path))["findings"]
     verdict = judge(Verdict(name, program.half, first), findings, program.places())
     assert (program.cause, verdict.position, verdict.place) == (first, 1, True)
-    verdict.measured = measured
+    verdict.ratios = [measured]
     assert verdict.error is not None and verdict.error < most_off
 
 

@@ -103,22 +103,22 @@ def test_a_whole_program_is_a_place_only_where_nothing_smaller_is() -> None:
 
 def test_a_verdict() -> None:
     findings = [finding("float64", 1.1, 1.3), finding("no_cache", 1.8, 2.2, file="x/net.py", line=40)]
-    verdict = judge(Verdict("net", "tune", "no_cache", measured=2.5), findings, PLACES)
+    verdict = judge(Verdict("net", "tune", "no_cache", ratios=[2.5]), findings, PLACES)
     assert (verdict.position, verdict.place, verdict.predicted) == (2, True, (1.8, 2.2))
     assert verdict.error == pytest.approx(0.2)
     assert verdict.said == ["float64", "no_cache"]
 
 
 def test_what_is_not_named_or_has_no_price() -> None:
-    verdict = judge(Verdict("net", "tune", "no_cache", measured=2.0), [finding("float64", 1, 2, line=40)], PLACES)
+    verdict = judge(Verdict("net", "tune", "no_cache", ratios=[2.0]), [finding("float64", 1, 2, line=40)], PLACES)
     assert (verdict.position, verdict.place, verdict.error) == (None, False, None)
-    verdict = judge(Verdict("net", "tune", "no_cache", measured=2.0), [finding("no_cache", op="aten::sort")], PLACES)
+    verdict = judge(Verdict("net", "tune", "no_cache", ratios=[2.0]), [finding("no_cache", op="aten::sort")], PLACES)
     assert (verdict.position, verdict.place, verdict.error) == (1, True, None)
 
 
 def test_several_recordings_have_the_worst_place_and_the_middle_gain() -> None:
     def told(*findings: Any) -> Verdict:
-        return judge(Verdict("net", "tune", "no_cache", measured=2.0), list(findings), PLACES)
+        return judge(Verdict("net", "tune", "no_cache", ratios=[2.0]), list(findings), PLACES)
 
     first = told(finding("no_cache", 1.8, 2.0, file="x/net.py", line=40))
     second = told(finding("float64", 3, 3), finding("no_cache", 1.2, 2.6, file="x/net.py", line=40))
@@ -137,21 +137,21 @@ def test_several_recordings_have_the_worst_place_and_the_middle_gain() -> None:
 
 
 def test_shares_errors_and_promises() -> None:
-    exact = [Verdict(str(i), "tune", "a", 1, True, (1.9, 2.1), 2.0) for i in range(9)]
-    second = Verdict("second", "report", "a", 2, True, (2.0, 2.6), 2.0)
+    exact = [Verdict(str(i), "tune", "a", 1, True, (1.9, 2.1), ratios=[2.0]) for i in range(9)]
+    second = Verdict("second", "report", "a", 2, True, (2.0, 2.6), ratios=[2.0])
     summary = summarize([*exact, second])
     assert (summary.count, summary.first, summary.three, summary.place) == (10, 0.9, 1.0, 1.0)
     assert summary.median_error == pytest.approx(0) and summary.worst_error == pytest.approx(0.15)
     second = replace(second, half="tune")
     assert [held for _, held in thresholds([*exact, second], [0.02, 0.05], [])] == [True] * 6
-    missed = [*exact[:8], second, Verdict("missed", "tune", "a", measured=2.0)]
+    missed = [*exact[:8], second, Verdict("missed", "tune", "a", ratios=[2.0])]
     assert [held for _, held in thresholds(missed, [0.02, 0.06], [])] == [False, False, True, True, True, False]
     assert [held for _, held in thresholds([*exact, second], [], ["second"])][-1] is False
 
 
 def test_gains_are_judged_by_the_half_that_nobody_builds_on() -> None:
-    built_on = [Verdict(str(i), "tune", "a", 1, True, (2.9, 3.1), 2.0) for i in range(9)]
-    judged = [Verdict(str(i), "report", "a", 1, True, (1.9, 2.3), 2.0) for i in range(3)]
+    built_on = [Verdict(str(i), "tune", "a", 1, True, (2.9, 3.1), ratios=[2.0]) for i in range(9)]
+    judged = [Verdict(str(i), "report", "a", 1, True, (1.9, 2.3), ratios=[2.0]) for i in range(3)]
     assert [held for _, held in thresholds(built_on, [], [])] == [True, True, True, False, False]
     assert [held for _, held in thresholds([*built_on, *judged], [], [])] == [True] * 5
     worse = replace(judged[0], predicted=(2.4, 2.6))
@@ -197,8 +197,8 @@ def test_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr(sys, "argv", ["run.py", *only, "--json", str(table), "--keep", str(tmp_path)])
     assert run.main() == 1
     said = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
-    assert ["gpt_scores", "attention_by_hand", "1", "yes", "1.20..1.30", "1.25", "0.0 %", "yes"] in said
-    assert ["one_thread", "too_few_threads", "2", "no", "1.50..1.70", "1.25", "28.0 %", "no"] in said
+    assert ["gpt_scores", "attention_by_hand", "1", "yes", "1.20..1.30", "1.25", "3", "0.0 %", "yes"] in said
+    assert ["one_thread", "too_few_threads", "2", "no", "1.50..1.70", "1.25", "3", "28.0 %", "no"] in said
     assert ["healthy_mlp", "(healthy)", "3.0 %"] in said
     assert [
         "passed",
@@ -210,6 +210,47 @@ def test_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert rows["healthy"] == {"healthy_mlp": pytest.approx(0.03)}
     assert len(list((tmp_path / "one_thread").iterdir())) == 3  # recordings, one a round
     assert all(row["predictions"] == [row["predicted"]] * 3 for row in rows["programs"])
+
+
+def test_what_is_not_known_yet_has_more_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = gallery_run()
+    faulty_ms: dict[str, list[float]] = {"gpt_scores": [12.5] * 9, "one_thread": [16, 10, 16, 15, 16, 15, 16, 15, 16]}
+
+    def uneven(commands: list[list[str]], rounds: int, *_: Any) -> list[list[str]]:
+        of = next(times for name, times in faulty_ms.items() if any(name in part for part in commands[0]))
+        return [[f"step_ms {of.pop(0)}\n"], ["step_ms 10\n", "step_ms 8\n", "step_ms 11\n"]]
+
+    monkeypatch.setattr(run, "execute", stand_in)
+    monkeypatch.setattr(run, "in_turns", uneven)
+    table = tmp_path / "table.json"
+    asked = [
+        "run.py",
+        "--only",
+        "gpt_scores",
+        "one_thread",
+        "healthy_mlp",
+        "--keep",
+        str(tmp_path),
+        "--json",
+        str(table),
+    ]
+    monkeypatch.setattr(sys, "argv", asked)
+    run.main()
+    said = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in said[1:4]] == ["gpt_scores", "healthy_mlp", "one_thread"]  # as they are known
+    assert len(list((tmp_path / "healthy_mlp").iterdir())) == 3
+    rows = {row["name"]: row for row in json.loads(table.read_text())["programs"]}
+    assert rows["gpt_scores"]["ratios"] == [1.25] * 3
+    assert rows["one_thread"]["ratios"] == [1.6, 1.0, 1.6, 1.5, 1.6, 1.5, 1.6, 1.5, 1.6]  # the second one weighs on it
+    assert rows["one_thread"]["measured"] == 1.6 and len(rows["one_thread"]["predictions"]) == 9
+    # Asked again, without recording or measuring, it says the same.
+    monkeypatch.delattr(run, "in_turns")
+    monkeypatch.setattr(sys, "argv", [*asked[:-2], "--again", str(table)])
+    run.main()
+    again = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    assert sorted(again[1:4]) == sorted(said[1:4]) and again[4:] == said[4:]
 
 
 def test_a_program_that_breaks_is_told_and_fails(
