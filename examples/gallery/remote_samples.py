@@ -23,7 +23,7 @@ class Store(Dataset):
         return self.count
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        time.sleep(0.004)
+        time.sleep(0.008)
         label = index % CLASSES
         moments = torch.arange(LENGTH).unsqueeze(1) * (1 + torch.arange(CHANNELS)) / LENGTH
         noise = torch.randn(LENGTH, CHANNELS, generator=torch.Generator().manual_seed(index))

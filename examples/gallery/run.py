@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STEPSCOPE = os.environ.get("STEPSCOPE_CLI", str(ROOT / "build" / "stepscope"))
 HEADER = ("program", "expected cause", "named", "place", "predicted", "measured", "rounds", "error", "in range")
 LIMIT_S = 300  # of a program that takes about ten
-MOST_TIMES_ROUNDS = 3  # a gain that is not known behind that many times the rounds stays so
+MOST_TIMES_ROUNDS = 2  # a gain that is not known behind that many times the rounds stays so
 
 
 def environment(program: Program) -> dict[str, str]:
@@ -285,7 +285,7 @@ def main() -> int:
         "--rounds",
         type=int,
         default=3,
-        help="how often each is recorded and both of its forms measured, at least (3); three times as often at most, "
+        help="how often each is recorded and both of its forms measured, at least (3); twice as often at most, "
         "until its gain is known",
     )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the recordings stay")
