@@ -179,7 +179,7 @@ class Table:
         """By all that is known by now."""
         known = Verdict(program.name, program.half, program.cause)
         verdict = of_all([judge(replace(known), findings, program.places()) for findings in self.told[program.name]])
-        pairs = self.pairs[program.name]
+        pairs = self.pairs.get(program.name, [])
         verdict.steps_ms = [(pair.faulty_ms, pair.fixed_ms) for pair in pairs]
         verdict.ratios = [pair.ratio for pair in pairs]
         return verdict
@@ -211,6 +211,15 @@ class Table:
         """In each round every program is recorded and measured: a machine that is slow for some minutes then takes one
         round from many programs, and not all of one. Those whose gain is not known by then have further rounds."""
         print(line(HEADER), flush=True)
+        try:
+            self.in_rounds(programs, folder)
+        finally:  # whoever stops it keeps what is known by then
+            closed = {verdict.name for verdict in self.verdicts} | set(self.healthy) | set(self.broken)
+            for program in programs:
+                if program.name in self.told and program.name not in closed:
+                    self.close(program)
+
+    def in_rounds(self, programs: list[Program], folder: Path) -> None:
         left, number = programs, 0
         while left:
             number += 1
@@ -309,13 +318,15 @@ def main() -> int:
         only_measure(programs, args.rounds)
         return 0
     table = Table(rounds=args.rounds)
-    if args.again:
-        table.fill_again(programs, args.keep, args.again)
-    else:
-        with tempfile.TemporaryDirectory(prefix="gallery-") as scratch:
-            table.fill(programs, args.keep or Path(scratch))
-    if args.json:
-        table.write(args.json)
+    try:
+        if args.again:
+            table.fill_again(programs, args.keep, args.again)
+        else:
+            with tempfile.TemporaryDirectory(prefix="gallery-") as scratch:
+                table.fill(programs, args.keep or Path(scratch))
+    finally:
+        if args.json:
+            table.write(args.json)
     return 1 if table.tell() else 0
 
 

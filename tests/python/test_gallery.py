@@ -247,10 +247,39 @@ def test_what_is_not_known_yet_has_more_rounds(
     assert rows["one_thread"]["measured"] == 1.55 and len(rows["one_thread"]["predictions"]) == 6
     # Asked again, without recording or measuring, it says the same.
     monkeypatch.delattr(run, "in_turns")
-    monkeypatch.setattr(sys, "argv", [*asked[:-2], "--again", str(table)])
+    anew = tmp_path / "anew.json"
+    monkeypatch.setattr(sys, "argv", [*asked[:-1], str(anew), "--again", str(table)])
     run.main()
+    kept = {row["name"]: row for row in json.loads(anew.read_text())["programs"]}
+    assert kept == rows
     again = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
     assert sorted(again[1:4]) == sorted(said[1:4]) and again[4:] == said[4:]
+
+
+def test_what_is_known_stays_where_somebody_stops_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = gallery_run()
+    calls = 0
+
+    def stopped(*asked: Any) -> list[list[str]]:
+        nonlocal calls
+        calls += 1
+        if calls == 4:  # in the second round, of the second program
+            raise KeyboardInterrupt
+        return in_turns(*asked)
+
+    monkeypatch.setattr(run, "execute", stand_in)
+    monkeypatch.setattr(run, "in_turns", stopped)
+    table = tmp_path / "table.json"
+    only = ["--only", "gpt_scores", "one_thread", "healthy_mlp"]
+    monkeypatch.setattr(sys, "argv", ["run.py", *only, "--json", str(table), "--keep", str(tmp_path)])
+    with pytest.raises(KeyboardInterrupt):
+        run.main()
+    told = json.loads(table.read_text())
+    assert {row["name"]: len(row["ratios"]) for row in told["programs"]} == {"gpt_scores": 2, "one_thread": 1}
+    assert told["healthy"] == {"healthy_mlp": pytest.approx(0.03)}
+    assert "gpt_scores" in capsys.readouterr().out
 
 
 def test_a_program_that_breaks_is_told_and_fails(
