@@ -239,16 +239,14 @@ class Table:
     def fill_again(self, programs: list[Program], folder: Path, measured: Path) -> None:
         """Each is judged once more by its recordings in `folder`, by its pairs in `measured`, as write() left it."""
         told = json.loads(measured.read_text())
-        rounds = dict.fromkeys(told["healthy"], told["rounds"])
-        for row in told["programs"]:
-            self.pairs[row["name"]] = [Pair(*steps) for steps in row["steps_ms"]]
-            rounds[row["name"]] = len(row["steps_ms"])
-        if left := [program.name for program in programs if program.name not in rounds]:
+        made: dict[str, int] = told["recordings"]
+        self.pairs = {row["name"]: [Pair(*steps) for steps in row["steps_ms"]] for row in told["programs"]}
+        if left := [program.name for program in programs if program.name not in made]:
             print(f"Left out, since {measured} does not tell of them: {', '.join(left)}", flush=True)
         print(line(HEADER), flush=True)
-        for program in [one for one in programs if one.name in rounds]:
+        for program in [one for one in programs if one.name in made]:
             try:
-                kept = recordings(program, folder, rounds[program.name])
+                kept = recordings(program, folder, made[program.name])
                 self.told[program.name] = [diagnose(program, recording) for recording in kept]
                 self.close(program)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
@@ -258,7 +256,8 @@ class Table:
         rows = [
             {**asdict(one), "measured": one.measured, "error": one.error, "inside": one.inside} for one in self.verdicts
         ]
-        document = {"rounds": self.rounds, "programs": rows, "healthy": self.healthy, "broken": self.broken}
+        made = {name: len(self.told[name]) for name in [*(one.name for one in self.verdicts), *self.healthy]}
+        document = {"recordings": made, "programs": rows, "healthy": self.healthy, "broken": self.broken}
         file.write_text(json.dumps(document, indent=1) + "\n")
 
     def tell(self) -> int:

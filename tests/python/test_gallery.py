@@ -279,7 +279,12 @@ def test_what_is_known_stays_where_somebody_stops_it(
     told = json.loads(table.read_text())
     assert {row["name"]: len(row["ratios"]) for row in told["programs"]} == {"gpt_scores": 2, "one_thread": 1}
     assert told["healthy"] == {"healthy_mlp": pytest.approx(0.03)}
+    assert told["recordings"] == {"gpt_scores": 2, "one_thread": 2, "healthy_mlp": 1}  # one has no pair
     assert "gpt_scores" in capsys.readouterr().out
+    # It can be asked again: of each the recordings that there are.
+    monkeypatch.setattr(sys, "argv", ["run.py", *only, "--keep", str(tmp_path), "--again", str(table)])
+    run.main()
+    assert "all programs ran" not in capsys.readouterr().out
 
 
 def test_a_program_that_breaks_is_told_and_fails(
