@@ -42,7 +42,7 @@ types() {
 }
 
 fuzz() {
-  tools/cmake_build.sh fuzz build-fuzz "$jobs" fuzz_targets && tools/fuzz.sh build-fuzz 10 "$jobs"
+  tools/cmake_build.sh dev build-dev "$jobs" fuzz_targets && tools/fuzz.sh build-dev 10 "$jobs"
 }
 
 part layers "$bin/python" tools/check_layers.py

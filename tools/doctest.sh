@@ -10,7 +10,7 @@ shift
 run() { ./stepscope_tests --no-intro --no-version "$@"; }
 [ $# -eq 0 ] || { run "$@"; exit; }
 # Side by side: the collector's tests mostly wait for processes that they started and for daemons that give up, and those
-# of the session, which open the corpus again and again, take as long as all others together.
+# of the session, which open the corpus again and again, take as long as all others together, one of them half of that.
 status=0 started=()
 beside() {
   local name=$1
@@ -20,8 +20,9 @@ beside() {
 }
 beside daemon -sf='*src/collect/kineto_daemon/*'
 beside collect -sf='*src/collect/*' -sfe='*src/collect/kineto_daemon/*'
-beside session -sf='*src/session/*'
+beside pairs -sf='*/diff_corpus_test.cc'
+beside session -sf='*src/session/*' -sfe='*/diff_corpus_test.cc'
 run -sfe='*src/collect/*,*src/session/*' || status=1
 for pid in "${started[@]}"; do wait "$pid" || status=1; done
-cat {daemon,collect,session}_tests.log
+cat {daemon,collect,pairs,session}_tests.log
 exit $status

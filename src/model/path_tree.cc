@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kNone = PathNode::none;
 // Deeper calls count as part of the one around them: paths as texts grow with the square of the depth.
 constexpr std::uint32_t kDeepest = 256;
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kBeforeAll = std::numeric_limits<std::int64_t>::min();
 
 // One number for all names with the same path_name.
 class NameKeys {
@@ -119,7 +119,7 @@ std::uint32_t node_of(const Builder& build, std::uint32_t row) {
 
 void add_device_time(Builder& build) {
   auto& nodes = build.tree.nodes;
-  std::vector<std::int64_t> until(nodes.size(), kNever), self_until(nodes.size(), kNever);
+  std::vector<std::int64_t> until(nodes.size(), kBeforeAll), self_until(nodes.size(), kBeforeAll);
   const auto grow = [](std::int64_t start, std::int64_t end, std::int64_t& reached, std::int64_t& sum) {
     if (end <= reached) return;
     sum += end - std::max(start, reached);

@@ -170,6 +170,10 @@ struct Bench {
   }
 
   std::string output() { return whole_file(log); }
+
+  // Torch ends a job now and then, when it stops a recording that was asked for from outside while an operator runs
+  // (pytorch/pytorch pull request 187483 is about it): neither ours nor in our power, but no answer to a test either.
+  bool ended_by_torch() { return output().find("RecordQueue::getRecords") != std::string::npos; }
 };
 
 // The N of all iter#N in a trace.
@@ -192,6 +196,48 @@ OnDemand in(const Bench& bench) {
   OnDemand out;
   out.file_prefix = bench.folder / "trace";
   return out;
+}
+
+// False when torch ended the job.
+bool two_ranks_record(const std::string& python) {
+  Bench bench;
+  const Job job(
+      {python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", bench.script, bench.steps, "train"},
+      bench.environment, bench.log);
+  const std::vector<int> ranks =
+      bench.wait_for(2, job, [](int pid) { return process_variable(pid, "RANK").has_value(); });
+  CAPTURE(bench.output());
+  REQUIRE(ranks.size() == 2);
+  REQUIRE(bench.answer_until(1, job));
+
+  OnDemand by_iteration = in(bench);
+  by_iteration.iterations = 3;
+  by_iteration.start_iteration = bench.steps_done() + 1000;  // some seconds: both will have been told
+  const Collected by_step = bench.trace(by_iteration, ranks);
+  if (bench.ended_by_torch()) return false;
+  REQUIRE(by_step.files.size() == 2);
+  const std::set<int> zero = iterations(whole_file(by_step.files[0].path));
+  CHECK(has_three_after(static_cast<int>(*by_iteration.start_iteration), zero));
+  CHECK(
+      has_three_after(static_cast<int>(*by_iteration.start_iteration), iterations(whole_file(by_step.files[1].path))));
+
+  OnDemand by_time = in(bench);
+  by_time.file_prefix += "_time";
+  by_time.duration_ms = 500;
+  const Collected at_once = bench.trace(by_time, ranks);
+  if (bench.ended_by_torch()) return false;
+  REQUIRE(at_once.files.size() == 2);
+  std::set<int> both;
+  for (const int n : iterations(whole_file(at_once.files[0].path))) {
+    if (iterations(whole_file(at_once.files[1].path)).count(n) > 0) both.insert(n);
+  }
+  CHECK_FALSE(both.empty());
+
+  CHECK(bench.server.clients().count(job.pid()) == 1);
+  CHECK_FALSE(bench.server.clients().at(job.pid()).configured_unix_ns.has_value());
+  CHECK_FALSE(fs::exists(trace_path(by_time.file_prefix, job.pid())));
+  CHECK(job.alive());
+  return true;
 }
 
 }  // namespace
@@ -256,41 +302,10 @@ TEST_CASE("torch under our daemon: a job that counts no iterations is not record
 TEST_CASE("torch under our daemon: two ranks record the same iterations, their launcher none") {
   const std::string python = torch_python();
   if (python.empty()) return;
-  Bench bench;
-  const Job job(
-      {python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", bench.script, bench.steps, "train"},
-      bench.environment, bench.log);
-  const std::vector<int> ranks =
-      bench.wait_for(2, job, [](int pid) { return process_variable(pid, "RANK").has_value(); });
-  CAPTURE(bench.output());
-  REQUIRE(ranks.size() == 2);
-  REQUIRE(bench.answer_until(1, job));
-
-  OnDemand by_iteration = in(bench);
-  by_iteration.iterations = 3;
-  by_iteration.start_iteration = bench.steps_done() + 1000;  // some seconds: both will have been told
-  const Collected by_step = bench.trace(by_iteration, ranks);
-  REQUIRE(by_step.files.size() == 2);
-  const std::set<int> zero = iterations(whole_file(by_step.files[0].path));
-  CHECK(has_three_after(static_cast<int>(*by_iteration.start_iteration), zero));
-  CHECK(
-      has_three_after(static_cast<int>(*by_iteration.start_iteration), iterations(whole_file(by_step.files[1].path))));
-
-  OnDemand by_time = in(bench);
-  by_time.file_prefix += "_time";
-  by_time.duration_ms = 500;
-  const Collected at_once = bench.trace(by_time, ranks);
-  REQUIRE(at_once.files.size() == 2);
-  std::set<int> both;
-  for (const int n : iterations(whole_file(at_once.files[0].path))) {
-    if (iterations(whole_file(at_once.files[1].path)).count(n) > 0) both.insert(n);
+  for (int attempt = 1; !two_ranks_record(python); ++attempt) {
+    REQUIRE(attempt < 3);
+    MESSAGE("torch ended the job as it stopped a recording; once more");
   }
-  CHECK_FALSE(both.empty());
-
-  CHECK(bench.server.clients().count(job.pid()) == 1);
-  CHECK_FALSE(bench.server.clients().at(job.pid()).configured_unix_ns.has_value());
-  CHECK_FALSE(fs::exists(trace_path(by_time.file_prefix, job.pid())));
-  CHECK(job.alive());
 }
 
 }  // namespace stepscope::collect::kineto

@@ -137,7 +137,7 @@ Cause repeated_forward_cause() {
   return {
       "repeated_forward", "A module called on the same input again",
       [](const Case& about, std::vector<Diagnosis>& out) {
-        constexpr double kMostLeft = 0.05;
+        constexpr double kUnshared = 0.05;
         std::map<const Trace*, std::vector<Source::Turn>> said;
         std::map<const Trace*, std::vector<Again>> again;
         for (const Trace& trace : timelines(about.run)) {
@@ -158,10 +158,10 @@ Cause repeated_forward_cause() {
                                        : call_at(found->second, work.track, work.start_ns);
           if (call == nullptr) return;
           weight[call->said] += about.cost_ns(node);
-          work_of.add(node, work, call->said->module, 1 - call->part, 1 - call->part * (1 - kMostLeft));
+          work_of.add(node, work, call->said->module, 1 - call->part, 1 - call->part * (1 - kUnshared));
           if (work.operation == SliceId::none || !seen.insert({work.trace, work.operation}).second) return;
           for (const std::uint32_t back : passes(about).backward_nodes(*work.trace, work.operation)) {
-            work_of.add(back, about.work(back), call->said->module, 1 - call->part, 1 - call->part * (1 - kMostLeft));
+            work_of.add(back, about.work(back), call->said->module, 1 - call->part, 1 - call->part * (1 - kUnshared));
           }
         });
         work_of.add_outputs();
