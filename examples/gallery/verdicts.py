@@ -118,15 +118,15 @@ def judge(verdict: Verdict, findings: list[Finding], places: Places) -> Verdict:
 
 
 def of_all(verdicts: list[Verdict]) -> Verdict:
-    """Of several recordings of one program: the worst position, a place that is right in each, and of the predictions
-    that there are the one whose middle is the median, as what was measured is the median of several runs; of two the
-    smaller one."""
+    """Of several recordings of one program: the worst position, a place that is right in each, and of both ends of the
+    predictions that there are the median, as what was measured is the median of several runs."""
     worst = max(verdicts, key=lambda verdict: (verdict.position is None, verdict.position or 0))
     predictions = [one for verdict in verdicts for one in verdict.predictions]
+    lows, highs = [low for low, _ in predictions], [high for _, high in predictions]
     return replace(
         worst,
         place=all(verdict.place for verdict in verdicts),
-        predicted=sorted(predictions, key=sum)[(len(predictions) - 1) // 2] if predictions else None,
+        predicted=(statistics.median(lows), statistics.median(highs)) if predictions else None,
         predictions=predictions,
     )
 
