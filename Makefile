@@ -74,8 +74,8 @@ soak: venv-torch ## the long ones: tests under tsan, an hour of fuzzing, slow Py
 	@tools/cmake_build.sh tsan build-tsan $(JOBS) stepscope_tests
 	@tools/doctest.sh build-tsan
 	@$(MAKE) build
-	@tools/cmake_build.sh dev build-dev $(JOBS) stepscope_tests
-	@tools/doctest.sh build-dev --no-skip
+	@tools/cmake_build.sh strict build-strict $(JOBS) stepscope_tests
+	@tools/doctest.sh build-strict --no-skip
 	@$(PY) -m pytest -q -m soak tests/python tests/golden || test $$? -eq 5
 	@$(MAKE) fuzz SECONDS_EACH=$${SECONDS_EACH:-1200}
 
