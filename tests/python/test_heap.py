@@ -21,8 +21,8 @@ JOB = """
 import resource
 import torch
 torch.manual_seed(0)
-parts = [torch.nn.LayerNorm(256), torch.nn.ReLU(), torch.nn.Sigmoid(), torch.nn.Tanh()]  # little to compute
-model = torch.nn.Sequential(torch.nn.Linear(256, 256), *[part for _ in range(12) for part in parts])
+parts = [torch.nn.Linear(256, 256), torch.nn.LayerNorm(256), torch.nn.GELU(), torch.nn.Dropout(0.1)]
+model = torch.nn.Sequential(*[part for _ in range(12) for part in parts])
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 rows, faults = torch.rand(4096, 256), []
 for step in range(40):
