@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Records every program of the gallery, asks what is wrong with it, and compares that with what is known and measured.
 
-examples/gallery/run.py [--only NAME...] [--half tune|report] [--rounds N] [--measure]
+examples/gallery/run.py [--only NAME...] [--half tune|report] [--rounds N] [--most N] [--measure]
 examples/gallery/run.py --keep FOLDER --again FILE: judges kept recordings once more
+examples/gallery/run.py --keep FOLDER --resume FILE: goes on with a run that was stopped, or that is to have more rounds
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ ROOT = Path(__file__).resolve().parents[2]
 STEPSCOPE = os.environ.get("STEPSCOPE_CLI", str(ROOT / "build" / "stepscope"))
 HEADER = ("program", "expected cause", "named", "place", "predicted", "measured", "rounds", "error", "in range")
 LIMIT_S = 300  # of a program that takes about ten
-MOST_TIMES_ROUNDS = 2  # a gain that is not known behind that many times the rounds stays so
 
 
 def environment(program: Program) -> dict[str, str]:
@@ -169,6 +169,7 @@ def only_measure(programs: list[Program], rounds: int) -> None:
 @dataclass
 class Table:
     rounds: int  # in which each program is recorded and measured, at least
+    most: int  # a gain that is not known behind so many rounds stays so
     told: dict[str, list[list[Finding]]] = field(default_factory=dict)  # of each program what its recordings show
     pairs: dict[str, list[Pair]] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
@@ -191,9 +192,9 @@ class Table:
             self.pairs.setdefault(program.name, []).append(measure(program))
 
     def is_known(self, program: Program) -> bool:
-        rounds = len(self.told[program.name])
+        rounds = len(self.pairs.get(program.name, []) if program.cause else self.told[program.name])
         enough = rounds >= self.rounds and (not program.cause or self.verdict(program).is_known())
-        return enough or rounds >= MOST_TIMES_ROUNDS * self.rounds
+        return enough or rounds >= self.most
 
     def close(self, program: Program) -> None:
         if program.cause:
@@ -220,7 +221,12 @@ class Table:
                     self.close(program)
 
     def in_rounds(self, programs: list[Program], folder: Path) -> None:
-        left, number = programs, 0
+        left, number = [], 0
+        for program in programs:
+            if program.name in self.told and self.is_known(program):
+                self.close(program)
+            else:
+                left.append(program)
         while left:
             number += 1
             print(f"round {number}: {len(left)} programs", file=sys.stderr, flush=True)
@@ -236,21 +242,27 @@ class Table:
                     self.failed(program, error)
             left = unknown
 
-    def fill_again(self, programs: list[Program], folder: Path, measured: Path) -> None:
-        """Each is judged once more by its recordings in `folder`, by its pairs in `measured`, as write() left it."""
+    def read(self, programs: list[Program], folder: Path, measured: Path) -> None:
+        """What is known of each: by its recordings in `folder`, which are asked once more, and by its pairs in
+        `measured`, as write() left it."""
         told = json.loads(measured.read_text())
         made: dict[str, int] = told["recordings"]
         self.pairs = {row["name"]: [Pair(*steps) for steps in row["steps_ms"]] for row in told["programs"]}
-        if left := [program.name for program in programs if program.name not in made]:
-            print(f"Left out, since {measured} does not tell of them: {', '.join(left)}", flush=True)
-        print(line(HEADER), flush=True)
         for program in [one for one in programs if one.name in made]:
             try:
                 kept = recordings(program, folder, made[program.name])
                 self.told[program.name] = [diagnose(program, recording) for recording in kept]
-                self.close(program)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 self.failed(program, error)
+
+    def fill_again(self, programs: list[Program], folder: Path, measured: Path) -> None:
+        """Each is judged once more by what is known of it."""
+        self.read(programs, folder, measured)
+        if left := [program.name for program in programs if program.name not in [*self.told, *self.broken]]:
+            print(f"Left out, since {measured} does not tell of them: {', '.join(left)}", flush=True)
+        print(line(HEADER), flush=True)
+        for program in [one for one in programs if one.name in self.told]:
+            self.close(program)
 
     def write(self, file: Path) -> None:
         rows = [
@@ -293,9 +305,9 @@ def main() -> int:
         "--rounds",
         type=int,
         default=3,
-        help="how often each is recorded and both of its forms measured, at least (3); twice as often at most, "
-        "until its gain is known",
+        help="how often each is recorded and both of its forms measured, at least (3)",
     )
+    parser.add_argument("--most", type=int, metavar="N", help="how often at most, until its gain is known (2 x rounds)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the recordings stay")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
     parser.add_argument("--measure", action="store_true", help="measure the pairs alone; nothing is recorded")
@@ -305,18 +317,34 @@ def main() -> int:
         metavar="FILE",
         help="record and measure nothing: judge what is in --keep FOLDER, by what FILE of --json has measured",
     )
+    parser.add_argument(
+        "--resume",
+        type=Path,
+        metavar="FILE",
+        help="go on from what is in --keep FOLDER and FILE of --json: what has not had its rounds or is not known "
+        "yet has more of them",
+    )
     args = parser.parse_args()
-    if args.again and not args.keep:
-        parser.error("--again needs --keep FOLDER, where the recordings are")
-    if args.again and args.measure:
-        parser.error("--again measures nothing: leave out --measure")
+    for name, file in (("--again", args.again), ("--resume", args.resume)):
+        if file and not args.keep:
+            parser.error(f"{name} needs --keep FOLDER, where the recordings are")
+    if args.again and (args.measure or args.resume):
+        parser.error("--again measures nothing: leave out --measure and --resume")
+    if args.resume and args.measure:
+        parser.error("--measure keeps nothing to go on from: leave out --resume")
     if args.rounds < 1:
         parser.error("--rounds has to be 1 at least")
+    most = args.most or 2 * args.rounds
+    if most < args.rounds:
+        parser.error(f"--most has to be {args.rounds} at least, as --rounds")
     programs = chosen(args)
     if args.measure:
         only_measure(programs, args.rounds)
         return 0
-    table = Table(rounds=args.rounds)
+    table = Table(args.rounds, most)
+    if args.resume:  # before anything is written: FILE may be the same
+        table.read(programs, args.keep, args.resume)
+        programs = [program for program in programs if program.name not in table.broken]
     try:
         if args.again:
             table.fill_again(programs, args.keep, args.again)

@@ -285,6 +285,46 @@ def test_what_is_known_stays_where_somebody_stops_it(
     monkeypatch.setattr(sys, "argv", ["run.py", *only, "--keep", str(tmp_path), "--again", str(table)])
     run.main()
     assert "all programs ran" not in capsys.readouterr().out
+    # And gone on with: each has its rounds then, and what is not known has some more.
+    monkeypatch.setattr(run, "in_turns", lambda commands, *_: [[f"step_ms {10 + calls}"], ["step_ms 8"]])
+    resumed = ["--resume", str(table), "--json", str(table), "--most", "5"]
+    monkeypatch.setattr(sys, "argv", ["run.py", *only, "--keep", str(tmp_path), *resumed])
+    run.main()
+    told = json.loads(table.read_text())
+    ratios = {row["name"]: row["ratios"] for row in told["programs"]}
+    assert ratios["gpt_scores"][:2] == [1.25] * 2 and ratios["one_thread"][0] == 1.25  # those there were
+    assert {name: len(each) for name, each in ratios.items()} == {"gpt_scores": 5, "one_thread": 5}
+    assert told["recordings"] == {"gpt_scores": 5, "one_thread": 6, "healthy_mlp": 3}
+    round_of = re.findall(r"round (\d): (\d) programs", capsys.readouterr().err)
+    assert round_of == [("1", "3"), ("2", "3"), ("3", "2"), ("4", "1")]
+    # Once more, there is nothing left to do.
+    monkeypatch.delattr(run, "in_turns")
+    run.main()
+    assert json.loads(table.read_text()) == told and "round" not in capsys.readouterr().err
+    # A table that cannot be read is left as it is.
+    table.write_text("[")
+    with pytest.raises(ValueError, match="Expecting"):
+        run.main()
+    assert table.read_text() == "["
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (["--resume", "a.json"], "--resume needs --keep FOLDER"),
+        (["--again", "a.json"], "--again needs --keep FOLDER"),
+        (["--again", "a.json", "--resume", "a.json", "--keep", "f"], "leave out --measure and --resume"),
+        (["--resume", "a.json", "--measure", "--keep", "f"], "leave out --resume"),
+        (["--rounds", "4", "--most", "3"], "--most has to be 4 at least"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    asked: list[str], why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["run.py", *asked])
+    with pytest.raises(SystemExit):
+        gallery_run().main()
+    assert why in capsys.readouterr().err
 
 
 def test_a_program_that_breaks_is_told_and_fails(
