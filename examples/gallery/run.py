@@ -3,7 +3,7 @@
 
 examples/gallery/run.py [--only NAME...] [--half tune|report] [--rounds N] [--most N] [--measure]
 examples/gallery/run.py --keep FOLDER --again FILE: judges kept recordings once more
-examples/gallery/run.py --keep FOLDER --resume FILE: goes on with a run that was stopped, or that is to have more rounds
+examples/gallery/run.py --keep FOLDER --resume FILE: continues a run that was stopped, or gives it more rounds
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from catalog import PROGRAMS, Program
 from turns import in_turns
@@ -76,23 +78,21 @@ def measure(program: Program) -> Pair:
     return Pair(*(statistics.median(map(step_ms, runs)) for runs in said))
 
 
-def record(program: Program, folder: Path) -> None:
+def record(program: Program, folder: Path) -> Path:
+    """Where the recording is: the folder may have others, of other months, so that no order of names tells."""
+    before = set((folder / program.name).glob("*/run.json"))
     out = ["--config", "off", "--out", str(folder), "--name", program.name]
     execute([STEPSCOPE, "run", *out, *program.record, "--", *program.command(fixed=False)], program)
+    made = set((folder / program.name).glob("*/run.json")) - before
+    if len(made) != 1:
+        raise RuntimeError(f"{folder / program.name} has {len(made)} new recordings in place of one")
+    return made.pop().parent
 
 
 def diagnose(program: Program, recording: Path) -> list[Finding]:
     """What is wrong with it."""
     findings: list[Finding] = json.loads(execute([STEPSCOPE, "advise", str(recording), "--json"], program))["findings"]
     return findings
-
-
-def recordings(program: Program, folder: Path, count: int) -> list[Path]:
-    """Its last ones: the folder may have older ones."""
-    found = sorted(path.parent for path in (folder / program.name).glob("*/run.json"))[-count:]
-    if len(found) < count:
-        raise RuntimeError(f"{folder / program.name} holds {len(found)} recordings of {count}")
-    return found
 
 
 def percent(share: float | None) -> str:
@@ -142,17 +142,17 @@ def is_here(need: str) -> bool:
     return asked.returncode == 0 and asked.stdout.strip() == "True"
 
 
-def chosen(args: argparse.Namespace) -> list[Program]:
+def chosen(args: argparse.Namespace, earlier: Earlier) -> list[Program]:
     unknown = set(args.only or ()) - {program.name for program in PROGRAMS}
     if unknown:
         sys.exit(f"no such program: {', '.join(sorted(unknown))}")
     found = [program for program in PROGRAMS if args.half in (None, program.half)]
     found = [program for program in found if not args.only or program.name in args.only]
     for need, (_, why) in NEEDS.items():
-        left = [program.name for program in found if program.needs == need and not args.again]
-        if left and not is_here(need):
+        left = [program.name for program in found if program.needs == need and program.name not in earlier.recordings]
+        if left and not args.again and not is_here(need):
             print(f"Left out, since {why}: {', '.join(left)}", flush=True)
-            found = [program for program in found if program.needs != need]
+            found = [program for program in found if program.name not in left]
     return found
 
 
@@ -167,32 +167,88 @@ def only_measure(programs: list[Program], rounds: int) -> None:
 
 
 @dataclass
+class Known:
+    """Of one program."""
+
+    recordings: list[str] = field(default_factory=list)  # their folders' names
+    told: list[list[Finding]] = field(default_factory=list)  # what each of these shows
+    pairs: list[Pair] = field(default_factory=list)
+
+
+@dataclass
+class Earlier:
+    """A table as write() left it, of a run before."""
+
+    file: Path | None = None
+    recordings: dict[str, list[str]] = field(default_factory=dict)
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)  # of faulty programs
+    healthy: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, file: Path) -> Earlier:
+        try:
+            document = json.loads(file.read_text())
+            rows = {row["name"]: row for row in document["programs"]}
+            recordings = {name: list(folders) for name, folders in document["recordings"].items()}
+            for row in rows.values():
+                for faulty_ms, fixed_ms in row["steps_ms"]:
+                    Pair(float(faulty_ms), float(fixed_ms))
+            return cls(file, recordings, rows, dict(document["healthy"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            sys.exit(f"{file} is no table that --json has written: {type(error).__name__}: {error}")
+
+    def folders(self, program: Program, keep: Path) -> list[Path]:
+        return [keep / program.name / name for name in self.recordings[program.name]]
+
+    def need(self, programs: list[Program], keep: Path) -> None:
+        """Ends the process where a recording is not there: nothing is lost by a folder that is another one."""
+        told = [program for program in programs if program.name in self.recordings]
+        folders = [folder for program in told for folder in self.folders(program, keep)]
+        if gone := [folder for folder in folders if not (folder / "run.json").is_file()]:
+            told_of = f"{len(gone)} of the {len(folders)} recordings that {self.file} tells of"
+            sys.exit(f"{keep} lacks {told_of}, as {gone[0]}: is it the folder that --keep had then?")
+
+    def known(self, program: Program, keep: Path) -> Known:
+        """Each recording is asked once more."""
+        pairs = [Pair(*steps) for steps in self.rows.get(program.name, {}).get("steps_ms", [])]
+        told = [diagnose(program, folder) for folder in self.folders(program, keep)]
+        return Known(list(self.recordings[program.name]), told, pairs)
+
+
+@dataclass
 class Table:
     rounds: int  # in which each program is recorded and measured, at least
     most: int  # a gain that is not known behind so many rounds stays so
-    told: dict[str, list[list[Finding]]] = field(default_factory=dict)  # of each program what its recordings show
-    pairs: dict[str, list[Pair]] = field(default_factory=dict)
+    json: Path | None = None  # where all of it is written behind each round
+    earlier: Earlier = field(default_factory=Earlier)
+    known: dict[str, Known] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
     healthy: dict[str, float] = field(default_factory=dict)  # the largest gain promised
     broken: list[str] = field(default_factory=list)
 
     def verdict(self, program: Program) -> Verdict:
         """By all that is known by now."""
-        known = Verdict(program.name, program.half, program.cause)
-        verdict = of_all([judge(replace(known), findings, program.places()) for findings in self.told[program.name]])
-        pairs = self.pairs.get(program.name, [])
-        verdict.steps_ms = [(pair.faulty_ms, pair.fixed_ms) for pair in pairs]
-        verdict.ratios = [pair.ratio for pair in pairs]
+        known, empty = self.known[program.name], Verdict(program.name, program.half, program.cause)
+        verdict = of_all([judge(replace(empty), findings, program.places()) for findings in known.told])
+        verdict.steps_ms = [(pair.faulty_ms, pair.fixed_ms) for pair in known.pairs]
+        verdict.ratios = [pair.ratio for pair in known.pairs]
         return verdict
 
+    def promised(self, program: Program) -> float:
+        return max(map(largest_gain, self.known[program.name].told))
+
     def once_more(self, program: Program, folder: Path) -> None:
-        record(program, folder)
-        self.told.setdefault(program.name, []).append(diagnose(program, *recordings(program, folder, 1)))
+        recording = record(program, folder)
+        told = diagnose(program, recording)
+        known = self.known.setdefault(program.name, Known())
+        known.recordings.append(recording.name)
+        known.told.append(told)
         if program.cause:
-            self.pairs.setdefault(program.name, []).append(measure(program))
+            known.pairs.append(measure(program))
 
     def is_known(self, program: Program) -> bool:
-        rounds = len(self.pairs.get(program.name, []) if program.cause else self.told[program.name])
+        known = self.known[program.name]
+        rounds = len(known.pairs if program.cause else known.told)
         enough = rounds >= self.rounds and (not program.cause or self.verdict(program).is_known())
         return enough or rounds >= self.most
 
@@ -201,7 +257,7 @@ class Table:
             self.verdicts.append(self.verdict(program))
             print(line(cells(self.verdicts[-1])), flush=True)
         else:
-            self.healthy[program.name] = max(map(largest_gain, self.told[program.name]))
+            self.healthy[program.name] = self.promised(program)
             print(line((program.name, "(healthy)", "", "", percent(self.healthy[program.name]))), flush=True)
 
     def failed(self, program: Program, error: Exception) -> None:
@@ -215,15 +271,15 @@ class Table:
         try:
             self.in_rounds(programs, folder)
         finally:  # whoever stops it keeps what is known by then
-            closed = {verdict.name for verdict in self.verdicts} | set(self.healthy) | set(self.broken)
+            closed = {verdict.name for verdict in self.verdicts} | set(self.healthy)
             for program in programs:
-                if program.name in self.told and program.name not in closed:
+                if program.name in self.known and program.name not in closed:
                     self.close(program)
 
     def in_rounds(self, programs: list[Program], folder: Path) -> None:
         left, number = [], 0
         for program in programs:
-            if program.name in self.told and self.is_known(program):
+            if program.name in self.known and self.is_known(program):
                 self.close(program)
             else:
                 left.append(program)
@@ -241,36 +297,57 @@ class Table:
                 except (RuntimeError, subprocess.TimeoutExpired) as error:
                     self.failed(program, error)
             left = unknown
+            self.write()
 
-    def read(self, programs: list[Program], folder: Path, measured: Path) -> None:
-        """What is known of each: by its recordings in `folder`, which are asked once more, and by its pairs in
-        `measured`, as write() left it."""
-        told = json.loads(measured.read_text())
-        made: dict[str, int] = told["recordings"]
-        self.pairs = {row["name"]: [Pair(*steps) for steps in row["steps_ms"]] for row in told["programs"]}
-        for program in [one for one in programs if one.name in made]:
+    def ask(self, programs: list[Program], keep: Path, tell: Callable[[Program], None]) -> list[Program]:
+        """What is known from before of those that it tells of; the others, less what could not be asked."""
+        self.earlier.need(programs, keep)
+        others = []
+        for program in programs:
+            if program.name not in self.earlier.recordings:
+                others.append(program)
+                continue
             try:
-                kept = recordings(program, folder, made[program.name])
-                self.told[program.name] = [diagnose(program, recording) for recording in kept]
+                self.known[program.name] = self.earlier.known(program, keep)
+                tell(program)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 self.failed(program, error)
+        return others
 
-    def fill_again(self, programs: list[Program], folder: Path, measured: Path) -> None:
+    def fill_again(self, programs: list[Program], keep: Path) -> None:
         """Each is judged once more by what is known of it."""
-        self.read(programs, folder, measured)
-        if left := [program.name for program in programs if program.name not in [*self.told, *self.broken]]:
-            print(f"Left out, since {measured} does not tell of them: {', '.join(left)}", flush=True)
         print(line(HEADER), flush=True)
-        for program in [one for one in programs if one.name in self.told]:
-            self.close(program)
+        if left := self.ask(programs, keep, self.close):
+            names = ", ".join(program.name for program in left)
+            print(f"Left out, since {self.earlier.file} does not tell of them: {names}", flush=True)
 
-    def write(self, file: Path) -> None:
-        rows = [
-            {**asdict(one), "measured": one.measured, "error": one.error, "inside": one.inside} for one in self.verdicts
-        ]
-        made = {name: len(self.told[name]) for name in [*(one.name for one in self.verdicts), *self.healthy]}
-        document = {"recordings": made, "programs": rows, "healthy": self.healthy, "broken": self.broken}
-        file.write_text(json.dumps(document, indent=1) + "\n")
+    def resume(self, programs: list[Program], keep: Path) -> None:
+        self.ask(programs, keep, lambda program: print(f"asked: {program.name}", file=sys.stderr, flush=True))
+        self.fill([program for program in programs if program.name not in self.broken], keep)
+
+    def write(self) -> None:
+        """All that is known, and what was known from before of those of which nothing is now."""
+        if self.json is None:
+            return
+        known = [program for program in PROGRAMS if program.name in self.known]
+        rows, healthy = dict(self.earlier.rows), dict(self.earlier.healthy)
+        for program in known:
+            if program.cause:
+                one = self.verdict(program)
+                row = {**asdict(one), "measured": one.measured, "error": one.error, "inside": one.inside}
+                rows[program.name] = row
+            else:
+                healthy[program.name] = self.promised(program)
+        recordings = {**self.earlier.recordings, **{name: one.recordings for name, one in self.known.items()}}
+        document = {
+            "recordings": recordings,
+            "programs": list(rows.values()),
+            "healthy": healthy,
+            "broken": self.broken,
+        }
+        whole = self.json.with_name(self.json.name + ".part")  # so that who stops it finds one or the other
+        whole.write_text(json.dumps(document, indent=1) + "\n")
+        whole.replace(self.json)
 
     def tell(self) -> int:
         """The last lines; how many of the promises failed."""
@@ -307,7 +384,7 @@ def main() -> int:
         default=3,
         help="how often each is recorded and both of its forms measured, at least (3)",
     )
-    parser.add_argument("--most", type=int, metavar="N", help="how often at most, until its gain is known (2 x rounds)")
+    parser.add_argument("--most", type=int, metavar="N", help="how often at most (twice --rounds)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the recordings stay")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
     parser.add_argument("--measure", action="store_true", help="measure the pairs alone; nothing is recorded")
@@ -321,8 +398,8 @@ def main() -> int:
         "--resume",
         type=Path,
         metavar="FILE",
-        help="go on from what is in --keep FOLDER and FILE of --json: what has not had its rounds or is not known "
-        "yet has more of them",
+        help="continue from what is in --keep FOLDER and FILE of --json (which has the new table too, unless --json "
+        "names another): what has not had its rounds or is not known yet gets more",
     )
     args = parser.parse_args()
     for name, file in (("--again", args.again), ("--resume", args.resume)):
@@ -334,29 +411,30 @@ def main() -> int:
         parser.error("--measure keeps nothing to go on from: leave out --resume")
     if args.rounds < 1:
         parser.error("--rounds has to be 1 at least")
-    most = args.most or 2 * args.rounds
+    most = 2 * args.rounds if args.most is None else args.most
     if most < args.rounds:
         parser.error(f"--most has to be {args.rounds} at least, as --rounds")
-    programs = chosen(args)
+    before = args.again or args.resume
+    earlier = Earlier.of(before) if before else Earlier()
+    programs = chosen(args, earlier)
     if args.measure:
         only_measure(programs, args.rounds)
         return 0
-    table = Table(args.rounds, most)
-    if args.resume:  # before anything is written: FILE may be the same
-        table.read(programs, args.keep, args.resume)
-        programs = [program for program in programs if program.name not in table.broken]
+    table = Table(args.rounds, most, args.json or args.resume, earlier)
     try:
         if args.again:
-            table.fill_again(programs, args.keep, args.again)
+            table.fill_again(programs, args.keep)
+        elif args.resume:
+            table.resume(programs, args.keep)
         else:
             with tempfile.TemporaryDirectory(prefix="gallery-") as scratch:
                 table.fill(programs, args.keep or Path(scratch))
     finally:
-        if args.json:
-            table.write(args.json)
+        table.write()
     return 1 if table.tell() else 0
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs is ended too
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that what runs is ended too, and what is known is kept
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     sys.exit(main())

@@ -177,7 +177,8 @@ def stand_in(command: list[str], program: Program) -> str:
         return json.dumps({"findings": told[program.name]})
     if "run" in command:
         of = Path(command[command.index("--out") + 1]) / program.name
-        folder = of / f"2026010{sum(1 for _ in of.iterdir()) if of.exists() else 0}"
+        number = sum(1 for _ in of.iterdir()) if of.exists() else 0
+        folder = of / f"{'Nov' if number < 2 else 'Dec'}0{number}_09-00-00"  # by name the first two come last
         folder.mkdir(parents=True)
         (folder / "run.json").write_text("{}")
         return ""
@@ -279,33 +280,103 @@ def test_what_is_known_stays_where_somebody_stops_it(
     told = json.loads(table.read_text())
     assert {row["name"]: len(row["ratios"]) for row in told["programs"]} == {"gpt_scores": 2, "one_thread": 1}
     assert told["healthy"] == {"healthy_mlp": pytest.approx(0.03)}
-    assert told["recordings"] == {"gpt_scores": 2, "one_thread": 2, "healthy_mlp": 1}  # one has no pair
+    kept = {name: len(folders) for name, folders in told["recordings"].items()}
+    assert kept == {"gpt_scores": 2, "one_thread": 2, "healthy_mlp": 1}  # one has no pair
     assert "gpt_scores" in capsys.readouterr().out
     # It can be asked again: of each the recordings that there are.
     monkeypatch.setattr(sys, "argv", ["run.py", *only, "--keep", str(tmp_path), "--again", str(table)])
     run.main()
     assert "all programs ran" not in capsys.readouterr().out
-    # And gone on with: each has its rounds then, and what is not known has some more.
-    monkeypatch.setattr(run, "in_turns", lambda commands, *_: [[f"step_ms {10 + calls}"], ["step_ms 8"]])
-    resumed = ["--resume", str(table), "--json", str(table), "--most", "5"]
+    # And continued: each has its rounds then, and what is not known has some more.
+    monkeypatch.setattr(run, "in_turns", lambda *_: [["step_ms 14"], ["step_ms 8"]])
+    resumed = ["--resume", str(table), "--most", "5"]
     monkeypatch.setattr(sys, "argv", ["run.py", *only, "--keep", str(tmp_path), *resumed])
     run.main()
     told = json.loads(table.read_text())
     ratios = {row["name"]: row["ratios"] for row in told["programs"]}
     assert ratios["gpt_scores"][:2] == [1.25] * 2 and ratios["one_thread"][0] == 1.25  # those there were
     assert {name: len(each) for name, each in ratios.items()} == {"gpt_scores": 5, "one_thread": 5}
-    assert told["recordings"] == {"gpt_scores": 5, "one_thread": 6, "healthy_mlp": 3}
+    for name, count in {"gpt_scores": 5, "one_thread": 6, "healthy_mlp": 3}.items():
+        assert sorted(told["recordings"][name]) == sorted(path.name for path in (tmp_path / name).iterdir())
+        assert len(told["recordings"][name]) == count
     round_of = re.findall(r"round (\d): (\d) programs", capsys.readouterr().err)
     assert round_of == [("1", "3"), ("2", "3"), ("3", "2"), ("4", "1")]
     # Once more, there is nothing left to do.
     monkeypatch.delattr(run, "in_turns")
     run.main()
     assert json.loads(table.read_text()) == told and "round" not in capsys.readouterr().err
-    # A table that cannot be read is left as it is.
-    table.write_text("[")
-    with pytest.raises(ValueError, match="Expecting"):
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Path, list[str]]:
+    """The runner, the table of three programs in one round, and how to continue it with three rounds of one."""
+    run = gallery_run()
+    monkeypatch.setattr(run, "execute", stand_in)
+    monkeypatch.setattr(run, "in_turns", in_turns)
+    table = tmp_path / "table.json"
+    keep = ["--keep", str(tmp_path)]
+    only = ["--only", "gpt_scores", "one_thread", "healthy_mlp", "--rounds", "1", "--most", "1"]
+    monkeypatch.setattr(sys, "argv", ["run.py", *only, *keep, "--json", str(table)])
+    run.main()
+    return run, table, ["run.py", *keep, "--resume", str(table), "--only", "gpt_scores"]
+
+
+def test_what_is_continued_in_part_keeps_the_rest(
+    measured: tuple[Any, Path, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, table, resumed = measured
+    before = json.loads(table.read_text())
+    monkeypatch.setattr(sys, "argv", resumed)
+    run.main()
+    after = json.loads(table.read_text())
+    assert [len(row["ratios"]) for row in after["programs"]] == [3, 1]
+    assert after["programs"][1] == before["programs"][1] and after["healthy"] == before["healthy"]
+    assert after["recordings"]["one_thread"] == before["recordings"]["one_thread"]
+
+
+def test_a_program_that_breaks_later_keeps_its_rounds(
+    measured: tuple[Any, Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, table, resumed = measured
+    before = json.loads(table.read_text())
+
+    def breaks(command: list[str], program: Program) -> str:
+        if "run" in command:
+            stand_in(command, program)  # it leaves a folder all the same
+            raise RuntimeError("exit 2")
+        return stand_in(command, program)
+
+    monkeypatch.setattr(run, "execute", breaks)
+    monkeypatch.setattr(sys, "argv", resumed)
+    assert run.main() == 1
+    assert "FAILED  all programs ran: not gpt_scores" in capsys.readouterr().out
+    after = json.loads(table.read_text())
+    assert after == {**before, "broken": ["gpt_scores"]}
+    # What the folder has and the table does not tell of is no recording of it.
+    monkeypatch.setattr(run, "execute", stand_in)
+    run.main()
+    assert len(json.loads(table.read_text())["programs"][0]["ratios"]) == 3
+
+
+def test_what_cannot_be_continued_is_left_as_it_is(
+    measured: tuple[Any, Path, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run, table, resumed = measured
+    before = table.read_text()
+    (tmp_path / "other").mkdir()
+    monkeypatch.setattr(sys, "argv", [*resumed, "--keep", str(tmp_path / "other")])
+    with pytest.raises(SystemExit, match=r"lacks 1 of the 1 recordings that .*table.json tells of"):
         run.main()
-    assert table.read_text() == "["
+    assert table.read_text() == before
+    monkeypatch.setattr(sys, "argv", resumed)
+    for broken in ("[", "[]", "{}", before.replace('"steps_ms": [', '"steps_ms": [7, ')):
+        table.write_text(broken)
+        with pytest.raises(SystemExit, match=r"table\.json is no table that --json has written"):
+            run.main()
+        assert table.read_text() == broken
+    table.unlink()
+    with pytest.raises(SystemExit, match="FileNotFoundError"):
+        run.main()
 
 
 @pytest.mark.parametrize(
@@ -315,15 +386,19 @@ def test_what_is_known_stays_where_somebody_stops_it(
         (["--again", "a.json"], "--again needs --keep FOLDER"),
         (["--again", "a.json", "--resume", "a.json", "--keep", "f"], "leave out --measure and --resume"),
         (["--resume", "a.json", "--measure", "--keep", "f"], "leave out --resume"),
+        (["--again", "a.json", "--measure", "--keep", "f"], "leave out --measure and --resume"),
         (["--rounds", "4", "--most", "3"], "--most has to be 4 at least"),
+        (["--most", "0"], "--most has to be 3 at least"),
     ],
 )
 def test_options_that_do_not_go_together(
     asked: list[str], why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    run = gallery_run()
+    monkeypatch.setattr(run, "chosen", None)  # nothing is run if it is not refused
     monkeypatch.setattr(sys, "argv", ["run.py", *asked])
     with pytest.raises(SystemExit):
-        gallery_run().main()
+        run.main()
     assert why in capsys.readouterr().err
 
 
