@@ -10,6 +10,7 @@
 
 #include "diagnose/groups.h"
 #include "diagnose/steps_fixture.h"
+#include "model/unrelated_files.h"
 
 namespace stepscope::diagnose {
 namespace rank_causes {
@@ -262,8 +263,9 @@ TEST_CASE("advice: a rank whose device takes longer for the same kernels") {
 }
 
 TEST_CASE("advice: a rank that always has far more is steady, however much it differs from step to step") {
-  const auto job = [](std::array<std::int64_t, 5> more) {
+  const auto job = [](std::array<std::int64_t, 5> more, bool one_job = true) {
     Run run;
+    if (!one_job) run.issues.push_back({.code = std::string(kUnrelatedFiles)});
     for (int rank = 0; rank < 2; rank++) {
       Thread thread;
       for (const std::int64_t longer_ns : more) {
@@ -286,6 +288,7 @@ TEST_CASE("advice: a rank that always has far more is steady, however much it di
   REQUIRE(found->gain);
   CHECK(found->gain->speedup_low < found->gain->speedup_high);
   CHECK(find(job({4 * ms, 14 * ms, 13 * ms, 4 * ms, 24 * ms}), "straggler_data") == nullptr);
+  CHECK(find(job({6 * ms, 14 * ms, 13 * ms, 6 * ms, 24 * ms}, false), "straggler_data") == nullptr);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "diagnose/gathered.h"
 #include "diagnose/operators.h"
 #include "model/answer_parts.h"
+#include "model/unrelated_files.h"
 
 namespace stepscope::diagnose {
 namespace {
@@ -193,6 +194,10 @@ std::optional<Straggler> straggler_of(const Case& about, Ranks ranks) {
 std::vector<Straggler> look_for_stragglers(const Case& about) {
   std::vector<Straggler> out;
   if (about.predictor.windows().size() < 2) return out;
+  // Files of several jobs: what one of them does longer the others do not wait for.
+  const std::vector<Issue>& issues = about.run.issues;
+  if (std::any_of(issues.begin(), issues.end(), [](const Issue& one) { return one.code == kUnrelatedFiles; }))
+    return out;
   // Stages of a pipeline are not meant to do the same.
   const std::vector<Collective>& all = communicating(about).collectives;
   if (std::any_of(all.begin(), all.end(), [](const Collective& one) { return one.kind == CollectiveKind::send; })) {

@@ -92,8 +92,12 @@ std::string to_advice_text(const Report& report, const TextStyle& style) {
   }
   page.line();
   const std::string path = shell_word(printable(report.path));
-  page.hanging(page.ink(Ink::dim, "Next: "), "change the first, record again, then: stepscope diff " + path + " NEW");
-  page.hanging("      ", "where the time goes: stepscope report " + path + " --only advice");
+  std::string_view next = "Next: ";
+  if (!first.empty()) {
+    page.hanging(page.ink(Ink::dim, next), "change the first, record again, then: stepscope diff " + path + " NEW");
+    next = "      ";
+  }
+  page.hanging(page.ink(Ink::dim, next), "where the time goes: stepscope report " + path + " --only advice");
   return page.take();
 }
 

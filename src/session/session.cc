@@ -190,7 +190,11 @@ Result<Run> open(std::span<const std::string> paths, const OpenOptions& options)
   }
   read_memory_states(folder, run);
   derive::derive_run(run, options.threads > 0 ? options.threads : usable_cores());
-  if (folder.empty()) note_unrelated(run);  // a run folder holds one job, however often it was recorded
+  const bool one_folder = std::all_of(files->begin(), files->end(), [&](const InputFile& file) {
+    return file.found && run_folder_of(file.path) == folder;
+  });
+  // A run folder holds one job, however often it was recorded; of two of them each may be another job's.
+  if (folder.empty() || !one_folder) note_unrelated(run);
   return run;
 }
 

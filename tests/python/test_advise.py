@@ -160,6 +160,7 @@ def test_nothing_to_change_is_an_answer(place: Place, write_trace: WriteTrace) -
     done = place.plain(str(place.stepscope), "advise", path)
     said = " ".join(done.stdout.split())  # a terminal is as wide as it is
     assert "Nothing was found that is worth more than 3 %: bound by the main thread of rank 0." in said
+    assert said.endswith(f"Next: where the time goes: stepscope report {path} --only advice")  # there is no first
     assert place.plain(str(place.stepscope), "advise", path, "--fail-on", "high").returncode == 0
     refused = place.plain(str(place.stepscope), "advise", str(place.folder / "none"))
     assert refused.returncode == 1 and "none" in refused.stderr
@@ -381,3 +382,9 @@ def test_a_comparison_says_what_was_mended_and_what_it_gave(place: Place) -> Non
     told = answer["findings"][0]
     assert told["id"] == "finding_gone" and f"{real:.2f}x" in told["sentence"], (real, told)
     assert answer["tables"]["fixes"] == next(iter(answer["tables"].values()))
+    # Asked of both at once it says that they are two jobs, and none of them is the slow rank of the other.
+    both = [str(place.stepscope), "advise", str(before), str(after)]
+    said = " ".join(place.plain(*both).stdout.split())
+    assert "do not look like one job: several are of rank 0" in said
+    named = [finding["id"] for finding in json.loads(place.plain(*both, "--json").stdout)["findings"]]
+    assert "python_in_step" in named and not any(one.startswith("straggler") for one in named)
