@@ -170,8 +170,7 @@ def only_measure(programs: list[Program], rounds: int) -> None:
 class Known:
     """Of one program."""
 
-    recordings: list[str] = field(default_factory=list)  # their folders' names
-    told: list[list[Finding]] = field(default_factory=list)  # what each of these shows
+    told: dict[str, list[Finding]] = field(default_factory=dict)  # what each recording shows, by its folder's name
     pairs: list[Pair] = field(default_factory=list)
 
 
@@ -211,15 +210,14 @@ class Earlier:
     def known(self, program: Program, keep: Path) -> Known:
         """Each recording is asked once more."""
         pairs = [Pair(*steps) for steps in self.rows.get(program.name, {}).get("steps_ms", [])]
-        told = [diagnose(program, folder) for folder in self.folders(program, keep)]
-        return Known(list(self.recordings[program.name]), told, pairs)
+        return Known({folder.name: diagnose(program, folder) for folder in self.folders(program, keep)}, pairs)
 
 
 @dataclass
 class Table:
     rounds: int  # in which each program is recorded and measured, at least
     most: int  # a gain that is not known behind so many rounds stays so
-    json: Path | None = None  # where all of it is written behind each round
+    file: Path | None = None  # where all of it is written behind each round
     earlier: Earlier = field(default_factory=Earlier)
     known: dict[str, Known] = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
@@ -229,20 +227,19 @@ class Table:
     def verdict(self, program: Program) -> Verdict:
         """By all that is known by now."""
         known, empty = self.known[program.name], Verdict(program.name, program.half, program.cause)
-        verdict = of_all([judge(replace(empty), findings, program.places()) for findings in known.told])
+        verdict = of_all([judge(replace(empty), findings, program.places()) for findings in known.told.values()])
         verdict.steps_ms = [(pair.faulty_ms, pair.fixed_ms) for pair in known.pairs]
         verdict.ratios = [pair.ratio for pair in known.pairs]
         return verdict
 
     def promised(self, program: Program) -> float:
-        return max(map(largest_gain, self.known[program.name].told))
+        return max(map(largest_gain, self.known[program.name].told.values()))
 
     def once_more(self, program: Program, folder: Path) -> None:
         recording = record(program, folder)
         told = diagnose(program, recording)
         known = self.known.setdefault(program.name, Known())
-        known.recordings.append(recording.name)
-        known.told.append(told)
+        known.told[recording.name] = told
         if program.cause:
             known.pairs.append(measure(program))
 
@@ -327,7 +324,7 @@ class Table:
 
     def write(self) -> None:
         """All that is known, and what was known from before of those of which nothing is now."""
-        if self.json is None:
+        if self.file is None:
             return
         known = [program for program in PROGRAMS if program.name in self.known]
         rows, healthy = dict(self.earlier.rows), dict(self.earlier.healthy)
@@ -338,16 +335,16 @@ class Table:
                 rows[program.name] = row
             else:
                 healthy[program.name] = self.promised(program)
-        recordings = {**self.earlier.recordings, **{name: one.recordings for name, one in self.known.items()}}
+        recordings = {**self.earlier.recordings, **{name: list(one.told) for name, one in self.known.items()}}
         document = {
             "recordings": recordings,
             "programs": list(rows.values()),
             "healthy": healthy,
             "broken": self.broken,
         }
-        whole = self.json.with_name(self.json.name + ".part")  # so that who stops it finds one or the other
+        whole = self.file.with_name(self.file.name + ".part")  # so that who stops it finds one or the other
         whole.write_text(json.dumps(document, indent=1) + "\n")
-        whole.replace(self.json)
+        whole.replace(self.file)
 
     def tell(self) -> int:
         """The last lines; how many of the promises failed."""
@@ -436,5 +433,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that what runs is ended too, and what is known is kept
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     sys.exit(main())
